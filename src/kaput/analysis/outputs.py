@@ -22,7 +22,7 @@ from kaput.analysis.engine.steps import SECOND_NS
 from kaput.analysis.engine.tables import write as write_table
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.mirrors import events_of, lag_over_time
-from kaput.analysis.questions import kept, ledger, loss_windows, losses, time_series
+from kaput.analysis.questions import kept, ledger, losses, time_series
 from kaput.analysis.run import Run
 
 _RATES = ("attempted", "acked", "failed", "unknown", "delivered")
@@ -62,7 +62,7 @@ def clear(given: Inputs) -> None:
 def write(run: Run) -> None:
     """Writes every table that the tasks have not written. Raises OSError."""
     given, names, folder = run.given, run.names, run.given.evidence.folder.analysis
-    write_table(loss_windows.table(run.sums["loss_windows"], names), str(folder / "windows"), 0)
+    write_table(losses.windows_table(run.sums["loss_windows"], names), str(folder / "windows"), 0)
     write_table(_by_second(run.sums["steps"]), str(folder / "rates"), 0)
     if not (folder / "lost").exists():
         write_table(losses.empty_table(names), str(folder / "lost"), 0)

@@ -2,7 +2,7 @@
 watermark, or below what a group has committed (`committed-by`).
 
 Whoever has not read it by then never will: a mirror that is behind, say, goes on where the log begins now.
-Not here: what that does to messages, which the analysis counts (analysis/questions/unmirrored.py).
+Not here: what that does to messages, which the analysis counts (analysis/questions/mirrors.py).
 """
 
 from __future__ import annotations

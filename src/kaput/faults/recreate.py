@@ -3,7 +3,7 @@ own settings: it is empty, its offsets begin at 0 again, and it has another id.
 
 Clients go by its name: whoever has a position in the old topic may go on at that offset of the new one, and
 never read what is below. Not here: what that does to messages, which the analysis counts
-(analysis/questions/unmirrored.py).
+(analysis/questions/mirrors.py).
 """
 
 from __future__ import annotations

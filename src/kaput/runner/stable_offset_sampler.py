@@ -1,7 +1,7 @@
 """Samples last stable offsets in runs with transactions: how far read_committed consumers can read.
 
 Each comes with the high watermark: an open transaction holds back the records in between. The analysis finds
-stalls (analysis/questions/hanging_transactions.py).
+stalls (analysis/questions/transactions.py).
 """
 
 from __future__ import annotations

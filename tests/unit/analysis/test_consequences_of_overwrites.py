@@ -12,7 +12,7 @@ import pytest
 from kaput.analysis.engine.question import SumPart
 from kaput.analysis.questions import consequences
 from kaput.analysis.questions.consequences import PASSED, SAME_OFFSET, STEPS, Consequences
-from kaput.analysis.questions.loss_kinds import LOSS
+from kaput.analysis.questions.losses import LOSS
 from kaput.core import MS
 from kaput.verdict.facts import Circumstances
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kaput.analysis.questions.contradicted import contradicted
+from kaput.analysis.questions.vanished import contradicted
 from kaput.analysis.runs.columns import CLAIM_TYPES, CLAIMS
 from kaput.analysis.runs.names import SHIFT
 

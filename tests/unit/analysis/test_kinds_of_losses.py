@@ -11,8 +11,8 @@ import pytest
 
 from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import To
-from kaput.analysis.questions import loss_kinds, losses
-from kaput.analysis.questions.loss_kinds import LOSS, rank
+from kaput.analysis.questions import losses
+from kaput.analysis.questions.losses import LOSS, rank
 from kaput.analysis.runs.columns import COMMITTED
 from kaput.analysis.runs.names import Names
 from kaput.verdict.facts import Circumstances, Loss
@@ -94,12 +94,12 @@ def test_loss_rows_become_verdict_facts() -> None:
     every = _rows(
         {"topic": 1, "messages": 7}, *({"topic": 0, "messages": 1, name: True} for name in CIRCUMSTANCES)
     )
-    first, *others = loss_kinds.losses(every, names, "messages")
+    first, *others = losses.losses_of(every, names, "messages")
     assert first == Loss(3, "orders", "deposed-leader", 7, Circumstances(*[False] * len(CIRCUMSTANCES)))
     assert [one.topic for one in others] == ["payments"] * len(CIRCUMSTANCES)
     for name, one in zip(CIRCUMSTANCES, others, strict=True):
         assert one.known == Circumstances(**{known: known == name for known in CIRCUMSTANCES})
-    assert loss_kinds.loss(every.row(0, named=True), names).count == 1
+    assert losses.loss_of(every.row(0, named=True), names).count == 1
 
 
 def test_empty_loss_table_has_the_full_schema() -> None:

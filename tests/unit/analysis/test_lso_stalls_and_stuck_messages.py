@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.questions import rates
-from kaput.analysis.questions.hanging_transactions import HangingTransactions, hanging
+from kaput.analysis.questions.transactions import HangingTransactions, hanging
 
 S = 1_000_000_000
 DOWN = {5: (20, 30), 6: (0, 5)}  # by producer, for how long its coordinator was down, and may have been

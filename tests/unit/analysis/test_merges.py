@@ -11,7 +11,7 @@ from fakes.histories import History
 from fakes.in_process import InProcess
 from fakes.mirror_histories import HERE, THERE, two_clusters
 from kaput.analysis.pipeline import analyse
-from kaput.analysis.questions.merges import conflicts, merged
+from kaput.analysis.questions.mirrored_copies import conflicts, merged
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 from kaput.report.run_report import to_text

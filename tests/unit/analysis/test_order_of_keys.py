@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import handovers, keys, loss_windows
+from kaput.analysis.questions import handovers, keys, losses
 from kaput.analysis.questions.keys import ResizedTopics
 from kaput.analysis.runs.names import Names
 from kaput.core import TopicPartition
@@ -107,7 +107,7 @@ def test_windows_of_losses_are_in_the_order_of_messages() -> None:
         *((0, 0, 1, 2, 3, 2, 14, 15), (0, 0, 0, 7, 7, 1, 16, 16)),
     ]
     windows = _frame(names, *rows).with_columns(cause=pl.lit("unexplained"), fault=pl.lit(None, pl.String))
-    found = loss_windows.table(windows, Names(["orders", "bills"], ["billing"], ["m1"]))
+    found = losses.windows_table(windows, Names(["orders", "bills"], ["billing"], ["m1"]))
     told = found.select("producer", "topic", "partition", "first_seq", "last_seq", "lost").rows()
     assert told == [
         *((0, "orders", 0, 7, 7, 1), (0, "orders", 1, 2, 3, 2), (0, "orders", 1, 9, 9, 1)),

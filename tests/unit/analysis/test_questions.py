@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import commits, fault_windows, loss_windows, offsets, order, polls
+from kaput.analysis.questions import commits, fault_windows, losses, offsets, order, polls
 from kaput.analysis.questions.fault_windows import FaultWindow
 from kaput.analysis.questions.vanished import claims, vanished
 from kaput.analysis.views.places import deliveries_overlap, in_time
@@ -210,7 +210,7 @@ def test_loss_window_ends_at_a_stored_message() -> None:
     """Messages 1, 2 and 6 of a producer are lost, and 4 of them is stored."""
     lost = pl.DataFrame({"producer": [0] * 3, "seq": [1, 2, 6], "place": [7] * 3, "topic": [0] * 3})
     lost = lost.with_columns(cause=pl.lit("unexplained"), fault=pl.lit(None, pl.String), done_ns="seq")
-    found = loss_windows.find(lost, _log((0, 4, 7, 10, 1), (1, 5, 7, 11, 1))).sort("first_seq")
+    found = losses.windows_of(lost, _log((0, 4, 7, 10, 1), (1, 5, 7, 11, 1))).sort("first_seq")
     assert found.select("first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns").rows() == [
         (1, 2, 2, 1, 2),
         (6, 6, 1, 6, 6),

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.questions import reused, shares
+from kaput.analysis.questions import shares
 from kaput.core import MS
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
@@ -209,7 +209,7 @@ def _single(*rows: tuple[str, int, float, int | None], since_ns: int | None = CU
     events = _events(*((kind, offset, int(ms * MS), count) for kind, offset, ms, count in rows))
     names = ("group", "place", "offset", "since_ns")
     cuts = pl.DataFrame([(0, 7, 10, since_ns)], schema=dict.fromkeys(names, pl.Int64), orient="row")
-    found = reused.of_single_records(_log(), events, cuts, LIMITS, {0})
+    found = shares.of_single_records(_log(), events, cuts, LIMITS, {0})
     assert all(rows.columns == ["group", "place", "offset", "n"] for rows in found.values())
     assert all((rows["n"] == 1).all() for rows in found.values())
     return {name: rows["offset"].to_list() for name, rows in found.items() if rows.height}

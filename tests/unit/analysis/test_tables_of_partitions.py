@@ -16,7 +16,7 @@ from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.facts.serving import Hindrance, Serving
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions import ledger
-from kaput.analysis.questions.partition_tables import partition_tables
+from kaput.analysis.questions.logs import partition_tables
 from kaput.core import TopicPartition
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import check

@@ -1,7 +1,7 @@
 """The mirrors between clusters: which topics each copies, how far it got, and how it ended.
 
 From the scenario, the manifest and the tables mirror and faults, on the driver. Not here: which messages were
-copied (questions/unmirrored.py and its neighbors).
+copied (questions/mirrors.py, mirrored_copies.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds last stable offsets that stalled, from the samples, and defines how long one may.
 
-From the samples table, on the driver. Not here: judging them (questions/hanging_transactions.py).
+From the samples table, on the driver. Not here: judging them (questions/transactions.py).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A group may begin in a partition more than once: if it was assigned partitions in another cluster meanwhile,
 it begins anew when it returns, at its translated position. What lies below was skipped by that move
-(questions/translated_ahead.py), not by its commits. Built on the driver. Not here: late groups without a
+(questions/translations.py), not by its commits. Built on the driver. Not here: late groups without a
 known position (group_starts.py).
 """
 

@@ -1,7 +1,7 @@
 """How long the transactions of a run may stay open, and how much later their coordinator may abort them.
 
 From the scenario, and from which producers recorded transactions. Not here: finding stalled offsets
-(stable_offsets.py) and judging them (questions/hanging_transactions.py).
+(stable_offsets.py) and judging them (questions/transactions.py).
 """
 
 from __future__ import annotations

@@ -9,33 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.analysis.engine.question import Question
-from kaput.analysis.questions.aborted_read import AbortedRead
 from kaput.analysis.questions.availability import PartitionAvailability
 from kaput.analysis.questions.commits import Commits
 from kaput.analysis.questions.consequences import Consequences
 from kaput.analysis.questions.duplicate_rows import DuplicateRows
-from kaput.analysis.questions.fates import Fates
+from kaput.analysis.questions.fates import Fates, Phantoms
 from kaput.analysis.questions.fault_windows import FaultWindows
 from kaput.analysis.questions.groups import Groups
 from kaput.analysis.questions.handovers import Handovers
-from kaput.analysis.questions.hanging_transactions import HangingTransactions
 from kaput.analysis.questions.kept import KeptMessages
 from kaput.analysis.questions.keys import ResizedTopics
 from kaput.analysis.questions.latency import Latencies
 from kaput.analysis.questions.leader_changes import LeaderChanges
 from kaput.analysis.questions.ledger import Ledger
-from kaput.analysis.questions.logs import Logs
-from kaput.analysis.questions.looped import Looped
-from kaput.analysis.questions.loss_windows import LossWindows
-from kaput.analysis.questions.losses import Losses
-from kaput.analysis.questions.merges import Merges
-from kaput.analysis.questions.mirror_reordered import MirrorOrder
-from kaput.analysis.questions.mirrored_twice import MirroredTwice
-from kaput.analysis.questions.mirrors import Mirrors
+from kaput.analysis.questions.logs import Logs, PartitionTables
+from kaput.analysis.questions.losses import Losses, LossWindows
+from kaput.analysis.questions.mirrored_copies import Looped, Merges, MirroredTwice, MirrorOrder
+from kaput.analysis.questions.mirrors import Mirrors, Unmirrored
 from kaput.analysis.questions.offsets import Offsets
 from kaput.analysis.questions.order import StorageOrder
-from kaput.analysis.questions.partition_tables import PartitionTables
-from kaput.analysis.questions.phantoms import Phantoms
 from kaput.analysis.questions.pipes import Pipes
 from kaput.analysis.questions.plan import PlanOfMoves
 from kaput.analysis.questions.polls import Polls
@@ -46,10 +38,8 @@ from kaput.analysis.questions.silences import Silences
 from kaput.analysis.questions.stuck import Stuck
 from kaput.analysis.questions.suspects import Suspects
 from kaput.analysis.questions.time_series import TimeSeries
-from kaput.analysis.questions.transactions import BrokenTransactions
-from kaput.analysis.questions.translated_ahead import TranslatedAhead
-from kaput.analysis.questions.translated_behind import TranslatedBehind
-from kaput.analysis.questions.unmirrored import Unmirrored
+from kaput.analysis.questions.transactions import AbortedRead, BrokenTransactions, HangingTransactions
+from kaput.analysis.questions.translations import TranslatedAhead, TranslatedBehind
 from kaput.analysis.questions.unseen import Unseen
 from kaput.analysis.questions.vanished import Vanished
 from kaput.analysis.questions.versions import Versions

@@ -2,14 +2,14 @@
 
 For example, after an unclean election other messages are at offsets that a group has read: it goes back,
 receives offsets again, or never sees messages below its position. Each such case gets the cause of the
-message that the group had received there (contradicted.py, losses.py). Which case follows from which message:
+message that the group had received there (vanished.py, losses.py). Which case follows from which message:
 
     poll-skip, nonmonotonic-poll  the previous delivery was of a message overwritten by then
     unseen, unprocessed           the group had read an overwritten message at that offset, or at a higher one
                                   overwritten by the same epoch; or such a poll-skip jumped over it
     redelivered after a commit    the same; or the commit was above what was overwritten
     processed-twice, and those    the group received an overwritten message at that offset; in share groups
-    of share groups               not if it is a case for one of the records that were there (reused.py)
+    of share groups               not if it is a case for one of the records that were there (shares.py)
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import polars as pl
 from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, facts
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.questions import loss_kinds, reused
-from kaput.analysis.questions.contradicted import contradicted
-from kaput.analysis.questions.loss_kinds import LOSS, rank
+from kaput.analysis.questions import shares
+from kaput.analysis.questions.losses import LOSS, loss_of, rank
+from kaput.analysis.questions.vanished import contradicted
 from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
 from kaput.analysis.runs.empty import once_if_empty
@@ -60,7 +60,7 @@ class Consequences(Question):
             yield SumPart("consequences", _aborted_reads(places))
             return
         moments_ = moments(gone, acks, known.share_groups)
-        single = reused.of_single_records(
+        single = shares.of_single_records(
             places.log, places.share_events, moments_, known.share_groups, known.drained
         )
         cases["unseen"] = places.passed["unseen"]
@@ -76,7 +76,7 @@ class Consequences(Question):
         groups, rows = run.given.groups, run.sums["consequences"].iter_rows(named=True)
         yield facts(
             consequences=[
-                Consequence(row["name"], groups[row["group"]], row["n"], (loss_kinds.loss(row, run.names),))
+                Consequence(row["name"], groups[row["group"]], row["n"], (loss_of(row, run.names),))
                 for row in rows
             ]
         )
@@ -96,7 +96,7 @@ def consequences_of(
     acks_1: Collection[int],
 ) -> pl.DataFrame:
     """The _CONSEQUENCES of one task. `cases`: by name; `overwritten`: explained deliveries that contradict
-    the log; `acks`: explained acknowledgements that contradict the log; `single`: see reused.py; `acks_1`:
+    the log; `acks`: explained acknowledgements that contradict the log; `single`: see shares.py; `acks_1`:
     producers with acks=1.
     """
     acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))

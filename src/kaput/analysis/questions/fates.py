@@ -1,7 +1,8 @@
 """Fate: outcome of the send x times stored x, for each group, times delivered. Every message has exactly one.
 
 duplicate: a message that is stored more than once. recovered: unknown outcome, yet stored. ghost: definitely
-failed or refused, yet stored. Counted as messages.
+failed or refused, yet stored. Counted as messages. phantom: a record in the log whose identity was never sent
+in this run. Counted as records.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.engine.question import (
+    Cases,
     Check,
     Find,
     Question,
     Reported,
     Row,
     SumPart,
+    To,
     facts,
     findings,
     group,
@@ -27,7 +30,7 @@ from kaput.analysis.engine.question import (
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import not_lost
-from kaput.analysis.runs.columns import MESSAGE
+from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.errors import AccountingError
 from kaput.evidence.findings import (
     Delivered,
@@ -44,6 +47,7 @@ from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
+
 
 STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
 DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
@@ -246,3 +250,17 @@ def _label(times: pl.Expr) -> pl.Expr:
 def _no_groups() -> pl.DataFrame:
     words = dict.fromkeys(("outcome", "stored", "delivered"), pl.String)
     return pl.DataFrame(schema={"group": pl.Int64, **words, "n": pl.Int64})
+
+
+class Phantoms(Question):
+    """Finds phantoms, and passes them on: order.py ignores them."""
+
+    passes = {"phantoms": dict.fromkeys((*RECORD, "n"), pl.Int64)}
+    stories = {"phantom": lambda r: f"{at(r)} holds {message(r)}, which was never sent in this run"}
+    shown_by = RECORD
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """The copies of messages that were never sent."""
+        rows = messages.phantoms.select(*RECORD, "n")
+        yield Cases("phantom", rows)
+        yield To("phantoms", rows)

@@ -2,13 +2,14 @@
 settings. Counted as messages, by cause. removed: acknowledged, stored 0 times, and removed as configured, by
 the topic's settings or by a step of the timeline; never an error.
 
-Not here: which epoch overwrote each, and why (causes/).
+Also loss windows (consecutive lost messages of one producer), and losses grouped by everything that a
+contract of the verdict depends on. Not here: which epoch overwrote each message, and why (causes/).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,20 +31,57 @@ from kaput.analysis.engine.question import (
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions import loss_kinds
-from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE
+from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE, NAMED
 from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
 from kaput.core import MS, clock
 from kaput.verdict.contracts import REMOVED, Ruling
-from kaput.verdict.facts import Circumstances, Removal
+from kaput.verdict.facts import Circumstances, Loss, Removal
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
+
+
+LOSS = ("producer", "topic", "cause", *CIRCUMSTANCES)  # what a contract depends on
+LOSS_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("producer", "topic"), pl.Int64),
+    "cause": pl.String,
+    **dict.fromkeys(CIRCUMSTANCES, pl.Boolean),
+}
+
+# If a case has several losses, the least explained one counts: the lowest rank.
+_CAUSES = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}
+
+
+def losses_of(kinds: pl.DataFrame, names: Names, count: str) -> list[Loss]:
+    """A Loss for each row. `count`: the column with the number."""
+    return [loss_of(row, names, row[count]) for row in kinds.iter_rows(named=True)]
+
+
+def loss_of(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
+    """The Loss of a row with the columns LOSS."""
+    return Loss(row["producer"], names.topics[row["topic"]], row["cause"], count, circumstances(row))
+
+
+def circumstances(row: Mapping[str, Any]) -> Circumstances:
+    """The Circumstances of a row."""
+    return Circumstances(*(bool(row[name]) for name in CIRCUMSTANCES))
+
+
+def rank(acks_1: Collection[int]) -> pl.Expr:
+    """How well a loss is explained, ascending: by cause, then by whether circumstances excuse it (0: no,
+    1: perhaps, 2: yes), which depends on acks. `acks_1`: producers with acks=1.
+    """
+    cause = pl.col("cause").replace_strict(_CAUSES, return_dtype=pl.Int64)
+    crashed = (pl.col("cause") != "leader-restarted") | pl.col("unsynced")
+    by_one = pl.when(~pl.col("leaders_known")).then(1).when(crashed).then(2).otherwise(0)
+    by_all = pl.when("isr_unsure").then(1).when("isr_unsynced").then(2).otherwise(0)
+    return 3 * cause + pl.when(pl.col("producer").is_in(sorted(acks_1))).then(by_one).otherwise(by_all)
+
 
 _REMOVED = ("deleted_by_step", "compacted", "expired")
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
@@ -177,7 +215,7 @@ class Losses(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Losses by kind for the verdict; losses of each fault."""
-        yield facts(losses=loss_kinds.losses(run.sums["losses"], run.names, "messages"))
+        yield facts(losses=losses_of(run.sums["losses"], run.names, "messages"))
         yield facts(removed=_by_removal(run))
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
         late = dict(after_heal.iter_rows())
@@ -273,3 +311,52 @@ def empty_table(names: Names) -> pl.DataFrame:
     words = dict.fromkeys(("cause", "fault"), pl.String)
     schema = {**dict.fromkeys((*numbers, "later_epoch", "later_start"), pl.Int64), **words}
     return table(pl.DataFrame(schema=schema), names)
+
+
+_SAME = ("producer", "topic", "place", "cause", "fault")
+
+
+class LossWindows(Question):
+    """Finds loss windows for a table (outputs.py)."""
+
+    sums = {
+        "loss_windows": Collected((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))
+    }
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """The windows of each place."""
+        yield SumPart("loss_windows", windows_of(places.lost, places.log))
+
+
+@once_if_empty("lost")
+def windows_of(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
+    """Runs of lost messages without a stored one in between, per producer, partition, cause and fault."""
+    stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)
+    stored = stored.sort("seq").with_columns(below=pl.int_range(1, pl.len() + 1).over("producer", "place"))
+    each = lost.sort("seq").join_asof(stored, on="seq", by=["producer", "place"], check_sortedness=False)
+    return (
+        each.group_by(*_SAME, pl.col("below").fill_null(0), maintain_order=True)
+        .agg(
+            first_seq=pl.col("seq").min(),
+            last_seq=pl.col("seq").max(),
+            lost=pl.len().cast(pl.Int64),
+            first_ack_ns=pl.col("done_ns").min(),
+            last_ack_ns=pl.col("done_ns").max(),
+        )
+        .drop("below")
+    )
+
+
+def windows_table(windows: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """The rows of analysis/windows, from the result of `windows_of`."""
+    return windows.sort("producer", "topic", "place", "first_seq").select(
+        pl.col("producer").cast(pl.Int32),
+        *topic_partition(names),
+        "cause",
+        "fault",
+        "first_seq",
+        "last_seq",
+        "lost",
+        "first_ack_ns",
+        "last_ack_ns",
+    )

@@ -1,27 +1,276 @@
-"""Reports each mirror: its topics, what it copied, and how it ended. Counts nothing itself."""
+"""Mirrors: what each copied, and what it did not.
+
+unmirrored: acknowledged at home, its topic copied by a mirror from there, and no copy in that mirror's
+target, which was read to its end. Counted as messages, for each mirror that ever ran.
+
+The cause is the first of CAUSES that applies:
+
+not-retained: the source itself does not have the message (that is ruled on separately), and its log does not
+begin above it. after-end: it was acknowledged after the mirror had ended for good. deleted: the source does
+not have it because its log begins above it (retention or kafka-delete-records overtook the mirror), or its
+topic was deleted. recreated: its topic was deleted and created again before, and the old topic also had that
+offset: the mirror, which goes by offsets, continued after it. unexplained: the mirror had copied everything
+of the partition beyond that offset, or everything at the end. stopped: it was stopped for good. fault: it was
+killed for good, or a fault took effect, and it did not get that far. behind: it was running and had not got
+that far.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kaput.analysis.engine.question import Question, Reported, facts, findings
+import numpy as np
+import polars as pl
+
+from kaput.analysis.causes.attribution import in_old_topic
+from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, facts, findings
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import message
 from kaput.analysis.facts.mirrors import MirrorFacts
-from kaput.analysis.questions.unmirrored import AFTER_END, CAUSES, DELETED
-from kaput.core import SECOND
+from kaput.analysis.runs.columns import ACKED, MESSAGE
+from kaput.analysis.runs.cutting import beyond, single
+from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.runs.run import NULL
+from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.findings_mirrors import MirrorComparison, MirrorFindings
+from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import MirrorAtEnd
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
+    from kaput.analysis.facts.mirrors import MirrorFacts
     from kaput.analysis.run import Run
+    from kaput.analysis.runs.encoding import Encoded
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.rows import Rows
+
+
+AFTER_END = "after-end"
+UNREAD = "unread"  # the target was not read to its end: not a cause, since the copy may be there
+DELETED, RECREATED = "deleted", "recreated"
+RULINGS: Mapping[str, Ruling] = {
+    DELETED: Ruling(
+        "permitted",
+        "{they were|it was} deleted in the source before the mirror had copied {them|it}, and a mirror "
+        "promises what its source retains",
+    ),
+    "not-retained": Ruling(
+        "permitted", "the source does not have {them|it} either, so there was nothing to copy"
+    ),
+    AFTER_END: Ruling("permitted", "the mirror had ended before {they were|it was} acknowledged"),
+    RECREATED: Ruling(
+        "permitted",
+        "{their|its} topic had been deleted and created again, and a mirror goes on at its offset in the old "
+        "one",
+    ),
+    "unexplained": Ruling(
+        "violation", "the mirror had copied what follows {them|it} in {their|its} partition"
+    ),
+    "stopped": Ruling("permitted", "a stopped asynchronous mirror promises nothing about the rest"),
+    "fault": Ruling(
+        "permitted", "an asynchronous mirror makes no promise about what a fault kept it from copying"
+    ),
+    "behind": Ruling("unclear", "the mirror was still running, and had not got that far"),
+}
+CAUSES = tuple(RULINGS)
+
+
+def _rulings(known: Grounds) -> Ruled:
+    return ((RULINGS[cause], n) for cause, n in sorted(known.facts.unmirrored.items()))
+
+
+@dataclass(frozen=True)
+class Unmirrored(Question):
+    """`mirrors`: those that ever ran."""
+
+    mirrors: Sequence[MirrorFacts] = ()
+
+    sums = {
+        "mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",), ("last_ns",)),
+        "old_ends": Sum(("place",), greatest=("end",)),
+    }
+    stories = {
+        "unmirrored": lambda r: (
+            f"{message(r)} was acknowledged, and {r['mirror'].split('->')[1]} has no copy of it "
+            f"({r['mirror']}: {r['fate']})"
+        )
+    }
+    rules = {
+        "unmirrored": VerdictRule("acknowledged {messages are|message is} not in a mirror's target", _rulings)
+    }
+    shown_by = MESSAGE
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """The end offsets of topics that were recreated later."""
+        if rows.table == "sends":
+            yield SumPart("old_ends", _old_ends(rows.acked, rows.known.recreated))
+
+    def before_messages(self, run: Run) -> Unmirrored:
+        """Sets the mirrors."""
+        return replace(self, mirrors=[mirror for mirror in run.mirrors if mirror.started])
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """For each mirror, what it copied, and what it did not, by cause."""
+        every = pl.concat([_no_fates(messages), *(fates(messages, mirror) for mirror in self.mirrors)])
+        yield SumPart(
+            "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")
+        )
+        yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
+
+    def report(self, run: Run) -> Iterator[Reported]:
+        """Unmirrored messages by cause, over all mirrors."""
+        yield facts(unmirrored=dict(_by_cause(run)))
+
+    def checks(self, run: Run) -> Iterator[Check]:
+        """Unmirrored messages counted by case and by cause."""
+        by_cause = sum(_by_cause(run).values())
+        yield Check("unmirrored", run.totals.counted("unmirrored"), by_cause, ("case", "cause"))
+
+
+def _by_cause(run: Run) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for fate, n in run.sums["mirrored"].select("fate", "n").iter_rows():
+        found[fate] += n if fate in CAUSES else 0
+    return +found
+
+
+def _no_fates(messages: Messages) -> pl.DataFrame:
+    none = messages.stretches.clear()
+    return none.with_columns(mirror=pl.lit("", pl.String), fate=pl.lit("", pl.String))
+
+
+def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:
+    """The acknowledged stretches (or `chosen`) of the topics that a mirror copies, with `mirror` and `fate`:
+    mirrored, one of CAUSES, or unread where the target was not read to its end.
+    """
+    known = messages.known
+    own = messages.stretches.filter(
+        chosen, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
+    )
+    targets = [n for n, cluster in enumerate(known.names.clusters) if cluster == mirror.target]
+    there = messages.copies.filter((pl.col("place") // SHIFT).is_in(targets), "visible")["part"].unique()
+    copies = {topic: -1 if copy is None else copy for topic, copy in mirror.topics.items()}
+    copy = pl.col("home_topic").replace_strict(copies, return_dtype=pl.Int64, default=-1)
+    place = copy * SHIFT + pl.col("first_place") % SHIFT
+    drained = place.replace_strict(dict(mirror.drained_to), return_dtype=pl.Int64, default=0)
+    mirrored = pl.col("part").is_in(there.implode())
+    own = _cut_at(
+        own.with_columns(drained=pl.when(~mirrored).then(drained)), "first_offset", "drained", messages
+    )
+    own = own.with_columns(begin=pl.when(pl.col("stored") == 0).then(_begins(messages)))
+    own = _cut_at(own, "offset", "begin", messages)
+    own = own.with_columns(old_end=pl.when(~mirrored).then(_by_first_place(known.old_ends)))
+    own = _cut_at(own, "first_offset", "old_end", messages)
+    own = _with_old_flag(own, ~mirrored & (pl.col("stored") == 0), messages)
+    deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
+    own = _split_at_end(own, ~mirrored, mirror.ended_ns, messages)
+    late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") >= mirror.ended_ns
+    fate = (
+        pl.when(mirrored)
+        .then(pl.lit("mirrored"))
+        .when(~copy.is_in(sorted(known.complete_topics)))
+        .then(pl.lit(UNREAD))
+        .when((pl.col("stored") == 0) & ~deleted)
+        .then(pl.lit("not-retained"))
+        .when(late.fill_null(False))
+        .then(pl.lit(AFTER_END))
+        .when(deleted)
+        .then(pl.lit(DELETED))
+        .when((pl.col("first_offset") < pl.col("drained")) | pl.lit(mirror.drained))
+        .then(
+            pl.when(pl.col("first_offset") < pl.col("old_end"))
+            .then(pl.lit(RECREATED))
+            .otherwise(pl.lit("unexplained"))
+        )
+        .otherwise(pl.lit(mirror.ended or ("fault" if mirror.broken else "behind")))
+    )
+    return own.with_columns(mirror=pl.lit(mirror.name), fate=fate).drop("drained", "begin", "old_end", "old")
+
+
+def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
+    """(place, end): the offset after the last message that was attempted before the old topic was gone."""
+    if not recreated:
+        return pl.DataFrame(schema=dict.fromkeys(("place", "end"), pl.Int64))
+    topic = pl.col("place") // SHIFT
+    mine = acked.where(topic.is_in(list(recreated)) & pl.col("offset").is_not_null())
+    each = single(mine.runs.select("seq", "place", "offset", "n", "row"))
+    attempted = pl.Series(mine.rows["attempts"][each["row"].to_numpy()], dtype=pl.Int64)
+    old = each.with_columns(attempt_ns=attempted).filter(in_old_topic(topic, recreated))
+    return old.select("place", end=pl.col("offset") + 1)
+
+
+def _by_first_place(ends: Mapping[int, int]) -> pl.Expr:
+    return pl.col("first_place").replace_strict(dict(ends), return_dtype=pl.Int64, default=None)
+
+
+def _begins(messages: Messages) -> pl.Expr:
+    """The start of the log in which a message was acknowledged; null if unknown."""
+    known = messages.known
+    begins = {
+        known.names.code(place): extent.start
+        for place, extent in known.extents.items()
+        if extent.start is not None and place.topic in known.names.topics
+    }
+    return pl.col("place").replace_strict(begins, return_dtype=pl.Int64, default=None)
+
+
+def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Messages) -> pl.DataFrame:
+    """The stretches, cut at the offset in the column `border`, if it is inside those from `offset` on."""
+    first, n = pl.col(offset), pl.col("n")
+    within = ((pl.col(border) > first) & (pl.col(border) < first + n)).fill_null(False)
+    cut = stretches.filter(within).with_columns(below=pl.col(border) - first)
+    if cut.is_empty():
+        return stretches
+    above = beyond(cut, offset, pl.col(border))
+    parts = pl.concat([cut.with_columns(n="below"), above]).drop("below")
+    dones = messages.times["dones"]
+    spans = [dones[row : row + n] for row, n in parts.select("row", "n").iter_rows()]
+    firsts = [int(np.where(span == NULL, FOREVER_NS, span).min()) for span in spans]
+    times = (
+        pl.Series("done_ns_first", firsts, pl.Int64).replace(FOREVER_NS, None),
+        pl.Series("done_ns_last", [int(span.max()) for span in spans], pl.Int64).replace(NULL, None),
+    )
+    return pl.concat([stretches.filter(~within), parts.with_columns(times)])
+
+
+def _split_at_end(own: pl.DataFrame, chosen: pl.Expr, end_ns: int | None, messages: Messages) -> pl.DataFrame:
+    """The stretches; those acknowledged partly before and partly after `end_ns` as single messages."""
+    if end_ns is None:
+        return own
+    split = chosen & (pl.col("done_ns_first") < end_ns) & (pl.col("done_ns_last") >= end_ns)
+    split = split.fill_null(False)
+    return pl.concat([own.filter(~split), _one_by_one(own.filter(split), messages)])
+
+
+def _with_old_flag(own: pl.DataFrame, gone: pl.Expr, messages: Messages) -> pl.DataFrame:
+    """The stretches, with `old`: whether a message that is `gone` was in the old topic before it was
+    recreated. Those of recreated topics as single messages.
+    """
+    recreated = messages.known.recreated
+    split = gone & pl.col("home_topic").is_in(list(recreated))
+    each = _one_by_one(own.filter(split), messages)
+    attempted = pl.Series(messages.times["attempts"][each["row"].to_numpy()], dtype=pl.Int64)
+    old = in_old_topic(pl.col("home_topic"), recreated).alias("old")
+    each = each.with_columns(attempt_ns=attempted).with_columns(old).drop("attempt_ns")
+    return pl.concat([own.filter(~split).with_columns(old=pl.lit(False)), each])
+
+
+def _one_by_one(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    each = single(stretches)
+    done = messages.times["dones"][each["row"].to_numpy()]
+    known = pl.Series(done, dtype=pl.Int64).replace(NULL, None)
+    return each.with_columns(done_ns_first=known, done_ns_last=known)
 
 
 _ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}
 
 
 class Mirrors(Question):
-    """Reports mirrors, from the counts of unmirrored.py and its neighbors."""
+    """Reports mirrors, from the counts of the other questions on mirrors."""
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The findings of each mirror, and whether its clusters are the same."""

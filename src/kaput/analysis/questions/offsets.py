@@ -16,7 +16,7 @@ from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions.loss_kinds import circumstances, rank
+from kaput.analysis.questions.losses import circumstances, rank
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
 from kaput.analysis.runs.empty import once_if_empty

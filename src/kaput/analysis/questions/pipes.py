@@ -16,8 +16,7 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions import loss_kinds
-from kaput.analysis.questions.loss_kinds import LOSS
+from kaput.analysis.questions.losses import LOSS, losses_of
 from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
 from kaput.analysis.runs.empty import once_if_empty
@@ -106,7 +105,7 @@ def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
     kinds = lost.select(LOSS).unique().sort(LOSS).with_row_index("kind")
     each = run.sums["without_output"].select(_INPUT).join(lost.join(kinds, on=LOSS), on=_INPUT)
     alike = each.group_by(_INPUT).agg(pl.col("kind").unique().sort()).group_by("group", "kind").len("times")
-    why = loss_kinds.losses(kinds.with_columns(one=_ONE), run.names, "one")
+    why = losses_of(kinds.with_columns(one=_ONE), run.names, "one")
     return [
         (index, tuple(why[kind] for kind in each), n)
         for index, each, n in alike.sort("group", "kind").iter_rows()

@@ -1,23 +1,48 @@
-"""The messages on either side of the position at which a group began in another cluster after a move.
+"""Groups that were moved to another cluster: which messages they skip, and which they read again.
 
-The position is the row `translated` of the table mirror; the messages are those with a copy in that
-partition. Used by translated_ahead.py and translated_behind.py.
+The position at which a group began there is the row `translated` of the table mirror; the messages are those
+with a copy in that partition.
+
+translated-ahead: a message with a copy below that position that was never delivered to the group in any
+cluster. Counted as messages, per group. A mirror never translates a position to a later one, so a group may
+read messages again but skips none: never permitted, except for the cost of failing back.
+
+translated-behind: a message with a copy at or above that position that had been delivered to the group before
+in any cluster: it is read again. Counted as messages, per group. Permitted: translated positions are as exact
+as the mirror's offset syncs are dense (offset.lag.max), and groups that lag far behind get coarser ones.
+
+The cost of failing back: messages that a group skips because the cluster it comes back from never had them.
+They were stored in the cluster that it returns to before producers came back there, and the mirror had not
+copied them when clients moved away. A position in the other cluster does not account for them, and its
+translation is above them, since what was copied back is stored after them. So the group never receives them.
+That follows from their being unmirrored (or would, if they had been acknowledged), and is ruled like that
+(mirrors.py). unseen.py excuses them, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.facts.mirrors import Translated
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, group_facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.facts.mirrors import MirrorFacts, Translated
 from kaput.analysis.questions.late_groups import owed
+from kaput.analysis.questions.mirrors import RULINGS, UNREAD, fates
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
+from kaput.core import clock
+from kaput.verdict.contracts import Ruling
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
+    from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
+
 
 _COLUMNS = ("group", *RECORD, "n", "position", "at_ns", "move")
 _TYPES = dict.fromkeys(_COLUMNS, pl.Int64)
@@ -76,3 +101,152 @@ def _first_moves(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
         parts = parts.sort("at_ns", "offset", "place")
         each.append(parts.unique("part", keep="first", maintain_order=True).select(_COLUMNS))
     return pl.concat([every.clear(), *each])
+
+
+_NEVER_HAD_TEXT = "the cluster that the group came back from never had them"
+_UNREAD = Ruling("unclear", "the cluster that the group came back from was not read to its end")
+_COST_TYPES = {**dict.fromkeys(("group", *MESSAGE, "n"), pl.Int64), "fate": pl.String}
+
+
+def returned_ns(run: Run) -> dict[int, int]:
+    """By move: from when on messages are new in the cluster to which the group came: the last attempt that
+    any producer made in the cluster that it left, and not after the move itself.
+    """
+    ends = {f"{mirror.source}->{mirror.target}": mirror.source for mirror in run.mirrors}
+    last: dict[str | None, int] = {}
+    for topic, at_ns in run.sums["sent"].select("topic", "last_attempt_ns").drop_nulls().iter_rows():
+        cluster = run.names.clusters[topic]
+        last[cluster] = max(at_ns, last.get(cluster, at_ns))
+    return {
+        number: min(last.get(ends.get(move.mirror), move.at_ns), move.at_ns)
+        for number, move in enumerate(run.translated)
+    }
+
+
+def costs(
+    messages: Messages,
+    moves: Sequence[Translated],
+    mirrors: Sequence[MirrorFacts],
+    skipped: pl.DataFrame,
+    returned: Mapping[int, int],
+) -> pl.DataFrame:
+    """Of `skipped` (translations.py: never_given), the messages that were unmirrored, and why:
+    _COST_TYPES. `returned`: of `returned_ns`; what was attempted later is new, and no cost.
+    """
+    found = [pl.DataFrame(schema=_COST_TYPES)]
+    for mirror in mirrors:
+        way_back = f"{mirror.target}->{mirror.source}"
+        numbers = [number for number, move in enumerate(moves) if move.mirror == way_back]
+        back = skipped.filter(pl.col("move").is_in(numbers))
+        if back.is_empty():
+            continue
+        why = fates(messages, mirror, pl.col("stored") > 0).filter(pl.col("fate").is_in([*RULINGS, UNREAD]))
+        until_ns = max(returned[number] for number in numbers)
+        why = _attempted_by(until_ns, why, messages)
+        parts, why = overlay([back, why.select(*MESSAGE, "n", "fate")], MESSAGES)
+        found.append(parts.join(why.select("part", "fate"), on="part").select(*_COST_TYPES))
+    return pl.concat(found)
+
+
+def _attempted_by(until_ns: int, stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    """The messages of stretches that were attempted by then."""
+    whole = pl.col("attempt_ns_last") <= until_ns
+    each = single(stretches.filter(~whole, pl.col("attempt_ns_first") <= until_ns))
+    attempted = messages.times["attempts"][each["row"].to_numpy()]
+    return pl.concat([stretches.filter(whole), each.filter(pl.Series(attempted <= until_ns))])
+
+
+def rulings(by_cause: Mapping[str, int]) -> Iterator[tuple[Ruling, int]]:
+    """The ruling and number of each cause."""
+    for cause, n in sorted(by_cause.items()):
+        if cause == UNREAD:
+            yield _UNREAD, n
+        else:
+            word, why = RULINGS[cause]
+            yield Ruling(word, f"{_NEVER_HAD_TEXT} (unmirrored, {cause}): {why}"), n
+
+
+def _failing_back_rulings(known: Grounds) -> Ruled:
+    assert known.group is not None
+    return rulings(known.group.ahead_back)
+
+
+@dataclass(frozen=True)
+class TranslatedAhead(Question):
+    """`moves`: where groups began; `beginnings`: of late groups; `mirrors`: between the clusters."""
+
+    moves: Sequence[Translated] = ()
+    beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
+    mirrors: Sequence[MirrorFacts] = ()
+    returned: Mapping[int, int] = field(default_factory=dict)
+
+    sums = {"ahead_back": Sum(("group", "fate"), ("n",))}
+    stories = {
+        "translated-ahead": lambda r: (
+            f"{message(r)} is at {at(r)}, below {r['position']:,}, where the group began at "
+            f"{clock(r['at_ns'])}, and was never delivered to it"
+        )
+    }
+    rules = {
+        "translated-ahead": VerdictRule(
+            "{messages were|message was} skipped in another cluster", _failing_back_rulings
+        )
+    }
+    shown_by = MESSAGE
+
+    def before_messages(self, run: Run) -> TranslatedAhead:
+        """Sets the positions."""
+        return replace(
+            self,
+            moves=run.translated,
+            beginnings=run.beginnings,
+            mirrors=run.mirrors,
+            returned=returned_ns(run),
+        )
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Cases by group; and the cost of failing back among them, by cause."""
+        skipped = never_given(messages, self.moves, self.beginnings)
+        yield Cases("translated-ahead", skipped)
+        back = costs(messages, self.moves, self.mirrors, skipped, self.returned)
+        yield SumPart("ahead_back", back.select("group", "fate", "n"))
+
+    def report(self, run: Run) -> Iterator[Reported]:
+        """The cost of failing back, for the verdict."""
+        for index in run.groups:
+            back = run.sums["ahead_back"].filter(group=index).select("fate", "n")
+            yield group_facts(index, ahead_back=dict(back.iter_rows()))
+
+
+_COARSE = Ruling("permitted", "a translated position may be behind the one that the group had")
+
+
+def _rulings(known: Grounds) -> Ruled:
+    assert known.group is not None
+    yield _COARSE, known.group.counts.get("translated-behind", 0)
+
+
+@dataclass(frozen=True)
+class TranslatedBehind(Question):
+    """`moves`: where groups began."""
+
+    moves: Sequence[Translated] = ()
+
+    stories = {
+        "translated-behind": lambda r: (
+            f"{message(r)} is at {at(r)}, not below {r['position']:,}, where the group began at "
+            f"{clock(r['at_ns'])}, and had been delivered to it before"
+        )
+    }
+    rules = {
+        "translated-behind": VerdictRule("{messages are|message is} read again in another cluster", _rulings)
+    }
+    shown_by = MESSAGE
+
+    def before_messages(self, run: Run) -> TranslatedBehind:
+        """Sets the positions."""
+        return replace(self, moves=run.translated)
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Cases by group."""
+        yield Cases("translated-behind", given_before(messages, self.moves))

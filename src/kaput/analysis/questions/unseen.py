@@ -19,9 +19,8 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
-from kaput.analysis.questions.failing_back import costs, returned_ns, rulings
 from kaput.analysis.questions.late_groups import owed, owed_from, too_early
-from kaput.analysis.questions.translations import never_given
+from kaput.analysis.questions.translations import costs, never_given, returned_ns, rulings
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import SHIFT

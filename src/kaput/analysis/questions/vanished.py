@@ -1,13 +1,16 @@
 """vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted: a
 consumer acted on a message that no longer exists. Counted as messages, per group. With several clusters, a
-message with a copy in any of them has not vanished.
+message with a copy in any of them has not vanished. The cause is found as for a loss, from the
+acknowledgement, else from the first delivery: `claims`.
 
-The cause is found as for a loss, from the acknowledgement, else from the first delivery: `claims`.
+Also all deliveries that contradict the log, `contradicted`: the log now has another message, or none, at that
+offset, so the delivered message was overwritten, whatever the outcome of its send. Not here: why (explained
+like a loss, losses.py), and what follows for the group (consequences.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,12 +18,12 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, To, group_facts
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions import loss_kinds
-from kaput.analysis.questions.loss_kinds import LOSS
-from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE
-from kaput.analysis.runs.cutting import single
+from kaput.analysis.questions.losses import LOSS, losses_of
+from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
+from kaput.analysis.runs.cutting import MESSAGES, meeting, single
 from kaput.analysis.runs.empty import once_if_empty
-from kaput.analysis.runs.run import NULL
+from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.runs.run import NULL, Ints
 from kaput.core import clock
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
+
 
 _OF_SENDS = ("topic", "outcome", "claimed_place", "claimed_offset", "attempt_ns", "done_ns")
 
@@ -70,7 +74,7 @@ class Vanished(Question):
         """The losses, for the verdict."""
         for index in run.groups:
             kinds = run.sums["vanished"].filter(group=index)
-            yield group_facts(index, vanished=loss_kinds.losses(kinds, run.names, "messages"))
+            yield group_facts(index, vanished=losses_of(kinds, run.names, "messages"))
 
     def checks(self, run: Run) -> Iterator[Check]:
         """Vanished messages counted by case and by cause."""
@@ -120,3 +124,42 @@ def claims(rows: pl.DataFrame) -> pl.DataFrame:
         offset=acked.then("claimed_offset").otherwise("offset"),
         done_ns=acked.then("done_ns").otherwise("at_ns"),
     ).select(CLAIMS)
+
+
+def contradicted(messages: Messages) -> pl.DataFrame:
+    """CLAIMS: a row for each message at an offset and each group that received it there, in places that were
+    read to their end. `done_ns`: when the message was there: when it was acknowledged, else first delivered.
+    """
+    deliveries, copies, polls = messages.deliveries, messages.copies, messages.polls
+    read = deliveries.filter(pl.col("place").is_in(sorted(messages.known.complete)))
+    contradicting = read.join(copies.select("part", *SPOT), on=["part", *SPOT], how="anti")
+    if contradicting.is_empty():
+        return pl.DataFrame(schema=CLAIM_TYPES)
+    one_by_one = single(contradicting)
+    found = one_by_one.with_columns(at_ns=pl.Series(polls[one_by_one["row"].to_numpy()], dtype=pl.Int64))
+    found = found.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
+    found = found.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
+    acked = _acknowledged(messages.stretches, contradicting, messages.times)
+    return (
+        found.join(acked, on=[*MESSAGE, *SPOT], how="left")
+        .with_columns(
+            topic=pl.col("place") // SHIFT,
+            done_ns=pl.coalesce("done_ns", "at_ns"),
+            attempt_ns=pl.coalesce("attempt_ns", "at_ns"),
+        )
+        .select(CLAIMS)
+    )
+
+
+def _acknowledged(
+    stretches: pl.DataFrame, contradicting: pl.DataFrame, times: Mapping[str, Ints]
+) -> pl.DataFrame:
+    """(producer, seq, place, offset, attempt_ns, done_ns): the acknowledged ones of these messages."""
+    sends = single(meeting(stretches.filter(ACKED), contradicting, MESSAGES))
+    row = sends["row"].to_numpy()
+    return sends.select(
+        *MESSAGE,
+        *SPOT,
+        attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
+        done_ns=pl.Series(times["dones"][row], dtype=pl.Int64),
+    ).drop_nulls(SPOT)

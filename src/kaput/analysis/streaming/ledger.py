@@ -23,9 +23,8 @@ import polars as pl
 from kaput.analysis.engine.asking import RunTotals, TaskFinds, ask, passed_tables
 from kaput.analysis.engine.pieces import Parts, Piece, pack
 from kaput.analysis.engine.question import Question
-from kaput.analysis.questions.fates import Fates
+from kaput.analysis.questions.fates import Fates, Phantoms
 from kaput.analysis.questions.order import StorageOrder, unique_messages
-from kaput.analysis.questions.phantoms import Phantoms
 from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names

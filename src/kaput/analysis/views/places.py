@@ -98,7 +98,7 @@ class Places(Stored):
 
     @cached_property
     def overwritten(self) -> pl.DataFrame:
-        """Deliveries that contradict the log (questions/contradicted.py), if an epoch explains them,
+        """Deliveries that contradict the log (questions/vanished.py), if an epoch explains them,
         or may.
         """
         rows = self.with_causes(self.passed["contradicted_deliveries"])

@@ -1,0 +1,289 @@
+"""Copies that mirrors made: once, in order, not back to where they came from; and where two clusters merge.
+
+mirrored-twice: a message of which a topic in another cluster has more visible copies than its home has
+copies (or more than one, if its home has none). Counted as messages, for each such topic. A restarted mirror
+copies records again whose copying it had not recorded. Only exactly-once mirrors promise not to (KIP-618):
+their duplicate copies are in aborted transactions, which nobody sees.
+
+mirror-reordered: among the first visible copies of one source partition's records in a partition of another
+cluster, in offset order there, one whose offset in the source is below the highest before it. Counted as
+messages, for each such partition. The offset in the source is that of the message's first copy at home. A
+mirror copies each partition in order, also after a restart: second copies come after the first ones.
+
+looped: a message with a copy that mirrors brought back to the cluster that it was sent to. Counted as
+messages. views/homes.py determines these copies; they do not count as copies of the message otherwise. With
+the identity policy a mirror cannot tell where a record came from, so mirrors in a cycle copy forever; with
+the default policy it can.
+
+Merges are no anomaly, since each cluster keeps its promise. A message is *alone* if it has no visible copy in
+any other cluster than its home's. A visible mirrored copy is *merged* if a message that is alone is before it
+in its partition: the source never had that message, and the target had it first. A key conflicts if both have
+that key: the last value of the key is from one side, but the other side's may be newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, facts
+from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.words import at, message
+from kaput.analysis.questions.order import reordered
+from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.cutting import PLACES, beyond, overlay
+from kaput.analysis.runs.empty import once_if_empty
+from kaput.analysis.runs.names import SHIFT, Names
+from kaput.analysis.views.homes import IS_MIRRORED
+from kaput.verdict.contracts import Ruling
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+
+if TYPE_CHECKING:
+    from kaput.analysis.run import Run
+    from kaput.analysis.views.messages import Messages
+    from kaput.analysis.views.places import Places
+
+
+_AT_LEAST_ONCE = Ruling("permitted", "a mirror without exactly-once copies each record at least once")
+_EXACTLY_ONCE = Ruling("violation", "the mirror has exactly-once")
+
+
+def _mirrored_twice_rulings(known: Grounds) -> Ruled:
+    exactly = known.facts.mirrored_twice_exactly_once
+    yield _EXACTLY_ONCE, exactly
+    yield _AT_LEAST_ONCE, known.facts.counts.get("mirrored-twice", 0) - exactly
+
+
+@dataclass(frozen=True)
+class MirroredTwice(Question):
+    """`exactly_once`: (source, target) of mirrors with exactly-once."""
+
+    exactly_once: Collection[tuple[str, str]] = ()
+
+    sums = {"mirrored_twice": Sum(("source", "target"), ("n",))}
+    stories = {
+        "mirrored-twice": lambda r: (
+            f"{message(r)} is in {r['topic']} {r['times']:,} times, and in its own cluster {r['logged']:,}"
+        )
+    }
+    rules = {
+        "mirrored-twice": VerdictRule(
+            "{messages are|message is} stored more often in a mirror's target than in its source",
+            _mirrored_twice_rulings,
+        )
+    }
+    shown_by = MESSAGE
+
+    def before_messages(self, run: Run) -> MirroredTwice:
+        """Sets the clusters, from the run's mirrors."""
+        return replace(self, exactly_once={(m.source, m.target) for m in run.mirrors if m.exactly_once})
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Messages with more copies than at home."""
+        found = twice(messages)
+        pairs = [f"{one}->{other}" for one, other in self.exactly_once]
+        directions = pl.concat_str("source", "target", separator="->")
+        yield Cases("mirrored-twice", found.with_columns(flag=directions.is_in(pairs)))
+        yield SumPart("mirrored_twice", found.select("source", "target", "n"))
+
+    def report(self, run: Run) -> Iterator[Reported]:
+        """The number from mirrors with exactly-once."""
+        yield facts(mirrored_twice_exactly_once=run.totals.cases["mirrored-twice", None, True])
+
+
+def twice(messages: Messages) -> pl.DataFrame:
+    """(producer, seq, n, place, topic, offset, times, logged, source, target): stretches, with a row for each
+    topic in another cluster with more visible copies than at home, and where the first copy there is.
+    """
+    others = messages.copies.filter(IS_MIRRORED, "sent")
+    return _twice(others, messages.stretches, messages.known.names)
+
+
+@once_if_empty("others")
+def _twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
+    others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)
+    counts = others.group_by("part", "topic", maintain_order=True).agg(
+        pl.col("place", "offset").first(), times=pl.len().cast(pl.Int64)
+    )
+    own = stretches.select("part", *MESSAGE, "n", "logged", "home_topic")
+    found = counts.join(own, on="part").filter(pl.col("times") > pl.col("logged").clip(1))
+    cluster_of = names.cluster_of
+    return found.with_columns(source=cluster_of(pl.col("home_topic")), target=cluster_of(pl.col("topic")))
+
+
+MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.Int64), "mirrored": pl.Boolean}
+
+
+class MirrorOrder(Question):
+    """Passes on mirrored copies, and checks their order in each place of a target."""
+
+    sums = {"mirror_reordered": Sum(("source", "target"), ("n",)), "away": Sum(("looped",), ("n",))}
+    passes = {"mirrored_copies": MIRRORED}
+    stories = {
+        "mirror-reordered": lambda r: (
+            f"{message(r)} is at {at(r)}, copied from offset {r['first_offset']:,} of the source, "
+            f"after the copy of offset {r['behind']:,}"
+        )
+    }
+    shown_by = RECORD
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Passes on copies that are not at home, with the place and offset of the first copy at home."""
+        copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
+        yield SumPart("away", copies.select("looped", "n"))
+        first = messages.stretches.select("part", "first_place", "first_offset")
+        yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Finds cases like reordered messages (order.py), with source offsets instead of seqs."""
+        late = late_copies(places.passed["mirrored_copies"].filter("mirrored"))
+        yield Cases("mirror-reordered", late)
+        places_of = {"source": "first_place", "target": "place"}
+        cluster_of = places.known.names.cluster_of
+        clusters = {name: cluster_of(pl.col(place) // SHIFT) for name, place in places_of.items()}
+        yield SumPart("mirror_reordered", late.select(**clusters, n="n"))
+
+
+@once_if_empty("mirrored")
+def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
+    """(producer, seq, place, offset, n, first_place, first_offset, behind): the late copies, and the highest
+    offset of their source partition before them.
+    """
+    known = mirrored.drop_nulls(["first_place", "first_offset"])
+    in_source = known.select(
+        "place", "offset", "n", producer="first_place", seq="first_offset", epoch=pl.lit(None, pl.Int64)
+    )
+    late = reordered(in_source).select(
+        "place", "offset", "n", first_place="producer", first_offset="seq", behind="top"
+    )
+    parts, copies = overlay([late, known.select(*RECORD, "n")], PLACES)
+    found = parts.join(copies.select("part", *MESSAGE), on="part")
+    return found.select(*RECORD, "n", "first_place", "first_offset", "behind")
+
+
+_IDENTITY = Ruling(
+    "permitted",
+    "with the identity policy a mirror cannot tell where a record came from, and the mirrors form a loop",
+)
+_DEFAULT = Ruling("violation", "with the default policy a mirror does not copy what came from its target")
+
+
+def _loops(known: Grounds) -> Ruled:
+    by_default_policy = known.facts.looped_by_default_policy
+    yield _DEFAULT, by_default_policy
+    yield _IDENTITY, known.facts.counts.get("looped", 0) - by_default_policy
+
+
+@dataclass(frozen=True)
+class Looped(Question):
+    """`default_policy_clusters`: targets of mirrors, of which none has the identity policy."""
+
+    default_policy_clusters: Collection[str] = ()
+
+    sums = {"looped": Sum(("home",), ("n",))}
+    stories = {"looped": lambda r: f"{message(r)} came back to its own cluster, as {at(r)}"}
+    rules = {"looped": VerdictRule("{messages were|message was} brought back by mirrors", _loops)}
+    shown_by = MESSAGE
+
+    def before_messages(self, run: Run) -> Looped:
+        """Sets the clusters, from the run's mirrors."""
+        every, identity = ({m.target for m in run.mirrors if m.identity or some} for some in (True, False))
+        return replace(self, default_policy_clusters=every - identity)
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Each looped message once, at the first copy that came back."""
+        back = messages.copies.filter("looped").sort("offset", "place")
+        back = back.unique("part", keep="first", maintain_order=True)
+        home = messages.known.names.cluster_of(pl.col("place") // SHIFT)
+        found = back.select(*MESSAGE, "place", "offset", "n", home=home)
+        yield Cases(
+            "looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
+        )
+        yield SumPart("looped", found.select("home", "n"))
+
+    def report(self, run: Run) -> Iterator[Reported]:
+        """The number that no identity policy explains."""
+        yield facts(looped_by_default_policy=run.totals.cases["looped", None, True])
+
+
+_ALONE = dict.fromkeys((*RECORD, "n"), pl.Int64)
+_DIRECTION = ("source", "target")
+_NO_KEY = -1
+
+
+@dataclass(frozen=True)
+class Merges(Question):
+    """`keys`: by producer that repeats keys, the number of keys; 0: a single one."""
+
+    keys: Mapping[int, int] = field(default_factory=dict)
+
+    sums = {"merged": Sum(_DIRECTION, ("n",)), "conflicts": Sum(_DIRECTION, ("keys", "own_last"))}
+    passes = {"alone": _ALONE}
+
+    def before_places(self, run: Run) -> Merges:
+        """Sets the keys."""
+        return replace(self, keys={producer: n for producer, (_, n) in run.given.keyed.items()})
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Passes on messages that are only in their home's cluster, if there are several clusters."""
+        own = messages.copies.filter("home", "sent", "visible")
+        if messages.known.homes is None:
+            own = own.clear()
+        away = messages.copies.filter(IS_MIRRORED).select("part").unique()
+        yield To("alone", own.join(away, on="part", how="anti").select(list(_ALONE)))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """Merged copies and conflicting keys of each place."""
+        copies = places.passed["mirrored_copies"].filter("mirrored").drop_nulls("first_place")
+        cluster_of = places.known.names.cluster_of
+        copies = copies.with_columns(
+            source=cluster_of(pl.col("first_place") // SHIFT), target=cluster_of(pl.col("place") // SHIFT)
+        )
+        alone = places.passed["alone"]
+        found = merged(copies, alone)
+        yield SumPart("merged", found.select(*_DIRECTION, "n"))
+        yield SumPart("conflicts", conflicts(found, alone, self.keys))
+
+
+@once_if_empty("copies")
+def merged(copies: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
+    """The parts of mirrored copies that are after a message which is alone."""
+    first = alone.group_by("place").agg(begin=pl.col("offset").min())
+    return beyond(copies.join(first, on="place"), "offset", pl.col("begin"))
+
+
+@once_if_empty("copies")
+def conflicts(copies: pl.DataFrame, alone: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
+    """(source, target, keys, own_last): keys with a message that is alone and a copy after it, and those of
+    them whose last message in the target is alone rather than a copy.
+    """
+    here = ["place", "key"]
+    lasts = _keyed(copies, keys, last=True).group_by(*here, *_DIRECTION).agg(copied=pl.col("offset").max())
+    firsts = _keyed(alone, keys, last=False).group_by(here).agg(begin=pl.col("offset").min())
+    ends = _keyed(alone, keys, last=True).group_by(here).agg(end=pl.col("offset").max())
+    both = lasts.join(firsts, on=here).filter(pl.col("copied") > pl.col("begin")).join(ends, on=here)
+    return both.select(
+        *_DIRECTION, keys=pl.lit(1, pl.Int64), own_last=(pl.col("end") > pl.col("copied")).cast(pl.Int64)
+    )
+
+
+def _keyed(runs: pl.DataFrame, keys: Mapping[int, int], *, last: bool) -> pl.DataFrame:
+    """A row for the first (or last) record of each key in each run: as many as the producer has keys, which
+    alternate, at most the length of the run.
+    """
+    key_count = pl.col("producer").replace_strict(keys, return_dtype=pl.Int64, default=_NO_KEY)
+    mine = runs.with_columns(key_count=key_count).filter(pl.col("key_count") != _NO_KEY)
+    rows_per_run = pl.min_horizontal("n", pl.col("key_count").clip(1))
+    mine = mine.with_columns(
+        at=pl.int_ranges(pl.col("n") - rows_per_run if last else pl.lit(0), "n" if last else rows_per_run)
+    )
+    rows = mine.explode("at").with_columns(pl.col(name) + pl.col("at") for name in (MESSAGE[1], "offset"))
+    key = (
+        pl.when(pl.col("key_count") > 0)
+        .then(pl.col("seq") % pl.col("key_count").clip(1))
+        .otherwise("producer")
+    )
+    return rows.with_columns(key=key)
