@@ -177,8 +177,10 @@ class Examiner:
         tolerance = BLINK + max(self.tables.polled(p) for p in places)
         said: list[str] = []
         agreeing = seen = 0
-        for place, begin, recomputed in self._told(scope, places, silence):
-            by = self._last(recomputed, scope, place, Silence(begin, silence.end, True))
+        for place, begin, every in self._told(scope, places, silence):
+            recomputed = _without_blinks(every)
+            own = Silence(begin, silence.end, True)
+            by = self._last(recomputed, scope, place, own) | self._last(every, scope, place, own)
             seen += 1
             agreeing += claimed in by and (waits is None or _same_waits(waits, recomputed, tolerance))
             text = ", ".join(f"{w.condition} {(w.end - w.begin) / MS:.0f} ms" for w in recomputed)
@@ -202,7 +204,7 @@ class Examiner:
             for reading in readings_of(self.tables, self.effects, place, silence.end):
                 for begin in self._begins(scope, place, silence):
                     waits = self.story(place, reading).waits(begin, silence.end, scope.group, scope.producer)
-                    yield place, begin, _without_blinks(waits)
+                    yield place, begin, waits
 
     def _resumed(self, scope: Scope, silence: Silence) -> list[Place]:
         """The partitions that went on at the end of a silence."""

@@ -56,18 +56,20 @@ def silences(waits: Iterable[Waiting]) -> list[Silence]:
 
 
 def _prolonged(waits: list[Waiting], came: list[int]) -> Iterator[Waiting]:
-    """What was not acknowledged is waited for until what follows it, if that is less than a second later: an
-    acknowledgement, or the attempt of another message that waits in vain, or for a second.
+    """What was not acknowledged is waited for until the attempt of the next message that waits in vain, or
+    for a second, if that is less than a second later; else until an acknowledgement that is.
     """
-    begins = [wait.begin for wait in waits if not wait.came or wait.end - wait.begin >= SECOND]
-    following = sorted(came + begins)
+    begins = sorted(wait.begin for wait in waits if not wait.came or wait.end - wait.begin >= SECOND)
     for wait in waits:
-        if wait.came:
-            yield wait
-            continue
-        number = bisect_right(following, wait.end)
-        next_ = following[number] if number < len(following) else wait.end
-        yield wait._replace(end=next_ if next_ - wait.end < SECOND else wait.end)
+        if not wait.came:
+            nexts = [_following(times, wait.end) for times in (begins, came)]
+            wait = wait._replace(end=next((n for n in nexts if n - wait.end < SECOND), wait.end))
+        yield wait
+
+
+def _following(times: list[int], after: int) -> int:
+    number = bisect_right(times, after)
+    return times[number] if number < len(times) else after + SECOND
 
 
 class Silences:

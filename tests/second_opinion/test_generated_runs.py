@@ -67,6 +67,24 @@ EXAMPLES = {
         5, acks=1, session=3_000, misled=True, faults=(FaultSpec("isolate", 1, 5_000, 12_000),)
     ),
     "a member dies, and another takes over": World(6, faults=(FaultSpec("kill", "member 1", 5_000, 12_000),)),
+    "a follower dies after the partition has its new owner": World(
+        97,
+        acks=1,
+        faults=(FaultSpec("pause", "member 1", 7_060, 8_000), FaultSpec("power-loss", 3, 13_820, 18_000)),
+    ),
+    "a follower dies while a member is paused": World(
+        292, faults=(FaultSpec("pause", "member 1", 5_370, 3_000), FaultSpec("power-loss", 1, 6_100, 3_000))
+    ),
+    "a group is moved, and its new broker stops": World(
+        92, min_isr=2, replicas=2, clusters=2, moved=10_000, faults=(FaultSpec("stop", 1001, 11_000, 8_000),)
+    ),
+    "messages fail one after the other": World(
+        297,
+        min_isr=2,
+        unclean=True,
+        timeout=5_000,
+        faults=(FaultSpec("isolate", 2, 6_170, 12_000), FaultSpec("power-loss", 3, 8_410, 3_000)),
+    ),
     "a producer dies during an outage": World(
         24,
         replicas=1,

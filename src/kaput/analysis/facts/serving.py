@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from kaput.analysis.facts.leader_history import FaultRow
-from kaput.core import FOREVER_NS
+from kaput.core import FOREVER_NS, MS
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -57,6 +57,11 @@ class Hindrance:
     peers: frozenset[int] | None = frozenset()
 
     @property
+    def name(self) -> str:
+        """The fault's id; else which broker it is about."""
+        return self.fault or f"{self.cluster or ''} broker {self.broker}"
+
+    @property
     def stops_serving(self) -> bool:
         """Whether clients get no answer from the broker."""
         return self.how in ("ended", "frozen", "disk") or self.clients
@@ -89,11 +94,11 @@ class Serving:
     def of(
         self, broker: int, at_ns: int, cluster: str | None = None, without: Collection[str] = ()
     ) -> list[Hindrance]:
-        """What hinders a broker of that cluster at that time, except the faults in `without`."""
+        """What hinders a broker of that cluster at that time, except the names in `without`."""
         return [
             one
             for one in self.hindrances.get(broker, ())
-            if one.from_ns <= at_ns < one.to_ns and one.fault not in without and one.may_concern(cluster)
+            if one.from_ns <= at_ns < one.to_ns and one.name not in without and one.may_concern(cluster)
         ]
 
     def down(self, broker: int, at_ns: int, cluster: str | None = None) -> bool:
@@ -198,9 +203,10 @@ def _of_broker(
     if fault.fault in _BY_EVENTS:
         return None
     if how == "ended":
-        # A clean stop takes effect with its signal; the process goes on for a while.
-        stopped = [at for at, _ in lives if fault.injected_ns <= at < end_ns]
-        from_ns = max(from_ns, min(stopped)) if stopped and fault.fault == "stop" else from_ns
+        # A clean stop takes effect with its signal, and the process goes on for a while; a kill is proven
+        # after the process ended. Records have a resolution of 1 ms.
+        stopped = [at for at, _ in lives if fault.injected_ns // MS <= at // MS and at < end_ns]
+        from_ns = min(stopped, default=from_ns)
         # The process is up before a probe has confirmed that it answers.
         started = [at for _, at in lives if at is not None and from_ns <= at < end_ns]
         may_end_ns = min(started, default=_may_end_ns(fault, end_ns))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kaput.analysis.facts.leader_history import Change, FaultRow, LeaderHistory
 from kaput.analysis.facts.serving import Hindrance, Serving
-from kaput.core import MS, SECOND, TopicPartition, cluster_and_topic
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait
 from kaput.scenario.values import target_group
 
@@ -95,20 +95,23 @@ class Record:
         """
         if place not in self.history.changes and waiter.group is None:
             return Story(why=f"no leader or ISR of {place} is recorded")
-        slow: set[tuple[str, Stage]] = set()
+        slow: dict[tuple[str, Stage], int] = {}
         while True:
             walk = _Walk(self, place, from_ns, to_ns, terms, waiter, slow)
             blamed = walk.unmet_at_the_end()
             if not blamed:
                 return walk.told()
-            if blamed <= slow:
+            no_leader = ("", Stage.NO_LEADER) in blamed and waiter.group is None
+            if no_leader or blamed.keys() <= slow.keys():
                 return Story(why="by the record, nobody could have acknowledged at its end")
             # What came while a condition was unmet shows that it is none: this fault only slowed things down.
             slow |= blamed
 
 
 class _Walk:
-    """One silence of one partition. `slow`: faults, each with a stage at which it prevented nothing."""
+    """One silence of one partition. `slow`: faults, each with a stage at which it prevented nothing; where no
+    fault is behind a stage (an empty name), from when on it prevented nothing.
+    """
 
     def __init__(
         self,
@@ -118,7 +121,7 @@ class _Walk:
         to_ns: int,
         terms: Terms,
         waiter: Waiter,
-        slow: Collection[tuple[str, Stage]],
+        slow: Mapping[tuple[str, Stage], int],
     ) -> None:
         self.record, self.place, self.terms, self.waiter, self.slow = record, place, terms, waiter, slow
         self.from_ns, self.to_ns = from_ns, to_ns
@@ -156,12 +159,13 @@ class _Walk:
         if leader is None:
             return self._of_client(at_ns)  # nothing is recorded of this partition's leader
         if leader < 0:
-            return self._without_leader(at_ns, {*isr, *elr} or self.ever_in_isr)
+            without = self._without_leader(at_ns, {*isr, *elr} or self.ever_in_isr)
+            return self._of_client(at_ns) if self._only_slow(without.stage, at_ns) else without
         dead = [one for one in self._hindering(leader, at_ns, Stage.NO_LEADER) if one.stops_serving]
         if dead:
             gone = self._all_gone({leader, *isr, *elr}, at_ns)
             return State(Stage.NO_CANDIDATE, gone) if gone else State(Stage.NO_LEADER, tuple(dead))
-        if self._elected_again(leader, at_ns):
+        if self._elected_again(leader, at_ns) and not self._only_slow(Stage.NO_LEADER, at_ns):
             return State(Stage.NO_LEADER)
         if self.terms.acks_all or self.waiter.group is not None:
             found = self._of_isr(leader, isr, at_ns)
@@ -188,7 +192,7 @@ class _Walk:
         )
 
     def _hindering(self, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
-        slow = {fault for fault, at in self.slow if at == stage}
+        slow = {name for name, at in self.slow if at == stage}
         return self.record.serving.of(broker, at_ns, self.cluster, slow)
 
     def _all_gone(self, eligible: Collection[int], at_ns: int) -> tuple[Hindrance, ...]:
@@ -237,7 +241,7 @@ class _Walk:
             away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
             if 1 + sum(not found for found in away.values()) < self.terms.min_isr:
                 return State(Stage.TOO_FEW_UP, tuple(one for found in away.values() for one in found))
-            return State(Stage.ISR)
+            return None if self._only_slow(Stage.ISR, at_ns) else State(Stage.ISR)
         return None
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
@@ -271,7 +275,7 @@ class _Walk:
             return State(Stage.READY)
         owner = next((who for at, who in reversed(owners) if at <= at_ns), None)
         if owner is None:
-            return State(Stage.UNOWNED)
+            return State(Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED)
         slot = owner.partition(".")[0]  # a process started again in a slot is `member-2.2`
         held = [
             one for target in sorted(self.waiter.members.get(slot, ())) for one in self._held(target, at_ns)
@@ -284,17 +288,26 @@ class _Walk:
             for one in self.record.serving.clients.get(target, ())
             if one.how in ("ended", "frozen")
             and one.from_ns <= at_ns < one.to_ns
-            and (one.fault or "", Stage.CLIENT_HINDERED) not in self.slow
+            and (one.name, Stage.CLIENT_HINDERED) not in self.slow
         ]
 
-    def unmet_at_the_end(self) -> set[tuple[str, Stage]]:
-        """The faults that would still have prevented what ended the silence, with the stage; an empty name if
-        it was no fault.
+    def unmet_at_the_end(self) -> dict[tuple[str, Stage], int]:
+        """The faults that would still have prevented what ended the silence, with the stage (an empty name if
+        it was no fault), and since when.
         """
         last = self.spans[-1][2]
         if last.stage == Stage.READY or self._met_at_the_end(last):
-            return set()
-        return {(one.fault or "", last.stage) for one in last.behind} or {("", last.stage)}
+            return {}
+        since = self.from_ns
+        for begin, _, state in reversed(self.spans):
+            if state.stage != last.stage:
+                break
+            since = begin
+        return {(one.name, last.stage): since for one in last.behind} or {("", last.stage): since}
+
+    def _only_slow(self, stage: Stage, at_ns: int) -> bool:
+        """Whether that stage, without a fault behind it, is known to prevent nothing at that time."""
+        return at_ns >= self.slow.get(("", stage), FOREVER_NS)
 
     def _met_at_the_end(self, last: State) -> bool:
         """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
@@ -351,7 +364,9 @@ class _Walk:
         if faults:
             return "heal", f"{', '.join(faults)} was healed", faults[-1]
         brokers = ", ".join(sorted({str(one.broker) for one in over}))
-        return ("heal", f"broker {brokers} started again", None) if brokers else ("unknown", "", None)
+        if brokers:
+            return "heal", f"broker {brokers} started again", None
+        return ("election", self._election(led[-1], at_ns), None) if led else ("unknown", "", None)
 
     def _assigned(self, at_ns: int) -> bool:
         """Whether a member of the group was assigned the partition at that time."""
