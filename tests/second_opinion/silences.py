@@ -61,10 +61,8 @@ def _prolonged(waits: list[Waiting], came: list[int]) -> Iterator[Waiting]:
     """
     begins = sorted(wait.begin for wait in waits if not wait.came or wait.end - wait.begin >= SECOND)
     for wait in waits:
-        if not wait.came:
-            nexts = [_following(times, wait.end) for times in (begins, came)]
-            wait = wait._replace(end=next((n for n in nexts if n - wait.end < SECOND), wait.end))
-        yield wait
+        nexts = [] if wait.came else [_following(times, wait.end) for times in (begins, came)]
+        yield wait._replace(end=next((n for n in nexts if n - wait.end < SECOND), wait.end))
 
 
 def _following(times: list[int], after: int) -> int:
