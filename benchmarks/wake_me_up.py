@@ -21,12 +21,16 @@ from typing import NamedTuple
 import yaml
 
 from kaput.cli.alerts_scores import chart_of
-from kaput.monitor.alerts.loading import builtin
-from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.alerts.scoring.judged import recorded_run
-from kaput.monitor.alerts.scoring.score import FiredAlert, RecordedRun, RuleScore, RunScore, scored
-from kaput.monitor.alerts.scoring.tuning import Point, Tuning, tuned
-from kaput.monitor.alerts.words import condition_words
+from kaput.monitor.alerts.rules import AlertRules, builtin, condition_words
+from kaput.monitor.alerts.scoring.score import (
+    FiredAlert,
+    RecordedRun,
+    RuleScore,
+    RunScore,
+    recorded_run,
+    scored,
+)
+from kaput.monitor.alerts.scoring.tuning import TunedPoint, Tuning, tuned
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "WAKE_ME_UP.md"
@@ -118,14 +122,14 @@ def page(runs: Path) -> str:
     return text
 
 
-def _tunings(rules: Rules, recorded: dict[str, RecordedRun]) -> list[Tuning]:
+def _tunings(rules: AlertRules, recorded: dict[str, RecordedRun]) -> list[Tuning]:
     return [
         tuned(rules, rules.by_name[name], [*recorded.values()], thresholds, fors)
         for name, thresholds, fors in TUNED
     ]
 
 
-def _recommendations(rules: Rules, recorded: dict[str, RecordedRun]) -> str:
+def _recommendations(rules: AlertRules, recorded: dict[str, RecordedRun]) -> str:
     """A line for each rule."""
     lines = []
     for tuning in _tunings(rules, recorded):
@@ -143,7 +147,7 @@ def _recommendations(rules: Rules, recorded: dict[str, RecordedRun]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _point_words(point: Point) -> str:
+def _point_words(point: TunedPoint) -> str:
     return f"{point.threshold:,.6g} for {point.for_ms / 1000:g} s"
 
 
@@ -163,7 +167,7 @@ def _rang(each: FiredAlert) -> str:
     return f"{rule.name} ({rule.severity}, {after}{each.judgement})"
 
 
-def _tuned(rules: Rules, recorded: dict[str, RecordedRun]) -> Iterator[str]:
+def _tuned(rules: AlertRules, recorded: dict[str, RecordedRun]) -> Iterator[str]:
     for tuning in _tunings(rules, recorded):
         name = tuning.rule.name
         (DOCS / f"wake-me-up-{name}.svg").write_text(chart_of(tuning), encoding="utf-8")

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Sequence
 import yaml
 
 from kaput.core import SECOND
-from kaput.monitor.alerts.alert import Transition
-from kaput.monitor.alerts.engine import Engine
-from kaput.monitor.alerts.loading import from_text
-from kaput.monitor.alerts.rules import Rules
+from kaput.monitor.alerts.engine import Engine, Transition
+from kaput.monitor.alerts.rules import AlertRules, from_text
 from kaput.monitor.signals import Sample
 
 UP = "kaput_broker_up"
@@ -19,7 +17,7 @@ LAG = "kaput_mirror_lag_seconds"
 NAN = math.nan
 
 
-def rules_of(*rules: dict[str, object], **settings: object) -> Rules:
+def rules_of(*rules: dict[str, object], **settings: object) -> AlertRules:
     """Rules from dicts; what a test leaves out of one is filled in."""
     defaults = {"severity": "page", "summary": "it is {value}", "why": "Because."}
     document = {**settings, "rules": [defaults | rule for rule in rules]}
@@ -38,7 +36,7 @@ def sample(value: float, at_s: float, name: str = LAG, **labels: str) -> Sample:
     return Sample(name, value, round(at_s * SECOND), labels)
 
 
-def played(rules: Rules, values: Sequence[float | None], every_s: float = 1) -> list[str]:
+def played(rules: AlertRules, values: Sequence[float | None], every_s: float = 1) -> list[str]:
     """What becomes of one series of values, one each second, None: no sample. `3 firing`, ..."""
     steps = [
         [] if value is None else [sample(value, at * every_s, mirror="m")] for at, value in enumerate(values)
@@ -46,7 +44,7 @@ def played(rules: Rules, values: Sequence[float | None], every_s: float = 1) -> 
     return changes(stepped(rules, steps, every_s))
 
 
-def stepped(rules: Rules, steps: Iterable[Sequence[Sample]], every_s: float = 1) -> list[Transition]:
+def stepped(rules: AlertRules, steps: Iterable[Sequence[Sample]], every_s: float = 1) -> list[Transition]:
     """The transitions of an engine that is given these samples, one list each second."""
     engine = Engine(rules)
     return [

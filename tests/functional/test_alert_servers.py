@@ -23,11 +23,11 @@ from fakes.alerting import lag_rule, rules_of, sample
 from fakes.debian_programs import Missing, command
 from fakes.receiver import Receiver, receiving
 from kaput.core import SECOND
+from kaput.monitor.alerts.channels import Alertmanager
 from kaput.monitor.alerts.engine import Engine
-from kaput.monitor.alerts.loading import builtin
-from kaput.monitor.alerts.notify.alertmanager import Alertmanager
-from kaput.monitor.alerts.notify.notifiers import Notifiers
+from kaput.monitor.alerts.notifiers import Notifiers
 from kaput.monitor.alerts.prometheus import alerting_rules, inhibit_rules
+from kaput.monitor.alerts.rules import builtin
 from waiting import wait_for
 
 

@@ -13,7 +13,7 @@ from kaput.cli.cluster_options import Json
 from kaput.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
-    from kaput.monitor.alerts.rule import Rule
+    from kaput.monitor.alerts.rules import AlertRule
 
 app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml")
 
@@ -24,7 +24,7 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
 
     Example: kaput alerts list --rules mine.yaml
     """
-    from kaput.monitor.alerts.words import condition_words
+    from kaput.monitor.alerts.rules import condition_words
 
     found = rules_of(rules)
     if json:
@@ -39,7 +39,7 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
 def show_command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Rule to print (default: the whole file, for editing)."),
+        typer.Argument(metavar="NAME", help="AlertRule to print (default: the whole file, for editing)."),
     ] = None,
     rules: RulesFile = None,
     json: Json = False,
@@ -106,7 +106,7 @@ app.command("tune", cls=Verb)(tune_command)
 
 
 def _text(path: Path | None) -> str:
-    from kaput.monitor.alerts.loading import builtin_text
+    from kaput.monitor.alerts.rules import builtin_text
     from kaput.scenario.source import read
 
     if path is None:
@@ -115,11 +115,11 @@ def _text(path: Path | None) -> str:
     return read(path)
 
 
-def _show_rule(rule: Rule, json: bool) -> None:
+def _show_rule(rule: AlertRule, json: bool) -> None:
     if json:
         _print_json(_document(rule))
         return
-    from kaput.monitor.alerts.words import condition_words
+    from kaput.monitor.alerts.rules import condition_words
 
     sys.stdout.write(f"{rule.name} ({rule.severity}): {condition_words(rule)}\n{rule.why}\n")
     for inhibitor in rule.unless:
@@ -127,9 +127,9 @@ def _show_rule(rule: Rule, json: bool) -> None:
         sys.stdout.write(f"Silent while {inhibitor.rule} fires{equal}.\n")
 
 
-def _document(rule: Rule) -> dict[str, Any]:
+def _document(rule: AlertRule) -> dict[str, Any]:
     """A rule as in the file, without unset keys."""
-    from kaput.monitor.alerts.words import condition_words
+    from kaput.monitor.alerts.rules import condition_words
 
     written: dict[str, Any] = rule.model_dump(by_alias=True, exclude_defaults=True)
     return {**written, "condition": condition_words(rule)}

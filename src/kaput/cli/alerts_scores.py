@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from kaput.cli.series import Result
-    from kaput.monitor.alerts.rule import Rule
-    from kaput.monitor.alerts.rules import Rules
+    from kaput.monitor.alerts.rules import AlertRule, AlertRules
     from kaput.monitor.alerts.scoring.score import RecordedRun
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
@@ -41,7 +40,7 @@ def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False)
 
 def tune_command(
     run_dir: RunDirs,
-    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="Rule to tune.")],
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="AlertRule to tune.")],
     rules: RulesFile = None,
     thresholds: Annotated[
         str | None,
@@ -70,8 +69,7 @@ def tune_command(
 
     from kaput.cli.alerts_text import tuning_text
     from kaput.cli.durations import milliseconds
-    from kaput.monitor.alerts.scoring.document import tuning_document
-    from kaput.monitor.alerts.scoring.tuning import tuned
+    from kaput.monitor.alerts.scoring.tuning import tuned, tuning_document
 
     found = rules_of(rules)
     one = rule_named(found, rule)
@@ -85,14 +83,14 @@ def tune_command(
         _print(tuning_text(tuning))
 
 
-def rules_of(path: Path | None) -> Rules:
+def rules_of(path: Path | None) -> AlertRules:
     """The rules in a file, or the built-in ones. Raises UsageError with every mistake."""
-    from kaput.monitor.alerts.loading import builtin, load
+    from kaput.monitor.alerts.rules import builtin, load
 
     return builtin() if path is None else load(path)
 
 
-def rule_named(rules: Rules, name: str) -> Rule:
+def rule_named(rules: AlertRules, name: str) -> AlertRule:
     """The rule with that name. Raises UsageError."""
     from kaput.errors import UsageError
     from kaput.scenario.nearest import hint
@@ -102,16 +100,14 @@ def rule_named(rules: Rules, name: str) -> Rule:
     return rules.by_name[name]
 
 
-def score_results(rules: Rules, results: Sequence[Result], to_stderr: bool) -> None:
+def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool) -> None:
     """Prints the scores of runs that were just played, and writes alerts.json to each run folder."""
     from json import dumps
 
     from kaput.cli.alerts_text import score_text
     from kaput.errors import EvidenceError
     from kaput.evidence.folder import replace_text
-    from kaput.monitor.alerts.scoring.document import score_document
-    from kaput.monitor.alerts.scoring.judged import run_of
-    from kaput.monitor.alerts.scoring.score import by_rule, scored
+    from kaput.monitor.alerts.scoring.score import by_rule, run_of, score_document, scored
 
     scores = []
     for result in results:
@@ -127,13 +123,12 @@ def score_results(rules: Rules, results: Sequence[Result], to_stderr: bool) -> N
         _print(score_text(scores, by_rule(rules, scores)), to_stderr)
 
 
-def show_scores(rules: Rules, runs: Sequence[RecordedRun], json: bool) -> None:
+def show_scores(rules: AlertRules, runs: Sequence[RecordedRun], json: bool) -> None:
     """Prints the scores of these runs."""
     from json import dumps
 
     from kaput.cli.alerts_text import score_text
-    from kaput.monitor.alerts.scoring.document import score_document
-    from kaput.monitor.alerts.scoring.score import by_rule, scored
+    from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
 
     scores = [scored(rules, run) for run in runs]
     of_rules = by_rule(rules, scores)
@@ -144,7 +139,7 @@ def show_scores(rules: Rules, runs: Sequence[RecordedRun], json: bool) -> None:
 
 
 def _runs(paths: Sequence[Path]) -> list[RecordedRun]:
-    from kaput.monitor.alerts.scoring.judged import recorded_run
+    from kaput.monitor.alerts.scoring.score import recorded_run
 
     return [recorded_run(path) for path in paths]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kaput.monitor.alerts.scoring.ground_truth import Fault
-    from kaput.monitor.alerts.scoring.score import FiredAlert, RuleScore, RunScore
+    from kaput.monitor.alerts.scoring.score import FiredAlert, RuleScore, RunScore, ScoredFault
     from kaput.monitor.alerts.scoring.tuning import Tuning
 
 
@@ -81,7 +80,7 @@ def _fault_rows(score: RunScore) -> list[list[str]]:
     return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
 
 
-def _status_without_alert(score: RunScore, fault: Fault) -> str:
+def _status_without_alert(score: RunScore, fault: ScoredFault) -> str:
     """The status of a fault for which no alert fired."""
     if fault in score.unnoticed():
         return "missed"

@@ -86,8 +86,8 @@ def metrics_command(
 def _print_once(servers: str, state: ClusterState) -> None:
     """Polls twice, so that the printed times do not include setting up connections and caches."""
     from kaput.errors import LabError
-    from kaput.monitor.cluster_metrics import ClusterMetrics
-    from kaput.monitor.exposition import Exposition
+    from kaput.monitor.metrics_server import Exposition
+    from kaput.monitor.sources.polling import ClusterMetrics
 
     troubles: list[str] = []
     metrics = ClusterMetrics(state, troubles.append)
@@ -105,9 +105,8 @@ def _print_once(servers: str, state: ClusterState) -> None:
 
 def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None, otlp: str | None) -> None:
     from kaput.errors import Interrupted
-    from kaput.monitor.cluster_metrics import ClusterMetrics
-    from kaput.monitor.exposition import Exposition
-    from kaput.monitor.metrics_server import bind, listen_address, serving
+    from kaput.monitor.metrics_server import Exposition, bind, listen_address, serving
+    from kaput.monitor.sources.polling import ClusterMetrics
     from kaput.processes.signals import interrupts
 
     address = listen_address(listen, "--listen")

@@ -199,15 +199,14 @@ def _monitor(
 ) -> Monitor:
     """The monitor. Raises UsageError for a mistake in a file or an option, and for a port in use."""
     from kaput.cluster.access import OPEN, Access
-    from kaput.monitor.alerts.loading import load
-    from kaput.monitor.alerts.notify.lines import Lines, text_line
-    from kaput.monitor.alerts.notify.notifiers import channel_of
+    from kaput.monitor.alerts.channels import LineChannel, channel_of, text_line
+    from kaput.monitor.alerts.rules import load
     from kaput.monitor.metrics_server import bind, listen_address
     from kaput.watch.monitoring import Monitor, canary_rules
 
     rules = canary_rules() if alerts is None else load(alerts)
     all_channels = [
-        Lines("stderr", cast(TextIO, _Stderr()), text_line, announced_only=True),
+        LineChannel("stderr", cast(TextIO, _Stderr()), text_line, announced_only=True),
         *map(channel_of, channels),
     ]
     access = OPEN if config is None else Access.read(config)

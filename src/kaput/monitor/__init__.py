@@ -1,8 +1,8 @@
 """Observes a live cluster: signals, their sources, and their consumers: alerts and metrics.
 
-signals.py    what can be observed: names, units, labels
-sources       samples of signals: a cluster's state, a workload's progress, a recorded run
-alerts/       rules over signals, and who is notified
-series.py     the newest value of each series; exposition.py, metrics_server.py: for Prometheus; otlp.py:
-              for OpenTelemetry; grafana.py: a dashboard of all signals
+signals.py   what can be observed: names, units, labels
+sources/     samples of signals: a cluster's state, polled
+alerts/      rules over signals, and who is notified
+series.py    the newest value of each series; metrics_server.py: for Prometheus; otlp.py: for OpenTelemetry;
+             grafana.py: a dashboard of all signals
 """

@@ -1,4 +1,5 @@
-"""Serves /metrics on an address: answers from known values, and never queries a broker.
+"""Serves /metrics on an address, in Prometheus's text format, or OpenMetrics if the scraper asks for it:
+answers from known values, and never queries a broker.
 
 On a loopback address it answers only to loopback host names, as the dashboard does: so that a web page cannot
 read it through a DNS name that points here (DNS rebinding).
@@ -11,13 +12,78 @@ import ipaddress
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import accumulate
 from typing import Any, NamedTuple
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
 from kaput.errors import UsageError
-from kaput.monitor.exposition import Exposition
+from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable
+from kaput.monitor.signals import SIGNALS, Signal
+
+
+class Exposition(Collector):
+    """Answers scrapes. `look`: called at each, returns the current tables of series, all with the same
+    labels.
+    """
+
+    def __init__(self, look: Callable[[], Iterable[SeriesTable]]) -> None:
+        self._look = look
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Empty: otherwise the library would scrape to find out."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """The families of all signals that have series, in the order of SIGNALS."""
+        found: dict[str, dict[Labels, float | Histogram]] = {}
+        labels: dict[str, Labels] = {}
+        for table in self._look():
+            for name, series in table.copied().items():
+                found.setdefault(name, {}).update(series)
+                labels[name] = table.label_names(name)
+        for name in SIGNALS:
+            if name in found:
+                yield _family(SIGNALS[name], labels[name], found[name])
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """The response and its content type, in the format that the Accept header asks for."""
+        encode, kind = choose_encoder(accept)
+        return encode(self._registry), kind
+
+
+def _family(signal: Signal, labels: Labels, series: Mapping[Labels, float | Histogram]) -> Metric:
+    family: GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily
+    match signal.kind:
+        case "gauge":
+            family = GaugeMetricFamily(signal.name, signal.help, labels=labels)
+        case "counter":
+            family = CounterMetricFamily(signal.name.removesuffix("_total"), signal.help, labels=labels)
+        case "histogram":
+            family = HistogramMetricFamily(signal.name, signal.help, labels=labels)
+    for values, value in sorted(series.items(), key=lambda item: item[0]):
+        if isinstance(value, Histogram):
+            assert isinstance(family, HistogramMetricFamily)
+            family.add_metric(values, _buckets(value), value.sum_s)
+        else:
+            assert not isinstance(family, HistogramMetricFamily)
+            family.add_metric(values, value)
+    return family
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    borders = [*map(str, BUCKETS_S), "+Inf"]
+    return list(zip(borders, map(float, accumulate(histogram.counts)), strict=True))
+
 
 DEFAULT = "127.0.0.1:9187"
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[\w.-]*)):(?P<port>\d{1,5})")
@@ -87,7 +153,7 @@ def _bind_error(address: ListenAddress, option: str, error: OSError) -> str:
 def serving(exposition: Exposition, bound: socket.socket) -> Iterator[ListenAddress]:
     """Serves on this socket inside the `with` block, then closes it; yields the actual address."""
     address = ListenAddress(*bound.getsockname()[:2])
-    server = _Server(bound, exposition, address.is_local)
+    server = _MetricsServer(bound, exposition, address.is_local)
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
     thread.start()
     try:
@@ -98,7 +164,7 @@ def serving(exposition: Exposition, bound: socket.socket) -> Iterator[ListenAddr
         thread.join()
 
 
-class _Server(ThreadingHTTPServer):
+class _MetricsServer(ThreadingHTTPServer):
     """Limits the number of clients; does not wait for them when it ends."""
 
     daemon_threads = True
@@ -109,7 +175,7 @@ class _Server(ThreadingHTTPServer):
         self.names = _allowed_hosts(bound.getsockname()[1]) if local else None
         self._slots = threading.Semaphore(_MOST_CLIENTS)
         # The socket is already bound and listening.
-        super().__init__(bound.getsockname()[:2], _Handler, bind_and_activate=False)
+        super().__init__(bound.getsockname()[:2], _MetricsHandler, bind_and_activate=False)
         self.socket.close()
         self.socket = bound
 
@@ -131,10 +197,10 @@ class _Server(ThreadingHTTPServer):
         """Ignores clients that disconnect."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _MetricsHandler(BaseHTTPRequestHandler):
     """One client."""
 
-    server: _Server
+    server: _MetricsServer
     server_version = "kaput"
     sys_version = ""
     protocol_version = "HTTP/1.1"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.core import plural
-from kaput.monitor.alerts.alert import Transition
+from kaput.monitor.alerts.engine import Transition
 
 _NAMED_MAX = 3  # partitions, in one sentence
 _STATES = {"running": "runs again", "down": "is down", "paused": "is paused"}

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kaput.cluster.access import OPEN, Access
-from kaput.monitor.cluster_metrics import ClusterMetrics
-from kaput.monitor.exposition import Exposition
-from kaput.monitor.metrics_server import ListenAddress, bind, serving
+from kaput.monitor.metrics_server import Exposition, ListenAddress, bind, serving
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
+from kaput.monitor.sources.polling import ClusterMetrics
 from kaput.operate.lab import Lab
 from kaput.processes.records import own_marker
 

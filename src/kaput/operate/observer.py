@@ -17,9 +17,8 @@ from typing import Any
 from kaput.cluster.access import OPEN, Access
 from kaput.core import SECOND, TopicPartition
 from kaput.errors import LabError
-from kaput.monitor.alerts.alert import Alert
-from kaput.monitor.alerts.engine import Engine
-from kaput.monitor.alerts.loading import builtin
+from kaput.monitor.alerts.engine import Alert, Engine
+from kaput.monitor.alerts.rules import builtin
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.monitor.sources.polling import Polling

@@ -10,22 +10,21 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from kaput.cluster.access import Access
-from kaput.monitor.alerts.alerting import Alerting
-from kaput.monitor.alerts.loading import builtin
-from kaput.monitor.alerts.notify.channel import Channel
-from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.cluster_metrics import ClusterMetrics
-from kaput.monitor.exposition import Exposition
-from kaput.monitor.metrics_server import ListenAddress, serving
+from kaput.monitor.alerts.channels import Channel
+from kaput.monitor.alerts.engine import Engine
+from kaput.monitor.alerts.notifiers import Notifiers
+from kaput.monitor.alerts.rules import AlertRules, builtin
+from kaput.monitor.metrics_server import Exposition, ListenAddress, serving
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
+from kaput.monitor.sources.polling import ClusterMetrics
 
 # The watch chooses its own send rate.
 _EXCLUDED_RULES = ("low-send-rate",)
 
 
-def canary_rules() -> Rules:
+def canary_rules() -> AlertRules:
     """The built-in rules, without the one about the send rate of the user's messages."""
     rules = builtin()
     kept = [rule for rule in rules if rule.name not in _EXCLUDED_RULES]
@@ -39,7 +38,7 @@ class Monitor:
         self,
         servers: str,
         access: Access,
-        rules: Rules,
+        rules: AlertRules,
         channels: Iterable[Channel],
         bound: socket.socket | None,
         note: Callable[[str], Any],
@@ -48,14 +47,14 @@ class Monitor:
         self._polled: list[Sample] = []
         self._lock = threading.Lock()
         self._metrics = ClusterMetrics(ClusterState(servers, access), note, take=self._take)
-        self._alerting = Alerting(rules, channels, note)
+        self._engine, self._notifiers = Engine(rules), Notifiers(channels, note)
         self._bound = bound
         self._stack = ExitStack()
         self.address: ListenAddress | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(self._alerting)
+            stack.callback(self._notifiers.close)
             if self._bound is not None:
                 self.address = stack.enter_context(serving(Exposition(self._metrics.tables), self._bound))
             stack.enter_context(self._metrics)
@@ -73,7 +72,7 @@ class Monitor:
     @property
     def firing(self) -> list[str]:
         """The alerts that are firing, as text."""
-        firing = [alert for alert in self._alerting.active if alert.state == "firing"]
+        firing = [alert for alert in self._engine.active if alert.state == "firing"]
         return [f"{alert.rule.name}: {alert.summary}" for alert in firing]
 
     def step(self, messages: Iterable[Sample]) -> None:
@@ -83,7 +82,7 @@ class Monitor:
         with self._lock:
             given += self._polled
             self._polled = []
-        self._alerting.step(given, time.time_ns())
+        self._notifiers.notify(self._engine.step(given, time.time_ns()))
 
     def _take(self, samples: Sequence[Sample]) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ from kaput.cli.results import result_of
 from kaput.errors import UsageError
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
-from kaput.monitor.alerts.loading import builtin, load
+from kaput.monitor.alerts.rules import builtin, load
 
 
 def printed(*arguments: str) -> str:

@@ -9,8 +9,7 @@ import pytest
 from fakes.alerting import sample, stepped
 from kaput.core import SECOND
 from kaput.monitor.alerts.engine import Engine
-from kaput.monitor.alerts.loading import builtin
-from kaput.monitor.alerts.rule import Rule
+from kaput.monitor.alerts.rules import AlertRule, builtin
 from kaput.monitor.signals import Sample
 
 RULES = builtin()
@@ -27,7 +26,7 @@ def test_every_required_condition_has_a_builtin_rule() -> None:
 
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.name)
-def test_every_rule_justifies_its_severity(rule: Rule) -> None:
+def test_every_rule_justifies_its_severity(rule: AlertRule) -> None:
     assert rule.why.startswith("Wakes: " if rule.severity == "page" else "Does not wake: ")
     assert rule.why.endswith(".") and not rule.summary.endswith(".")
 

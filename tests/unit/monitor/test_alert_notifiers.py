@@ -17,16 +17,20 @@ import pytest
 from fakes.alerting import lag_rule, rules_of, sample, stepped
 from fakes.receiver import receiving
 from kaput.errors import UsageError
-from kaput.monitor.alerts.alert import Transition
-from kaput.monitor.alerts.alerting import Alerting
-from kaput.monitor.alerts.notify.alertmanager import Alertmanager
-from kaput.monitor.alerts.notify.channel import Refused, TryAgain
-from kaput.monitor.alerts.notify.lines import Lines, json_line, text_line
-from kaput.monitor.alerts.notify.notifiers import Notifiers, channel_of
-from kaput.monitor.alerts.notify.post import Endpoint, post
-from kaput.monitor.alerts.notify.queue import Queue
-from kaput.monitor.alerts.notify.sender import Sender
-from kaput.monitor.alerts.notify.webhook import Webhook
+from kaput.monitor.alerts.channels import (
+    Alertmanager,
+    LineChannel,
+    NotAccepted,
+    PostTarget,
+    TryAgain,
+    Webhook,
+    channel_of,
+    json_line,
+    post,
+    text_line,
+)
+from kaput.monitor.alerts.engine import Engine, Transition
+from kaput.monitor.alerts.notifiers import ChannelSender, Notifiers, PendingQueue
 from waiting import wait_for
 
 BOUND_S = 30  # far more than anything here takes, on a busy machine as well
@@ -58,10 +62,10 @@ def reports() -> list[str]:
 @pytest.fixture
 def start(reports: list[str]) -> Iterator:
     """Starts senders; they end with the test."""
-    started: list[Sender] = []
+    started: list[ChannelSender] = []
 
-    def start(channel: object, **keys: object) -> Sender:
-        started.append(Sender(channel, reports.append, first_pause_s=0.01, **keys))
+    def start(channel: object, **keys: object) -> ChannelSender:
+        started.append(ChannelSender(channel, reports.append, first_pause_s=0.01, **keys))
         return started[-1]
 
     yield start
@@ -160,7 +164,7 @@ class TestNobodyWaits:
         with receiving(drips=True) as receiver:
             began = time.monotonic()
             with pytest.raises(TryAgain, match="no answer within"):
-                post(Endpoint.of(receiver.url), {}, 0.5)
+                post(PostTarget.of(receiver.url), {}, 0.5)
             assert time.monotonic() - began < BOUND_S / 2
 
     def test_connection_refused_is_reported_and_retried(self, start, reports: list[str]) -> None:
@@ -175,7 +179,7 @@ class TestNobodyWaits:
     def test_blocked_pipe_does_not_delay_notifiers(self, reports: list[str]) -> None:
         read, write = os.pipe()
         with os.fdopen(write, "w") as stream, os.fdopen(read) as reader:
-            notifiers = Notifiers([Lines("stdout", stream, text_line, True)], reports.append)
+            notifiers = Notifiers([LineChannel("stdout", stream, text_line, True)], reports.append)
             found = transitions(*(f"m{number}" for number in range(3000)))
             for _ in range(3):
                 notifiers.notify(found)
@@ -208,7 +212,7 @@ class _Counting:
 
 class TestQueue:
     def test_overflow_keeps_newest_state_of_each_alert(self) -> None:
-        queue = Queue(limit=4)
+        queue = PendingQueue(limit=4)
         first, second = firing_and_resolved("a")
         other = transitions("b")[0]
         for each in (first, second, other, first, second, first, second):
@@ -221,14 +225,14 @@ class TestQueue:
 
     def test_queue_limit_never_drops_distinct_alerts(self) -> None:
         """None of them is dropped for another."""
-        queue = Queue(limit=2)
+        queue = PendingQueue(limit=2)
         for _ in range(3):
             for each in transitions("a", "b", "c"):
                 queue.put(each)
         assert len(queue) == 3
 
     def test_sent_transitions_are_not_counted_as_dropped(self) -> None:
-        queue = Queue(limit=2)
+        queue = PendingQueue(limit=2)
         first, second = firing_and_resolved("a")
         queue.put(first)
         queue.put(second)
@@ -239,7 +243,7 @@ class TestQueue:
         assert queue.dropped == 2
 
     def test_closed_queue_accepts_and_returns_nothing(self) -> None:
-        queue = Queue(limit=2)
+        queue = PendingQueue(limit=2)
         queue.close()
         queue.put(transitions("a")[0])
         assert len(queue) == 0 and queue.take(None) == {}
@@ -248,7 +252,7 @@ class TestQueue:
 class TestSender:
     def test_retry_backoff_grows(self, reports: list[str]) -> None:
         channel = _Counting(*[TryAgain("no")] * 6)
-        sender = Sender(channel, reports.append, first_pause_s=0.02)
+        sender = ChannelSender(channel, reports.append, first_pause_s=0.02)
         sender.notify(transitions("m")[0])
         wait_for(lambda: channel.sent, "sending")
         pauses = [after - before for before, after in zip(channel.at, channel.at[1:], strict=False)]
@@ -257,7 +261,7 @@ class TestSender:
 
     def test_close_ends_backoff_and_retries_once(self, reports: list[str]) -> None:
         channel = _Counting(TryAgain("no"))
-        sender = Sender(channel, reports.append, first_pause_s=60)
+        sender = ChannelSender(channel, reports.append, first_pause_s=60)
         sender.notify(transitions("m")[0])
         wait_for(lambda: reports, "a report")
         began = time.monotonic()
@@ -337,7 +341,7 @@ class TestLines:
     def test_closed_stream_is_reported_once(self, start, reports: list[str]) -> None:
         stream = io.StringIO()
         stream.close()
-        sender = start(Lines("stdout", stream, json_line, False))
+        sender = start(LineChannel("stdout", stream, json_line, False))
         for each in firing_and_resolved():
             sender.notify(each)
         assert sender.close(BOUND_S) == 0
@@ -346,17 +350,21 @@ class TestLines:
     def test_closed_stream_raises_refused(self) -> None:
         stream = io.StringIO()
         stream.close()
-        with pytest.raises(Refused):
-            Lines("x", stream, json_line, False).send(transitions("m"), 1)
+        with pytest.raises(NotAccepted):
+            LineChannel("x", stream, json_line, False).send(transitions("m"), 1)
 
 
-def test_alerting_evaluates_rules_and_posts(reports: list[str]) -> None:
+def test_what_fires_at_the_end_is_posted_and_not_resolved(reports: list[str]) -> None:
     """Samples in, a post out; what fires when it ends is not resolved."""
-    rules = rules_of(lag_rule())
-    with receiving() as receiver, Alerting(rules, [Webhook(receiver.url)], reports.append) as alerting:
-        assert [each.change for each in alerting.step([sample(11, 0, mirror="m")], 0)] == ["firing"]
-        assert alerting.step([], 10**9) == []
-        assert [alert.state for alert in alerting.active] == ["firing"]
+    engine = Engine(rules_of(lag_rule()))
+    with receiving() as receiver:
+        notifiers = Notifiers([Webhook(receiver.url)], reports.append)
+        fired = engine.step([sample(11, 0, mirror="m")], 0)
+        notifiers.notify(fired)
+        assert [each.change for each in fired] == ["firing"]
+        assert engine.step([], 10**9) == []
+        assert [alert.state for alert in engine.active] == ["firing"]
+        assert notifiers.close() == 0
     assert [alert["state"] for post in receiver.posts for alert in post.document["alerts"]] == ["firing"]
     assert reports == []
 

@@ -6,9 +6,8 @@ import pytest
 import yaml
 
 from fakes.alerting import lag_rule, rules_of
-from kaput.monitor.alerts.loading import builtin
 from kaput.monitor.alerts.prometheus import alerting_rules, expression, inhibit_rules
-from kaput.monitor.alerts.summary import as_go_template, filled
+from kaput.monitor.alerts.rules import as_go_template, builtin, filled
 
 ACKED, LAG = "kaput_messages_acked_total", "kaput_mirror_lag_seconds"
 ACKED_RULE = {"name": "low-rate", "signal": ACKED}

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from fakes.alerting import NAN, lag_rule, rules_of, sample, stepped
 from kaput.core import SECOND
-from kaput.monitor.alerts.alert import Transition
-from kaput.monitor.alerts.engine import Engine
-from kaput.monitor.alerts.rules import Rules
+from kaput.monitor.alerts.engine import Engine, Transition
+from kaput.monitor.alerts.rules import AlertRules
 from kaput.monitor.signals import Sample
 
 THRESHOLD, CLEAR = 10, 5
@@ -21,7 +20,7 @@ SECONDS = st.integers(0, 6)
 
 
 @st.composite
-def rule_files(draw: st.DrawFn) -> Rules:
+def rule_files(draw: st.DrawFn) -> AlertRules:
     """One rule on a gauge, above 10, that may have hysteresis."""
     rule = lag_rule(for_=draw(SECONDS), keep_firing_for=draw(SECONDS))
     if draw(st.booleans()):
@@ -45,7 +44,7 @@ def at_s(transition: Transition) -> int:
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_alert_never_fires_before_for_has_elapsed(rules: Rules, values: list[float | None]) -> None:
+def test_alert_never_fires_before_for_has_elapsed(rules: AlertRules, values: list[float | None]) -> None:
     for each in stepped(rules, series(values)):
         if each.change == "firing":
             seen = known(values, at_s(each) - rules.alert_rules[0].for_ // 1000, at_s(each))
@@ -54,7 +53,7 @@ def test_alert_never_fires_before_for_has_elapsed(rules: Rules, values: list[flo
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_alert_resolves_only_on_values_beyond_clear(rules: Rules, values: list[float | None]) -> None:
+def test_alert_resolves_only_on_values_beyond_clear(rules: AlertRules, values: list[float | None]) -> None:
     """For as long as keep-firing-for, the last of them included; never by silence."""
     (rule,) = rules.alert_rules
     clear = THRESHOLD if rule.clear is None else rule.clear
@@ -65,7 +64,7 @@ def test_alert_resolves_only_on_values_beyond_clear(rules: Rules, values: list[f
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_only_valid_state_transitions_occur(rules: Rules, values: list[float | None]) -> None:
+def test_only_valid_state_transitions_occur(rules: AlertRules, values: list[float | None]) -> None:
     after = {None: {"pending", "firing"}, "pending": {"firing", "inactive"}, "firing": {"resolved"}}
     last = None
     for each in stepped(rules, series(values)):
@@ -98,7 +97,7 @@ def test_sample_order_within_a_step_is_irrelevant(values: list[list[float]], com
 
 
 @given(rules=rule_files(), values=VALUES)
-def test_replay_is_deterministic(rules: Rules, values: list[float | None]) -> None:
+def test_replay_is_deterministic(rules: AlertRules, values: list[float | None]) -> None:
     assert texts(stepped(rules, series(values))) == texts(stepped(rules, series(values)))
 
 

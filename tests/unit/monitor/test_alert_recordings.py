@@ -9,7 +9,7 @@ import pytest
 from fakes.histories import History, at
 from kaput.errors import EvidenceError
 from kaput.evidence.reading import check
-from kaput.monitor.alerts.scoring.recorded import Recording, recording_of
+from kaput.monitor.alerts.scoring.recordings import Recording, recording_of
 
 
 def recorded(history: History, tmp_path: Path) -> Recording:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaput.errors import UsageError
-from kaput.monitor.alerts.loading import from_text, load
+from kaput.monitor.alerts.rules import from_text, load
 
 GOOD = """\
 rules:

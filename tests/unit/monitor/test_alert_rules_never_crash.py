@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from fakes.alerting import stepped
 from kaput.errors import UsageError
-from kaput.monitor.alerts.loading import builtin_text, from_text
 from kaput.monitor.alerts.prometheus import alerting_rules, inhibit_rules
-from kaput.monitor.alerts.words import condition_words
+from kaput.monitor.alerts.rules import builtin_text, condition_words, from_text
 from kaput.monitor.signals import SIGNALS, Sample
 
 WORDS = (

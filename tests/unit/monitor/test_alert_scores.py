@@ -12,33 +12,40 @@ from fakes.alerting import lag_rule, rules_of, sample
 from kaput.core import SECOND
 from kaput.errors import UsageError
 from kaput.evidence.findings_faults import FaultFindings
-from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.alerts.scoring.document import score_document, tuning_document
-from kaput.monitor.alerts.scoring.ground_truth import Fault, Need, _needs, noticed_by
-from kaput.monitor.alerts.scoring.recorded import Recording
-from kaput.monitor.alerts.scoring.score import RecordedRun, by_rule, scored
-from kaput.monitor.alerts.scoring.tuning import candidates, tuned
+from kaput.monitor.alerts.rules import AlertRules
+from kaput.monitor.alerts.scoring.recordings import Recording
+from kaput.monitor.alerts.scoring.score import (
+    Need,
+    RecordedRun,
+    ScoredFault,
+    _needs,
+    by_rule,
+    noticed_by,
+    score_document,
+    scored,
+)
+from kaput.monitor.alerts.scoring.tuning import candidates, tuned, tuning_document
 
 SIGNAL = "kaput_unacknowledged_seconds"  # notices writes
 RULE = {"name": "silent", "signal": SIGNAL, "above": 10}
 
 
-def run(values: Sequence[float], *faults: Fault, name: str = "r", signal: str = SIGNAL) -> RecordedRun:
+def run(values: Sequence[float], *faults: ScoredFault, name: str = "r", signal: str = SIGNAL) -> RecordedRun:
     """One value a second, and these faults."""
     labels = {"topic": "t", "partition": "0"} if signal == SIGNAL else {}
     steps = {at * SECOND: [sample(value, at, signal, **labels)] for at, value in enumerate(values)}
     return RecordedRun(name, "scenario", Recording(steps), faults)
 
 
-def fault(from_s: int, until_s: int, *needs: Need, id_: str = "1-kill") -> Fault:
+def fault(from_s: int, until_s: int, *needs: Need, id_: str = "1-kill") -> ScoredFault:
     """One that took effect."""
-    return Fault(id_, "kill", "broker 1", from_s * SECOND, until_s * SECOND, needs)
+    return ScoredFault(id_, "kill", "broker 1", from_s * SECOND, until_s * SECOND, needs)
 
 
 QUIET, LONG = [0.0] * 5, [20.0] * 5
 
 
-def figures(rules: Rules, *runs: RecordedRun) -> tuple[int, int, int, int]:
+def figures(rules: AlertRules, *runs: RecordedRun) -> tuple[int, int, int, int]:
     """Right, needless, false, missed of the first rule."""
     one = by_rule(rules, [scored(rules, each) for each in runs])[0]
     return one.right, one.needless, one.false, one.missed

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.monitor.sources.certificates import valid_until
+from kaput.monitor.sources.answers import valid_until
 
 
 def certificate(path: Path, until: datetime) -> Path:

@@ -13,7 +13,7 @@ from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered
 from kaput.errors import LabError, UsageError
 from kaput.monitor.signals import SIGNALS
 from kaput.monitor.sources.cluster_state import ClusterState
-from kaput.monitor.sources.nodes import Job
+from kaput.monitor.sources.nodes import NodeJob
 
 SEEDS = "h:1,h:2"
 
@@ -43,7 +43,7 @@ class Brokers:
     def supports(self, endpoint: Endpoint, number: int) -> bool:
         return True
 
-    def run(self, jobs: Mapping[Hashable, Job]) -> dict[Hashable, Any]:
+    def run(self, jobs: Mapping[Hashable, NodeJob]) -> dict[Hashable, Any]:
         found: dict[Hashable, Any] = {}
         for key, job in jobs.items():
             if job.endpoint in self.silent:
@@ -55,7 +55,7 @@ class Brokers:
                     self.silent[job.endpoint] = error
         return found
 
-    def _answer(self, job: Job, request: Any) -> Any:
+    def _answer(self, job: NodeJob, request: Any) -> Any:
         broker, name = job.endpoint.port, type(request).__name__
         self.asked.append((broker, name))
         if self.refuses:

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from kaput.monitor.exposition import Exposition
+from kaput.monitor.metrics_server import Exposition
 from kaput.monitor.series import BUCKETS_S, SeriesTable
 from kaput.monitor.signals import SIGNALS, Sample
 

@@ -14,9 +14,9 @@ from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.admin.partition_states import PartitionState
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
-from kaput.monitor.sources.groups import Groups, coordinator, ends_job, led_by, offsets_job
-from kaput.monitor.sources.nodes import Job
-from kaput.monitor.sources.view import View
+from kaput.monitor.sources.answers import View
+from kaput.monitor.sources.groups import GroupLags, coordinator, ends_job, led_by, offsets_job
+from kaput.monitor.sources.nodes import NodeJob
 
 SECOND = 1_000_000_000
 NOW = 1_700_000_000 * SECOND
@@ -104,7 +104,7 @@ class OneNode:
     def __init__(self, broker: Broker) -> None:
         self.broker, self.away = broker, False
 
-    def run(self, jobs: Mapping[Hashable, Job]) -> dict[Hashable, Any]:
+    def run(self, jobs: Mapping[Hashable, NodeJob]) -> dict[Hashable, Any]:
         found = {}
         for key, job in jobs.items():
             try:
@@ -113,7 +113,7 @@ class OneNode:
                 continue
         return found
 
-    def _asked(self, job: Job) -> Any:
+    def _asked(self, job: NodeJob) -> Any:
         if self.away:
             raise Unanswered("away")
         return job.work(self.broker)
@@ -125,14 +125,16 @@ class Cluster:
     def __init__(self) -> None:
         self.broker = Broker()
         self.nodes = OneNode(self.broker)
-        self.groups = Groups(self.nodes)  # type: ignore[arg-type]
+        self.groups = GroupLags(self.nodes)  # type: ignore[arg-type]
         self.leader: int | None = 1
         self.topics = {ORDERS, TopicPartition(OFFSETS, 0)}
 
     def poll(self, at_ns: int = NOW) -> dict[tuple[str, ...], float]:
         states = {place: PartitionState(self.leader, [1], [1], 5) for place in self.topics}
         view = View({1: Endpoint("h", 1)}, frozenset({1}), states, None)
-        listed = self.nodes.run({1: Job(Endpoint("h", 1), lambda ask: self.broker.ListGroupsRequest(None))})
+        listed = self.nodes.run(
+            {1: NodeJob(Endpoint("h", 1), lambda ask: self.broker.ListGroupsRequest(None))}
+        )
         coordinated = self.groups.take_listing(view, listed)  # type: ignore[arg-type]
         jobs = {broker: offsets_job(view, broker, names) for broker, names in coordinated.items()}
         for broker, answer in self.nodes.run(jobs).items():  # type: ignore[arg-type]

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from kaput.errors import UsageError
-from kaput.monitor.exposition import Exposition
-from kaput.monitor.metrics_server import ListenAddress, bind, listen_address, serving
+from kaput.monitor.metrics_server import Exposition, ListenAddress, bind, listen_address, serving
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from waiting import PATIENCE_S, eventually

@@ -13,7 +13,7 @@ import pytest
 
 from kaput.cluster.admin import monitor_requests, requests
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.monitor.sources.nodes import Job, Nodes
+from kaput.monitor.sources.nodes import NodeJob, Nodes
 
 ROUND_S = 0.3
 
@@ -40,26 +40,26 @@ def metadata(ask: Any) -> Any:
 def test_unresponsive_nodes_share_one_timeout_per_poll(nodes: Nodes, silent: Endpoint) -> None:
     """And those that answer are heard; a node is not asked again in the same poll."""
     began = time.monotonic()
-    well = Job(Endpoint("127.0.0.1", 1), lambda ask: "well")
-    others = {number: Job(silent, metadata, forwarded=number == 1) for number in (0, 1)}
+    well = NodeJob(Endpoint("127.0.0.1", 1), lambda ask: "well")
+    others = {number: NodeJob(silent, metadata, forwarded=number == 1) for number in (0, 1)}
     assert nodes.run({**others, 2: well}) == {2: "well"}
     assert time.monotonic() - began < ROUND_S + 10
     assert set(nodes.silent) == {silent}
     again = list[str]()
-    assert nodes.run({0: Job(silent, lambda ask: again.append("asked"))}) == {} and again == []
+    assert nodes.run({0: NodeJob(silent, lambda ask: again.append("asked"))}) == {} and again == []
     nodes.begin()
     assert nodes.silent == {}
 
 
 def test_forwarded_request_timeout_does_not_mark_node_silent(nodes: Nodes, silent: Endpoint) -> None:
-    assert nodes.run({0: Job(silent, metadata, forwarded=True)}) == {}
+    assert nodes.run({0: NodeJob(silent, metadata, forwarded=True)}) == {}
     assert nodes.silent == {}
 
 
 def test_connection_refused_is_kept_as_reason(nodes: Nodes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         gone = Endpoint(*server.getsockname())
-    assert nodes.run({0: Job(gone, metadata)}) == {}
+    assert nodes.run({0: NodeJob(gone, metadata)}) == {}
     assert "refused" in str(nodes.silent[gone])
 
 
@@ -67,9 +67,9 @@ def test_blocked_thread_does_not_delay_other_nodes(nodes: Nodes, silent: Endpoin
     """As by the resolution of a name, which has no time limit."""
     going_on = threading.Event()
     began = time.monotonic()
-    assert nodes.run({0: Job(silent, lambda ask: going_on.wait(60))}) == {}
+    assert nodes.run({0: NodeJob(silent, lambda ask: going_on.wait(60))}) == {}
     nodes.begin()
-    assert nodes.run({0: Job(silent, lambda ask: "not reached")}) == {}
+    assert nodes.run({0: NodeJob(silent, lambda ask: "not reached")}) == {}
     assert time.monotonic() - began < 30
     assert isinstance(nodes.silent[silent], Unanswered)
     going_on.set()
@@ -77,7 +77,7 @@ def test_blocked_thread_does_not_delay_other_nodes(nodes: Nodes, silent: Endpoin
 
 def test_unexpected_exception_is_propagated(nodes: Nodes, silent: Endpoint) -> None:
     with pytest.raises(ZeroDivisionError):
-        nodes.run({0: Job(silent, lambda ask: 1 // 0)})
+        nodes.run({0: NodeJob(silent, lambda ask: 1 // 0)})
 
 
 def test_monitor_requests_can_be_encoded() -> None:

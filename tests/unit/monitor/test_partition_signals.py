@@ -14,8 +14,7 @@ from kaput.cluster.admin.partition_states import PartitionState
 from kaput.cluster.wire import Endpoint
 from kaput.core import TopicPartition
 from kaput.monitor.signals import SIGNALS, Sample
-from kaput.monitor.sources.partitions import Elections, broker_samples, partition_samples
-from kaput.monitor.sources.view import View, view_of
+from kaput.monitor.sources.answers import Elections, View, broker_samples, partition_samples, view_of
 
 ORDERS = TopicPartition("orders", 0)
 

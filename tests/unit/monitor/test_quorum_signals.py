@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from kaput.monitor.sources.quorum import leaders, quorum_samples
-from kaput.monitor.sources.volumes import volume_samples
+from kaput.monitor.sources.answers import quorum_leaders, quorum_samples, volume_samples
 
 NOW_NS = 1_700_000_000_000_000_000
 NOW_MS = NOW_NS // 1_000_000
@@ -30,21 +29,21 @@ def values(samples: Any) -> dict[tuple[str, ...], float]:
 
 
 def test_agreeing_brokers_report_one_controller() -> None:
-    assert set(leaders([quorum(1), quorum(1), quorum(1)])) == {1}
+    assert set(quorum_leaders([quorum(1), quorum(1), quorum(1)])) == {1}
 
 
 def test_two_active_controllers_are_both_counted() -> None:
     """One was cut off with a broker, and does not know yet that it is deposed."""
-    assert set(leaders([quorum(1, 3), quorum(2, 4)])) == {1, 2}
+    assert set(quorum_leaders([quorum(1, 3), quorum(2, 4)])) == {1, 2}
 
 
 def test_error_responses_are_not_controllers() -> None:
-    assert leaders([quorum(1, error=6), Answer(error_code=41, topics=[]), quorum(-1)]) == {}
+    assert quorum_leaders([quorum(1, error=6), Answer(error_code=41, topics=[]), quorum(-1)]) == {}
 
 
 def test_quorum_follower_lag_in_records_and_seconds() -> None:
     voters = [(1, 100, NOW_MS), (2, 90, NOW_MS - 4000), (3, -1, -1)]
-    found = values(quorum_samples(leaders([quorum(1, voters=voters), quorum(9, 2)]), NOW_NS))
+    found = values(quorum_samples(quorum_leaders([quorum(1, voters=voters), quorum(9, 2)]), NOW_NS))
     records, seconds = "quorum_follower_lag_records", "quorum_follower_lag_seconds"
     assert (found[records, "1"], found[seconds, "1"]) == (0, 0)
     assert (found[records, "2"], found[seconds, "2"]) == (10, pytest.approx(4))

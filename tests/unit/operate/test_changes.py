@@ -6,7 +6,7 @@ from typing import Any
 
 from kaput.core import SECOND
 from kaput.monitor.alerts.engine import Engine
-from kaput.monitor.alerts.loading import builtin
+from kaput.monitor.alerts.rules import builtin
 from kaput.monitor.signals import Sample
 from kaput.operate.changes import changes
 from kaput.operate.rates import Rates

@@ -12,10 +12,7 @@ from typing import Any
 
 import yaml
 
-from kaput.monitor.alerts.condition import COMPARISONS, Condition
-from kaput.monitor.alerts.rule import Rule
-from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.alerts.summary import as_go_template
+from kaput.monitor.alerts.rules import COMPARISONS, AlertRule, AlertRules, Condition, as_go_template
 from kaput.scenario.values import format_duration
 
 GROUP = "kaput"
@@ -27,13 +24,13 @@ def alert_name(rule: str) -> str:
     return "".join(part.capitalize() for part in rule.split("-"))
 
 
-def alerting_rules(rules: Rules) -> str:
+def alerting_rules(rules: AlertRules) -> str:
     """A rules file for Prometheus 2.42 or newer (keep_firing_for)."""
     document = {"groups": [{"name": GROUP, "rules": [_alerting_rule(rule) for rule in rules]}]}
     return _HEADER.format(made="prometheus") + _yaml(document)
 
 
-def inhibit_rules(rules: Rules) -> str:
+def inhibit_rules(rules: AlertRules) -> str:
     """The part of Alertmanager's configuration that silences alerts which others explain."""
     found = [
         {
@@ -47,7 +44,7 @@ def inhibit_rules(rules: Rules) -> str:
     return _HEADER.format(made="alertmanager") + _yaml({"inhibit_rules": found})
 
 
-def expression(rule: Rule) -> str:
+def expression(rule: AlertRule) -> str:
     """The condition in PromQL."""
     condition = rule.condition
     if condition is None:
@@ -59,7 +56,7 @@ def expression(rule: Rule) -> str:
     return f"({value} {_comparison(condition)}) or ({_not_cleared(rule, condition, value)})"
 
 
-def _alerting_rule(rule: Rule) -> dict[str, Any]:
+def _alerting_rule(rule: AlertRule) -> dict[str, Any]:
     document: dict[str, Any] = {"alert": alert_name(rule.name), "expr": expression(rule)}
     if rule.for_:
         document["for"] = format_duration(rule.for_)
@@ -69,14 +66,14 @@ def _alerting_rule(rule: Rule) -> dict[str, Any]:
     return document | {"labels": {"severity": rule.severity}, "annotations": annotations}
 
 
-def _summary(rule: Rule) -> str:
+def _summary(rule: AlertRule) -> str:
     """absent_over_time() is always 1: the actual duration is unknown there."""
     if rule.absent is None:
         return rule.summary
     return rule.summary.replace("{value:duration}", format_duration(rule.absent)).replace("{value}", "1")
 
 
-def _not_cleared(rule: Rule, condition: Condition, value: str) -> str:
+def _not_cleared(rule: AlertRule, condition: Condition, value: str) -> str:
     """The value is not good again, and the alert already fires. `unless`, not `and`: NaN is not good."""
     cleared = _comparison(Condition(_OPPOSITE[condition.comparison], condition.clear, condition.clear))
     fires = f'ALERTS{{alertname="{alert_name(rule.name)}", alertstate="firing"}}'
@@ -90,7 +87,7 @@ def _comparison(condition: Condition) -> str:
     return f"{COMPARISONS[condition.comparison][1]} {condition.threshold:.15g}"
 
 
-def _value(rule: Rule) -> str:
+def _value(rule: AlertRule) -> str:
     selector = _selector(rule)
     if rule.rate is not None:
         function = "rate" if rule.of.kind == "counter" else "deriv"
@@ -104,7 +101,7 @@ def _value(rule: Rule) -> str:
     )
 
 
-def _selector(rule: Rule) -> str:
+def _selector(rule: AlertRule) -> str:
     matchers = ", ".join(f"{label}={_quoted(value)}" for label, value in sorted(rule.where.items()))
     return f"{rule.signal}{{{matchers}}}" if matchers else rule.signal
 

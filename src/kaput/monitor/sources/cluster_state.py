@@ -21,13 +21,22 @@ from kaput.cluster.existing import addresses
 from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
-from kaput.monitor.sources import certificates
-from kaput.monitor.sources.groups import Groups, ends_job, led_by, offsets_job
-from kaput.monitor.sources.nodes import ROUND_S, Ask, Job, Nodes, Unsupported
-from kaput.monitor.sources.partitions import Elections, Reassigning, broker_samples, partition_samples
-from kaput.monitor.sources.quorum import controllers, describe, leaders, quorum_samples
-from kaput.monitor.sources.view import View, view_of
-from kaput.monitor.sources.volumes import volume_samples
+from kaput.monitor.sources.answers import (
+    Elections,
+    Reassigning,
+    View,
+    broker_samples,
+    describe_quorum,
+    partition_samples,
+    quorum_controllers,
+    quorum_leaders,
+    quorum_samples,
+    valid_until,
+    view_of,
+    volume_samples,
+)
+from kaput.monitor.sources.groups import GroupLags, ends_job, led_by, offsets_job
+from kaput.monitor.sources.nodes import ROUND_S, Ask, NodeJob, Nodes, Unsupported
 
 _MOST_ASKED = 5  # brokers asked for their view of the cluster in one poll
 _SETTINGS_S, _VOLUMES_S, _CERTIFICATES_S = 30.0, 15.0, 300.0
@@ -67,7 +76,7 @@ class ClusterState:
         self._access = access
         self._seeds = [Endpoint(*each, access) for each in addresses(bootstrap_servers)]
         self._nodes, self._every_end = nodes or Nodes(), every_end
-        self._groups, self._elections = Groups(self._nodes), Elections()
+        self._groups, self._elections = GroupLags(self._nodes), Elections()
         self._known: dict[int, Endpoint] = {}
         self._view: View | None = None
         self.active_controllers: list[int] = []  # by id
@@ -135,11 +144,11 @@ class ClusterState:
         returns metadata; empty if they do not either.
         """
         viewed = self._viewed_brokers()
-        jobs = {n: Job(n, _metadata_and_groups if n in viewed else _groups) for n in self._known.values()}
+        jobs = {n: NodeJob(n, _metadata_and_groups if n in viewed else _groups) for n in self._known.values()}
         answers = self._nodes.run(jobs)
         if all(metadata is None for metadata, _ in answers.values()):
             seeds = [seed for seed in self._seeds if seed not in answers]
-            answers |= self._nodes.run({node: Job(node, _metadata_and_groups) for node in seeds})
+            answers |= self._nodes.run({node: NodeJob(node, _metadata_and_groups) for node in seeds})
         refused = [why for why in self._nodes.silent.values() if isinstance(why, AccessRefused)]
         if not answers and refused and self._view is None:
             raise refused[0]
@@ -181,29 +190,31 @@ class ClusterState:
         self._last = tuple(found)
         return iter(found)
 
-    def _second_round(self, view: View, coordinated: Mapping[int, list[str]]) -> dict[tuple[str, int], Job]:
+    def _second_round(
+        self, view: View, coordinated: Mapping[int, list[str]]
+    ) -> dict[tuple[str, int], NodeJob]:
         awake = {broker: node for broker, node in view.alive.items() if node not in self._nodes.silent}
-        jobs: dict[tuple[str, int], Job] = {
+        jobs: dict[tuple[str, int], NodeJob] = {
             ("offsets", broker): offsets_job(view, broker, names) for broker, names in coordinated.items()
         }
         for broker, node in islice(awake.items(), _MOST_ASKED):
-            jobs["quorum", broker] = Job(node, describe, forwarded=True)
+            jobs["quorum", broker] = NodeJob(node, describe_quorum, forwarded=True)
         for controller, node in self._controllers.items():
-            jobs["controller", controller] = Job(node, describe, forwarded=True)
+            jobs["controller", controller] = NodeJob(node, describe_quorum, forwarded=True)
         # Prefer a broker that recently reached the controller.
         one_node = min(awake.values(), key=lambda node: node not in self._near_controller, default=None)
         if one_node is not None:
-            jobs["moving", 0] = Job(one_node, _reassigning, forwarded=True)
+            jobs["moving", 0] = NodeJob(one_node, _reassigning, forwarded=True)
             self._topics = topics = {place.topic for place in view.partitions}
             if self._settings_due.due() or not self._settings_of >= topics:
-                jobs["settings", 0] = Job(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
+                jobs["settings", 0] = NodeJob(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
         if self._volumes_due.due():
             self._volumes = {}
             for broker, node in awake.items():
-                jobs["volume", broker] = Job(node, lambda ask: ask(monitor_requests.log_dirs()))
+                jobs["volume", broker] = NodeJob(node, lambda ask: ask(monitor_requests.log_dirs()))
         if self._access.tls is not None and self._certificates_due.due():
             for broker, node in awake.items():
-                jobs["certificate", broker] = Job(node, _certificate(node))
+                jobs["certificate", broker] = NodeJob(node, _certificate(node))
         return jobs
 
     def _take(self, what: str, key: int, answer: Any, coordinated: Mapping[int, list[str]]) -> None:
@@ -219,9 +230,9 @@ class ClusterState:
     def _quorum(self, view: View, results: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
         """In ZooKeeper mode brokers name the controller, and two of them cannot be detected."""
         answers = [answer for (what, _), answer in results.items() if what in ("quorum", "controller")]
-        self._controllers = controllers(answers, self._access) or self._controllers
+        self._controllers = quorum_controllers(answers, self._access) or self._controllers
         refused = any(answer.error_code in REFUSALS for answer in answers)
-        active = leaders(answers)
+        active = quorum_leaders(answers)
         if self._has_quorum(view):
             count = math.nan if refused and not active else len(active)
         else:
@@ -281,4 +292,4 @@ def _min_isrs(answer: Any) -> dict[str, int]:
 
 
 def _certificate(node: Endpoint) -> Callable[[Ask], float]:
-    return lambda _ask: certificates.valid_until(node, ROUND_S)
+    return lambda _ask: valid_until(node, ROUND_S)

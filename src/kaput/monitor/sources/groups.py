@@ -8,18 +8,18 @@ seen, and never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.cluster.admin import monitor_requests, requests
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.admin.partition_states import PartitionState
+from kaput.cluster.record_batches import first_record
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
-from kaput.monitor.sources.nodes import Ask, Job, Nodes
-from kaput.monitor.sources.record_ages import Position, RecordTimes
-from kaput.monitor.sources.view import View
+from kaput.monitor.sources.answers import View
+from kaput.monitor.sources.nodes import Ask, NodeJob, Nodes
 from kaput.scenario.coordinators import partition_of
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
@@ -28,7 +28,7 @@ _LEAST_S = 0.001  # the age of a record whose time is in the future
 
 
 @dataclass
-class Group:
+class GroupState:
     """A group as last seen. `answered`: whether its coordinator answered in this poll."""
 
     state: str = ""
@@ -36,12 +36,12 @@ class Group:
     answered: bool = False
 
 
-class Groups:
+class GroupLags:
     """All groups of a cluster, across polls."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._known: dict[str, Group] = {}
+        self._known: dict[str, GroupState] = {}
         self._times = RecordTimes(nodes)
 
     def take_listing(self, view: View, answers: Mapping[int, Any]) -> dict[int, list[str]]:
@@ -58,7 +58,7 @@ class Groups:
                     found.setdefault(broker, []).append(group.group_id)
         answered = {broker for broker, answer in answers.items() if not answer.error_code}
         self._known = {
-            name: Group(states.get(name, ""), self._known[name].committed if name in self._known else {})
+            name: GroupState(states.get(name, ""), self._known[name].committed if name in self._known else {})
             for name in {*self._known, *states}
             if name in states or coordinator(view.partitions, name) not in answered
         }
@@ -137,12 +137,12 @@ def led_by(view: View, places: Iterable[TopicPartition]) -> dict[int, list[Topic
     return found
 
 
-def offsets_job(view: View, broker: int, groups: list[str]) -> Job:
+def offsets_job(view: View, broker: int, groups: list[str]) -> NodeJob:
     """Fetches its groups' committed offsets from a coordinator."""
-    return Job(view.alive[broker], lambda ask: ask(monitor_requests.fetch_offsets(groups)))
+    return NodeJob(view.alive[broker], lambda ask: ask(monitor_requests.fetch_offsets(groups)))
 
 
-def ends_job(view: View, leader: int, places: list[TopicPartition]) -> Job:
+def ends_job(view: View, leader: int, places: list[TopicPartition]) -> NodeJob:
     """Fetches log ends (high watermarks) from a leader."""
 
     def work(ask: Ask) -> dict[TopicPartition, int]:
@@ -150,7 +150,7 @@ def ends_job(view: View, leader: int, places: list[TopicPartition]) -> Job:
         every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
         return {TopicPartition(name, p.partition_index): p.offset for name, p in every if not p.error_code}
 
-    return Job(view.alive[leader], work)
+    return NodeJob(view.alive[leader], work)
 
 
 def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str) -> int | None:
@@ -162,3 +162,132 @@ def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str)
         return None
     state = partitions.get(TopicPartition(OFFSETS, partition_of(group, count)))
     return -1 if state is None or state.leader is None else state.leader
+
+
+_OUT_OF_RANGE = 1
+_ROUNDS = 3
+# Enough for a usual batch of each partition; larger ones are fetched again.
+_SMALL_BYTES, _SMALL_ALL_BYTES = 32 << 10, 4 << 20
+_LARGE_BYTES, _LARGE_ALL_BYTES = 1 << 20, 16 << 20
+NOTHING = math.inf  # instead of a time: there is no record at or after the position
+
+
+class Position(NamedTuple):
+    """An offset in a partition. Under a later leader the same offset may be another record."""
+
+    place: TopicPartition
+    offset: int
+    epoch: int
+
+
+class _Fetched(NamedTuple):
+    """A leader's answer for a partition: its data, or its log start if the position is below that."""
+
+    data: bytes
+    start: int | None = None
+
+
+class RecordTimes:
+    """When the records at positions were written, for the positions requested last.
+
+    Fetches each record's batch once, and caches it while it is needed: a group that stands still costs
+    nothing; one that lags and moves costs a batch per partition and poll.
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._known: dict[Position, float] = {}
+        self._starts: dict[TopicPartition, int] = {}  # of logs that start above a position
+
+    def of(self, position: Position) -> tuple[int, float | None]:
+        """The log start, 0 unless it is above the position; and when the record was written, in ms since the
+        epoch: None if unknown, NOTHING if there is no record.
+        """
+        return self._starts.get(position.place, 0), self._known.get(position)
+
+    def look(self, view: View, wanted: Collection[Position], ends: Mapping[TopicPartition, int]) -> None:
+        """Fetches the times of these positions, in bounded time, and forgets all others."""
+        self._known = {position: self._known[position] for position in wanted if self._still_valid(position)}
+        self._starts = {}
+        left = {position: position.offset for position in wanted if position not in self._known}
+        for number in range(_ROUNDS):
+            jobs = self._jobs(view, left, large=number > 0)
+            if not jobs:
+                return
+            for answers in self._nodes.run(jobs).values():
+                for position, answer in answers.items():
+                    self._take(position, answer, left, ends)
+
+    def _still_valid(self, position: Position) -> bool:
+        """Not if the position is below the log start, which moves, or had no record, as there
+        may be one now.
+        """
+        known = self._known.get(position, NOTHING)
+        return known != NOTHING and position.offset >= self._starts.get(position.place, 0)
+
+    def _take(
+        self,
+        position: Position,
+        answer: _Fetched,
+        left: dict[Position, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> None:
+        if answer.start is not None:
+            self._starts[position.place] = answer.start
+            left[position] = max(left[position], answer.start)
+            record = None
+        else:
+            record, left[position] = first_record(answer.data, left[position])
+        if record is not None and record.timestamp_ms >= 0:
+            self._known[position] = record.timestamp_ms
+        elif left[position] >= ends[position.place]:
+            self._known[position] = NOTHING
+        elif record is None:
+            return  # fetched again
+        del left[position]
+
+    def _jobs(self, view: View, left: Mapping[Position, int], large: bool) -> dict[int, NodeJob]:
+        """One request per leader. Of several positions in the same partition, one at a time."""
+        by_leader: dict[int, dict[TopicPartition, Position]] = {}
+        for position in left:
+            leader = view.partitions[position.place].leader
+            if leader is not None and leader in view.alive:
+                by_leader.setdefault(leader, {}).setdefault(position.place, position)
+        return {
+            leader: NodeJob(view.alive[leader], _BatchFetch(found, left, large))
+            for leader, found in by_leader.items()
+        }
+
+
+class _BatchFetch:
+    """Fetches batches at positions from one leader."""
+
+    def __init__(
+        self, found: Mapping[TopicPartition, Position], left: Mapping[Position, int], large: bool
+    ) -> None:
+        self._found, self._large = found, large
+        self._offsets = {place: left[position] for place, position in found.items()}
+
+    def __call__(self, ask: Ask) -> dict[Position, _Fetched]:
+        sizes = (_LARGE_BYTES, _LARGE_ALL_BYTES) if self._large else (_SMALL_BYTES, _SMALL_ALL_BYTES)
+        answer = ask(monitor_requests.fetch(self._offsets, *sizes))
+        answers: dict[Position, _Fetched] = {}
+        below: list[TopicPartition] = []
+        for name, p in ((topic.topic, p) for topic in answer.responses for p in topic.partitions):
+            place = TopicPartition(name, p.partition_index)
+            if p.error_code == _OUT_OF_RANGE:
+                below.append(place)
+            elif not p.error_code:
+                answers[self._found[place]] = _Fetched(bytes(p.records or b""))
+        if below:
+            answers |= self._starts(ask, below)
+        return answers
+
+    def _starts(self, ask: Ask, places: list[TopicPartition]) -> dict[Position, _Fetched]:
+        answer = ask(requests.log_starts(places))
+        every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
+        return {
+            self._found[TopicPartition(name, p.partition_index)]: _Fetched(b"", p.offset)
+            for name, p in every
+            if not p.error_code
+        }

@@ -84,7 +84,7 @@ Ask = Callable[[Any], Any]  # a request to one node, and its answer
 
 
 @dataclass(frozen=True)
-class Job:
+class NodeJob:
     """Requests to one node, in sequence. `forwarded`: the node forwards them to the controller, or is one: a
     failure says nothing about a broker.
     """
@@ -113,7 +113,7 @@ class Nodes:
         """The number of requests since `begin`."""
         return self._requests() - self._before
 
-    def run(self, jobs: Mapping[_K, Job]) -> dict[_K, Any]:
+    def run(self, jobs: Mapping[_K, NodeJob]) -> dict[_K, Any]:
         """The results of jobs that end within a round; skips nodes that were silent in this poll."""
         limit = time.monotonic() + self._round_s
         futures: dict[Future[Any], _K] = {
@@ -138,12 +138,12 @@ class Nodes:
             )
         return found
 
-    def _failed(self, job: Job, error: LabError) -> None:
+    def _failed(self, job: NodeJob, error: LabError) -> None:
         # With a forwarded request, it may be the controller that does not answer.
         if not job.forwarded and isinstance(error, Unanswered):
             self.silent[job.endpoint] = error
 
-    def _run_job(self, job: Job, limit: float) -> Any:
+    def _run_job(self, job: NodeJob, limit: float) -> Any:
         connection = self._connection_to(job.endpoint, job.forwarded)
         # Another thread may hang in a DNS lookup, which has no timeout.
         if not connection.lock.acquire(timeout=max(0.0, limit - time.monotonic())):

@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, Self
 
 from kaput.errors import LabError
+from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
+from kaput.monitor.sources.cluster_state import ClusterState
 
 POLL_S = 2.0
 
 
-class Source(Protocol):
+class PollSource(Protocol):
     """What can be polled: cluster_state.ClusterState."""
 
     troubles: list[str]
@@ -37,7 +39,7 @@ class Polling:
 
     def __init__(
         self,
-        source: Source,
+        source: PollSource,
         take: Callable[[Sequence[Sample]], None],
         note: Callable[[str], None] = lambda text: None,
         every_s: float = POLL_S,
@@ -90,3 +92,37 @@ class Polling:
             except LabError as error:
                 self._report_changes([str(error)])
             wait_s = max(0.1, self._every_s - (time.monotonic() - began))
+
+
+class ClusterMetrics:
+    """A cluster's state as series: polled inside a `with` block, read by each scrape.
+
+    `series`: the last known values; others may add to it. `take` also gets each poll's samples; `note`
+    gets new troubles.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        note: Callable[[str], None] = lambda text: None,
+        every_s: float = POLL_S,
+        take: Callable[[Sequence[Sample]], None] = lambda samples: None,
+    ) -> None:
+        self.series, self._on_samples = SeriesTable(), take
+        self.polling = Polling(state, self._take, note, every_s)
+
+    def tables(self) -> list[SeriesTable]:
+        """For an Exposition: includes samples about the polling itself."""
+        self.series.add(self.polling.own_samples())
+        return [self.series]
+
+    def _take(self, samples: Sequence[Sample]) -> None:
+        self.series.replace("cluster", samples)
+        self._on_samples(samples)
+
+    def __enter__(self) -> Self:
+        self.polling.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.polling.__exit__(*error)

@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from kaput.errors import UsageError
-from kaput.monitor.alerts.condition import WORSE_UPWARDS
-from kaput.monitor.alerts.observing import SampleStore
-from kaput.monitor.alerts.rule import Rule
-from kaput.monitor.alerts.rules import Rules
-from kaput.monitor.alerts.scoring.ground_truth import of_any_cause
-from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, by_rule, scored
+from kaput.monitor.alerts.engine import SampleStore
+from kaput.monitor.alerts.rules import WORSE_UPWARDS, AlertRule, AlertRules
+from kaput.monitor.alerts.scoring.score import RecordedRun, RuleScore, by_rule, figures, of_any_cause, scored
 
 _CANDIDATES = 24
 
 
 @dataclass(frozen=True)
-class Point:
+class TunedPoint:
     """The rule with this threshold and `for`, and its score. `played`: whether any run was long enough for it
     to fire.
     """
@@ -39,16 +37,16 @@ class Tuning:
     recommendation, or for its absence.
     """
 
-    rule: Rule
-    points: Sequence[Point]
-    current: Point
-    recommended: Point | None
+    rule: AlertRule
+    points: Sequence[TunedPoint]
+    current: TunedPoint
+    recommended: TunedPoint | None
     why: str
 
 
 def tuned(
-    rules: Rules,
-    rule: Rule,
+    rules: AlertRules,
+    rule: AlertRule,
     runs: Sequence[RecordedRun],
     thresholds: Sequence[float] = (),
     fors_ms: Sequence[int] = (),
@@ -76,7 +74,7 @@ def tuned(
     return Tuning(rule, tried_out, current, recommended, why)
 
 
-def candidates(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> list[float]:
+def candidates(rules: AlertRules, rule: AlertRule, runs: Sequence[RecordedRun]) -> list[float]:
     """Round numbers between the usual value of these runs (the median) and the worst one: a threshold on the
     other side of the median would fire all the time.
     """
@@ -91,7 +89,7 @@ def candidates(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> list[fl
     return [round(float(each), 9) for each in np.arange(math.floor(low / step) * step, high + step, step)]
 
 
-def _observed(rules: Rules, rule: Rule, run: RecordedRun) -> list[float]:
+def _observed(rules: AlertRules, rule: AlertRule, run: RecordedRun) -> list[float]:
     observed = SampleStore(rules.model_copy(update={"alert_rules": [rule]}))
     began_ns = min(run.recording.steps)
     found = []
@@ -109,7 +107,7 @@ def _round_step(step: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * 0.999)
 
 
-def _changed(rule: Rule, threshold: float, for_ms: int) -> Rule:
+def _changed(rule: AlertRule, threshold: float, for_ms: int) -> AlertRule:
     """The rule with another threshold; `clear` is scaled with it."""
     condition = rule.condition
     assert condition is not None
@@ -120,15 +118,15 @@ def _changed(rule: Rule, threshold: float, for_ms: int) -> Rule:
     return rule.model_copy(update={field: threshold, "clear": clear, "for_": for_ms, "unless": []})
 
 
-def _point(rules: Rules, rule: Rule, runs: Sequence[RecordedRun]) -> Point:
+def _point(rules: AlertRules, rule: AlertRule, runs: Sequence[RecordedRun]) -> TunedPoint:
     alone = rules.model_copy(update={"alert_rules": [rule]})
     found = by_rule(alone, [scored(alone, run) for run in runs])
     condition = rule.condition
     assert condition is not None
-    return Point(condition.threshold, rule.for_, found[0] if found else RuleScore(rule), bool(found))
+    return TunedPoint(condition.threshold, rule.for_, found[0] if found else RuleScore(rule), bool(found))
 
 
-def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None, str]:
+def _recommended(points: Sequence[TunedPoint], current: TunedPoint) -> tuple[TunedPoint | None, str]:
     """The point that misses least; of those, the ones that are right most often; of those, the fastest whose
     neighbors do as well: at the edge a little noise would make it wrong.
     """
@@ -154,18 +152,18 @@ def _recommended(points: Sequence[Point], current: Point) -> tuple[Point | None,
     return soonest, f"it misses the fewest faults, is right most often, and among equals fires soonest; {why}"
 
 
-def _quality(point: Point) -> tuple[float, float]:
+def _quality(point: TunedPoint) -> tuple[float, float]:
     return point.score.recall or 0, point.score.precision or 0
 
 
-def _delay_s(point: Point) -> float:
+def _delay_s(point: TunedPoint) -> float:
     """In whole seconds: smaller differences are noise."""
     return round(point.score.typical_detect_s or 0)
 
 
 def _around(
-    equal: Sequence[Point], point: Point, points: Sequence[Point], all_of_them: bool = False
-) -> list[Point]:
+    equal: Sequence[TunedPoint], point: TunedPoint, points: Sequence[TunedPoint], all_of_them: bool = False
+) -> list[TunedPoint]:
     """The point and the neighboring thresholds, with the same `for`, that do as well: the next on each side,
     or all of them without a gap.
     """
@@ -175,3 +173,18 @@ def _around(
     below = [*takewhile(lambda each: each in equal, row[max(0, at - reach) : at][::-1])]
     above = [*takewhile(lambda each: each in equal, row[at + 1 : at + 1 + reach])]
     return [*below[::-1], point, *above]
+
+
+def tuning_document(tuning: Tuning) -> dict[str, Any]:
+    """The points, and the recommended one."""
+    return {
+        "rule": tuning.rule.name,
+        "threshold": tuning.current.threshold,
+        "points": [_point_document(each) for each in tuning.points],
+        "recommended": None if tuning.recommended is None else _point_document(tuning.recommended),
+        "why": tuning.why,
+    }
+
+
+def _point_document(point: TunedPoint) -> dict[str, Any]:
+    return {"threshold": point.threshold, "for_s": point.for_ms / 1000, **figures(point.score)}
