@@ -18,10 +18,12 @@ from kaput.printable import unescaped
 
 if TYPE_CHECKING:
     from kaput.errors import Interrupted
-    from kaput.sequence.checking import Checker
+    from kaput.sequence.checking import Checker, Sent
     from kaput.sequence.evidence import EvidenceFolder
-    from kaput.sequence.parsing import LineFormat
+    from kaput.sequence.intervals import Intervals
+    from kaput.sequence.parsing import LineFormat, LineReader
     from kaput.sequence.summary import CheckSummary
+    from kaput.sequence.tool_lines import Role
 
 app = group(
     "Test any client with numbered messages.\n\n"
@@ -39,11 +41,20 @@ class LineFormatName(StrEnum):
 
 
 class TimeUnit(StrEnum):
-    """Units of the times."""
+    """Units of the times that are written."""
 
     MS = "ms"
     NS = "ns"
     NONE = "none"
+
+
+class InputUnit(StrEnum):
+    """Units of the times that are read."""
+
+    S = "s"
+    MS = "ms"
+    US = "us"
+    NS = "ns"
 
 
 @app.command("generate", cls=Verb)
@@ -105,6 +116,18 @@ Pattern = Annotated[
         help="Pattern with (?P<number>[0-9]+) and optionally (?P<time>...) and (?P<producer>...).",
     ),
 ]
+Sends = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE", help="What producers sent: then numbers need not be consecutive. May be repeated."
+    ),
+]
+Acks = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE", help="What was acknowledged: missing ones of these are lost. May be repeated."
+    ),
+]
 
 
 @app.command("check", cls=Verb)
@@ -117,7 +140,12 @@ def check_command(
     producers: Annotated[
         int, typer.Option(min=0, max=1_000_000, metavar="N", help="Number of producers expected, from 0.")
     ] = 0,
+    sent: Sends = None,
+    acked: Acks = None,
     pattern: Pattern = None,
+    time_unit: Annotated[
+        InputUnit | None, typer.Option(help="Unit of the times (default: recognized by their size).")
+    ] = None,
     line_format: Annotated[
         LineFormatName, typer.Option(help="The --line-format the lines were generated with.")
     ] = LineFormatName.TEXT,
@@ -143,31 +171,36 @@ def check_command(
 ) -> int:
     """Find missing, duplicate and reordered numbers.
 
-    Reads what any consumer printed. Exit status: 0 if nothing is missing; 1 if something
-    is; 2 if there is nothing to check.
+    Reads what any consumer printed: lines of text, and the output of Kafka's console and
+    verifiable clients and of kcat -J. Exit status: 0 if nothing is missing (with --acked:
+    lost); 1 if something is; 2 if there is nothing to check.
 
     Example: kaput sequence check --expect 1..20000 received.txt
+
+    Example: kaput sequence check --sent sent.log --acked acked.log received.txt
 
     Example: kaput tool console-consumer --topic numbers --from-beginning \\
       --timeout-ms 10000 | kaput sequence check --expect 1..20000
     """
     from kaput.processes.signals import interrupts, shielded
     from kaput.sequence.checking import Checker
+    from kaput.sequence.parsing import LineReader
     from kaput.sequence.summary import summarise
 
-    expected = _expected(expect, producers)
-    parser = _parser(pattern, line_format, run_id)
+    reader = LineReader(time_unit)
+    known = _known(expect, producers, sent or [], acked or [], pattern, reader)
+    parser = _parser(pattern, line_format, run_id, reader)
     with interrupts():
         folder = _folder(evidence) if evidence is not None else None
-        checker = Checker(expected, producers, folder)
+        checker = Checker(*known, folder)
         ended = _read(files or ["-"], parser, checker)
         with shielded():
             checker.end()
             _check_not_empty(checker)
-            summary = summarise(checker, join_ms)
+            summary = summarise(checker, join_ms, reader)
             if folder is not None:
                 folder.seal(summary, str(ended) if ended is not None else None)
-            _show(summary, json, ended is not None)
+            _show(summary, json, ended is not None, reader.example if pattern else None)
     if ended is not None:
         raise ended
     return 0 if summary.held(strict) else 1
@@ -179,15 +212,78 @@ def _folder(path: Path) -> EvidenceFolder:
     return EvidenceFolder(path)
 
 
-def _expected(expect: str | None, producers: int) -> tuple[int, int] | None:
+def _known(
+    expect: str | None,
+    producers: int,
+    sent: list[Path],
+    acked: list[Path],
+    pattern: str | None,
+    reader: LineReader,
+) -> tuple[dict[int, Sent], Sent]:
+    """What each producer sent, and what one that is not among them did. Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.sequence.checking import Sent
+    from kaput.sequence.intervals import Intervals
+    from kaput.sequence.tool_lines import Role
+
+    if not (sent or acked):
+        if expect is None and producers:
+            raise UsageError("--producers requires --expect A..B, the numbers that each of them sent")
+        each = Sent.range(_range(expect) if expect is not None else None)
+        return dict.fromkeys(range(producers), each), each
+    if expect is not None or producers:
+        raise UsageError("--sent and --acked already say what to expect: drop --expect and --producers")
+    sends = _numbers(sent, Role.SENT, pattern, reader) if sent else None
+    acks = _numbers(acked, Role.ACKED, pattern, reader) if acked else None
+    known: dict[int, Sent] = {}
+    for producer in {**(sends or {}), **(acks or {})}:
+        own = None if sends is None else sends.get(producer, Intervals())
+        own_acks = None if acks is None else acks.get(producer, Intervals())
+        if own is not None and own_acks is not None:
+            _check_acks_were_sent(own, own_acks)
+        known[producer] = Sent(own, own_acks)
+    return known, Sent(None if sends is None else Intervals(), None if acks is None else Intervals())
+
+
+def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineReader) -> dict[int, Intervals]:
+    """The numbers in these files, by producer. Raises UsageError for lines that have none."""
+    from kaput.errors import UsageError
+    from kaput.sequence.checking import collect
+    from kaput.sequence.parsing import PatternFormat, TextFormat
+    from kaput.sequence.reading import blocks
+
+    sets: dict[int, Intervals] = {}
+    for path in files:
+        reader.lines = 0
+        parser = TextFormat(reader, role) if pattern is None else PatternFormat(pattern, reader)
+        for block in blocks([str(path)]):
+            before = reader.lines
+            parsed = parser.parse(block)
+            if len(parsed.unreadable):
+                line = int(parsed.unreadable[0])
+                text = block.split(b"\n")[line][:120].decode(errors="replace")
+                raise UsageError(f"{path}:{before + line + 1}: has no number: {text!r}")
+            collect([parsed], sets)
+    reader.lines = 0
+    if not sets:
+        raise UsageError(f"{files[0]}: has no number that was {role.value}")
+    return sets
+
+
+def _check_acks_were_sent(sent: Intervals, acked: Intervals) -> None:
     from kaput.errors import UsageError
 
-    if expect is None and producers:
-        raise UsageError("--producers requires --expect A..B, the numbers that each of them sent")
-    return _range(expect) if expect is not None else None
+    least, greatest = acked.least, acked.greatest
+    if least is None or greatest is None:
+        return
+    unsent = [part for gap in sent.missing(least, greatest) for part in acked.within(gap)]
+    if unsent:
+        raise UsageError(f"--acked has number {unsent[0].first}, which is not in --sent")
 
 
-def _parser(pattern: str | None, line_format: LineFormatName, run_id: uuid.UUID | None) -> LineFormat:
+def _parser(
+    pattern: str | None, line_format: LineFormatName, run_id: uuid.UUID | None, reader: LineReader
+) -> LineFormat:
     from kaput.errors import UsageError
     from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
@@ -197,7 +293,7 @@ def _parser(pattern: str | None, line_format: LineFormatName, run_id: uuid.UUID 
         return PayloadFormat(run_id)
     if run_id is not None:
         raise UsageError("--run-id requires --line-format payload")
-    return TextFormat() if pattern is None else PatternFormat(pattern)
+    return TextFormat(reader) if pattern is None else PatternFormat(pattern, reader)
 
 
 def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted | None:
@@ -225,16 +321,16 @@ def _check_not_empty(checker: Checker) -> None:
 
     if checker.sequences:
         return
-    first = checker.first_unreadable
-    if first is None:
+    if not checker.unreadable_lines:
         raise UsageError("nothing to check: the input is empty; give the expected numbers with --expect 1..N")
+    first = checker.unreadable_lines[0]
     raise UsageError(
         f"nothing to check: none of {checker.lines:,} lines has a number; the first is line {first.line:,}: "
         f"{first.text!r}; --pattern finds numbers inside other text"
     )
 
 
-def _show(summary: CheckSummary, json: bool, interrupted: bool) -> None:
+def _show(summary: CheckSummary, json: bool, interrupted: bool, example: str | None) -> None:
     from json import dumps
 
     from kaput.sequence.summary import as_json, as_text
@@ -242,7 +338,7 @@ def _show(summary: CheckSummary, json: bool, interrupted: bool) -> None:
     if json:
         typer.echo(dumps(as_json(summary) | {"interrupted": interrupted}))
     else:
-        typer.echo(as_text(summary), nl=False)
+        typer.echo(as_text(summary) + (f"{example}\n" if example else ""), nl=False)
     sys.stdout.flush()
 
 

@@ -5,16 +5,37 @@ Each producer has its own sequence. Not here: parsing lines (parsing.py), the re
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from kaput.core import NULL_LONG
-from kaput.sequence.intervals import Bools, Intervals, Longs
+from kaput.sequence.intervals import Bools, Gap, Intervals, Longs
 from kaput.sequence.parsing import Parsed
 
 _EXCERPT = 120  # characters of an unreadable line that are kept
+_SHOWN_UNREADABLE = 3
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What one producer sent: the numbers that `expected` has if that is known (else any), and of them those
+    that were `acked` if that is known.
+    """
+
+    expected: Intervals | None = None
+    acked: Intervals | None = None
+
+    @classmethod
+    def range(cls, expected: tuple[int, int] | None) -> Sent:
+        """Of consecutive numbers, first and last; None: not known."""
+        return cls(None if expected is None else Intervals.of(*expected))
+
+    def acknowledged(self, numbers: Longs) -> Bools:
+        """Whether each number was acknowledged, as far as that is known."""
+        return np.ones(len(numbers), np.bool_) if self.acked is None else self.acked.contains(numbers)
 
 
 @dataclass(frozen=True)
@@ -24,6 +45,7 @@ class CheckedLines:
     """
 
     producer: int
+    sent: Sent
     lines: Parsed
     first: Bools
     wanted: Bools
@@ -43,7 +65,7 @@ class Sequence:
     than once; `copies`: lines beyond the first of a number; `unexpected`: lines with unexpected numbers.
     """
 
-    expected: tuple[int, int] | None
+    sent: Sent
     seen: Intervals = field(default_factory=Intervals)
     duplicated: Intervals = field(default_factory=Intervals)
     copies: int = 0
@@ -51,12 +73,24 @@ class Sequence:
     unexpected: int = 0
 
     @property
-    def bounds(self) -> tuple[int, int]:
-        """First and last number: as expected, else as seen (1 and 0 if nothing was)."""
-        if self.expected is not None:
-            return self.expected
-        least, greatest = self.seen.least, self.seen.greatest
-        return (1, 0) if least is None or greatest is None else (least, greatest)
+    def expected(self) -> Intervals | None:
+        """The numbers that should have been received; None: from the lowest to the highest one that was."""
+        return self.sent.acked if self.sent.expected is None else self.sent.expected
+
+    def missing(self) -> list[Gap]:
+        """The expected numbers that were not received."""
+        if self.expected is None:
+            least, greatest = self.seen.least, self.seen.greatest
+            return [] if least is None or greatest is None else self.seen.missing(least, greatest)
+        least, greatest = self.expected.least, self.expected.greatest
+        if least is None or greatest is None:
+            return []
+        return [part for gap in self.seen.missing(least, greatest) for part in self.expected.within(gap)]
+
+    def lost(self) -> list[Gap] | None:
+        """The acknowledged numbers that were not received; None if no acknowledgements are known."""
+        acked = self.sent.acked
+        return None if acked is None else [part for gap in self.missing() for part in acked.within(gap)]
 
     def take(self, producer: int, lines: Parsed) -> CheckedLines:
         """Checks lines, in their order."""
@@ -65,12 +99,12 @@ class Sequence:
             self.unexpected += int((~wanted).sum())
         first = np.zeros(len(wanted), np.bool_)
         first[wanted] = self._add(lines.number[wanted], lines.time_ns[wanted])
-        return CheckedLines(producer, lines, first, wanted)
+        return CheckedLines(producer, self.sent, lines, first, wanted)
 
     def _wanted(self, numbers: Longs) -> Bools:
-        if self.expected is None:
+        if self.sent.expected is None:
             return np.ones(len(numbers), np.bool_)
-        return (numbers >= self.expected[0]) & (numbers <= self.expected[1])
+        return self.sent.expected.contains(numbers)
 
     def _add(self, numbers: Longs, times: Longs) -> Bools:
         """Adds numbers. Returns whether each came for the first time."""
@@ -99,53 +133,61 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The first unreadable line: its number, from 1, and its beginning."""
+    """An unreadable line: its number, from 1, and its beginning."""
 
     line: int
     text: str
 
 
 class Checker:
-    """Checks blocks of lines. `expected`: first and last number of every producer; `producers`: the required
-    number of producers, numbered from 0.
+    """Checks blocks of lines. `sent`: what producers sent, if that is known; `anyone`: what one that is not
+    in it sent; `unreadable_lines`: the first three.
     """
 
     def __init__(
         self,
-        expected: tuple[int, int] | None = None,
-        producers: int = 0,
+        sent: Mapping[int, Sent] | None = None,
+        anyone: Sent | None = None,
         listener: BlockListener | None = None,
     ) -> None:
-        self._expected, self._watcher = expected, listener
-        self.sequences = {producer: Sequence(expected) for producer in range(producers)}
+        self._anyone, self._watcher = anyone or Sent(), listener
+        self.sequences = {producer: Sequence(each) for producer, each in (sent or {}).items()}
         self.lines = self.unreadable = 0
-        self.first_unreadable: Unreadable | None = None
+        self.unreadable_lines: list[Unreadable] = []
 
     def take(self, parsed: Parsed, block: bytes) -> None:
         """Checks the lines of a block. `block`: what they were parsed from."""
         taken = [self._sequence(who).take(who, lines) for who, lines in _by_producer(parsed)]
         if len(parsed.unreadable):
             self.unreadable += len(parsed.unreadable)
-            self._note_unreadable(int(parsed.unreadable[0]), block)
+            for line in parsed.unreadable[: _SHOWN_UNREADABLE - len(self.unreadable_lines)].tolist():
+                self._note_unreadable(line, block)
         if self._watcher is not None:
             self._watcher.block(taken, parsed.unreadable, self.lines)
         self.lines += parsed.lines
 
     def end(self) -> None:
         """Ends the input. If there were no lines, producer 0 counts as missing."""
-        if not self.sequences and self._expected is not None:
+        if not self.sequences and self._anyone.expected is not None:
             self._sequence(0)
 
     def _sequence(self, producer: int) -> Sequence:
         if producer not in self.sequences:
-            self.sequences[producer] = Sequence(self._expected)
+            self.sequences[producer] = Sequence(self._anyone)
         return self.sequences[producer]
 
     def _note_unreadable(self, line: int, block: bytes) -> None:
-        if self.first_unreadable is None:
-            text = block.split(b"\n", line + 1)[line][: _EXCERPT + 1].decode(errors="replace")
-            cut = text[:_EXCERPT] + "..." if len(text) > _EXCERPT else text
-            self.first_unreadable = Unreadable(self.lines + line + 1, cut)
+        text = block.split(b"\n", line + 1)[line].rstrip(b"\r")[: _EXCERPT + 1].decode(errors="replace")
+        cut = text[:_EXCERPT] + "..." if len(text) > _EXCERPT else text
+        self.unreadable_lines.append(Unreadable(self.lines + line + 1, cut))
+
+
+def collect(blocks: Iterable[Parsed], into: dict[int, Intervals]) -> None:
+    """Adds the numbers of blocks to the set of each producer."""
+    for parsed in blocks:
+        for producer, lines in _by_producer(parsed):
+            numbers, first = np.unique(lines.number, return_index=True)
+            into.setdefault(producer, Intervals()).add(numbers, lines.time_ns[first])
 
 
 def _by_producer(parsed: Parsed) -> list[tuple[int, Parsed]]:

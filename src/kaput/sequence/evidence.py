@@ -1,9 +1,9 @@
 """Writes a check as evidence: a run folder that `kaput analyze` judges like any other.
 
-Expected numbers count as acknowledged with acks=all; the lines are the log of one partition. So `lost` are
-missing numbers, `duplicate` repeated ones, `reordered` those after a later number, `phantom` lines with an
-unexpected number, and lines without a number are foreign records. Missing numbers get the time of the number
-before them. Not here: counting (checking.py).
+Expected numbers count as acknowledged with acks=all, unless it is known which ones were; the lines are the
+log of one partition. So `lost` are missing numbers, `duplicate` repeated ones, `reordered` those after a
+later number, `phantom` lines with an unexpected number, and lines without a number are foreign records.
+Missing numbers get the time of the number before them. Not here: counting (checking.py).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class EvidenceFolder:
                     "intact": True,
                 },
             )
-            self._add_sends(some.producer, lines.number[some.first], times[some.first])
+            self._add_sends(some, lines.number[some.first], times[some.first])
         if len(unreadable):
             columns: dict[str, Values] = {"topic": TOPIC, "partition": 0, "timestamp_ms": 0, "intact": True}
             self._log.batch(len(unreadable), columns | {"offset": first_line + unreadable})
@@ -115,12 +115,18 @@ class EvidenceFolder:
             ]
             for first in range(gap.first, gap.last + 1, _ROWS):
                 numbers = np.arange(first, min(first + _ROWS, gap.last + 1))
-                self._add_sends(producer.producer, numbers, np.full(len(numbers), near[0] if near else 0))
+                self._add_sends(producer, numbers, np.full(len(numbers), near[0] if near else 0))
 
-    def _add_sends(self, producer: int, numbers: Longs, times: Longs) -> None:
-        columns: dict[str, Values] = {"producer": producer, "seq": numbers, "topic": TOPIC, "partition": 0}
-        columns |= {"attempt_ns": times, "done_ns": times, "outcome": "acked"}
-        self._sends.batch(len(numbers), columns)
+    def _add_sends(self, of: CheckedLines | ProducerSummary, numbers: Longs, times: Longs) -> None:
+        columns: dict[str, Values] = {"producer": of.producer, "topic": TOPIC, "partition": 0}
+        acked = of.sent.acknowledged(numbers)
+        for chosen, outcome in ((acked, "acked"), (~acked, "unknown")):
+            when = times[chosen]
+            if len(when):
+                some: dict[str, Values] = {"seq": numbers[chosen], "attempt_ns": when, "outcome": outcome}
+                self._sends.batch(
+                    len(when), columns | some | {"done_ns": when if outcome == "acked" else None}
+                )
 
 
 def _scenario(summary: CheckSummary) -> dict[str, object]:

@@ -41,6 +41,13 @@ class Intervals:
     def __init__(self) -> None:
         self.rows: Longs = np.empty((4, 0), np.int64)
 
+    @classmethod
+    def of(cls, first: int, last: int) -> Intervals:
+        """Consecutive numbers, without times."""
+        interval = cls()
+        interval.rows = np.array([[first], [last], [NULL_LONG], [NULL_LONG]], np.int64)
+        return interval
+
     @property
     def gaps(self) -> int:
         """The number of gaps between the lowest and highest number."""
@@ -67,6 +74,13 @@ class Intervals:
         if self.rows.shape[1]:
             inside &= numbers <= self.rows[_LAST].take(at, mode="clip")
         return inside
+
+    def within(self, gap: Gap) -> list[Gap]:
+        """The parts of a gap whose numbers are in this set; the times stay those of the gap."""
+        rows = self.rows[:, (self.rows[_LAST] >= gap.first) & (self.rows[_FIRST] <= gap.last)]
+        firsts = np.maximum(rows[_FIRST], gap.first).tolist()
+        lasts = np.minimum(rows[_LAST], gap.last).tolist()
+        return [gap._replace(first=first, last=last) for first, last in zip(firsts, lasts, strict=True)]
 
     def add(self, numbers: Longs, times: Longs) -> None:
         """Adds strictly ascending numbers, with the times (ns) of their messages."""

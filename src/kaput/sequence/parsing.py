@@ -1,7 +1,7 @@
-"""Parses lines to numbers, a block at a time: kaput's text format, payloads, or what a pattern matches.
+"""Parses lines to numbers, a block at a time: text, payloads, or what a pattern matches.
 
-A line of text is `NUMBER`, `NUMBER TIME` or `NUMBER TIME PRODUCER`, separated by single spaces. Times are ms
-or ns since the epoch: below 10**15 they are ms. Not here: reading blocks (reading.py).
+Not here: reading blocks (reading.py), what single lines of other tools mean (tool_lines.py), the units of
+times (times.py).
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import binascii
 import re
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from kaput.core import INT64_MAX, MS, NULL_LONG
+from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
 from kaput.sequence.intervals import Bools, Longs
+from kaput.sequence.times import Times
+from kaput.sequence.tool_lines import Fields, Role, Skipped, fields_of
 from kaput.workload.payload.bulk import BulkDecoder, Stamps
 from kaput.workload.payload.identity import HEADER_BYTES, MAGIC, Codec
 
@@ -24,9 +27,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 MAX_PRODUCER = 2**31 - 1
 MAX_NUMBER = 2**62
-_MS_BELOW = 10**15
 _DIGITS = 19  # of the longest number that an int64 holds
-_NEWLINE, _SPACE, _RETURN = 10, 32, 13
+_NEWLINE, _SPACE = 10, 32
 
 
 @dataclass(frozen=True)
@@ -63,34 +65,76 @@ class LineFormat(Protocol):
 
 
 class TextFormat:
-    """kaput's text format, which includes the output of `seq`."""
+    """Numbers as kaput, `seq`, Kafka's own tools and kcat print them (tool_lines.py)."""
+
+    def __init__(self, reader: LineReader | None = None, role: Role = Role.RECEIVED) -> None:
+        self.reader = LineReader() if reader is None else reader
+        self._role = role
 
     def parse(self, block: bytes) -> Parsed:
-        """Parses all lines at once, vectorized."""
-        found = np.frombuffer(block.replace(b"\r\n", b"\n") if b"\r" in block else block, np.uint8)
+        """Parses all lines of plain numbers at once, vectorized, and the others one by one.
+
+        Raises UsageError for times in several units.
+        """
+        block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
+        found = np.frombuffer(block, np.uint8)
         separators = np.flatnonzero(found <= _SPACE)
         line_ends = np.flatnonzero(found[separators] == _NEWLINE)
         fields = np.diff(line_ends, prepend=-1)
-        good = self._good(found, separators, line_ends, fields)
-        if not good.all():
+        plain = self._plain(found, separators, line_ends, fields)
+        if plain.all():
+            parsed = self._bulk(found, fields)
+        elif self.reader.times.unit is None and not plain[0]:
+            parsed = self._each(block)  # the first time decides the unit of all
+        else:
             lengths = np.diff(separators[line_ends], prepend=-1)
-            found = found[np.repeat(good, lengths)]
-            fields = fields[good]
-        return _parsed(*_columns(found, fields), good)
+            kept = np.repeat(plain, lengths)
+            bulk = self._bulk(found[kept], fields[plain], np.flatnonzero(plain))
+            parsed = _together(bulk, self._each(found[~kept].tobytes(), np.flatnonzero(~plain)))
+        self.reader.lines += parsed.lines
+        return parsed
 
-    def _good(self, found: Bytes, separators: Longs, line_ends: Longs, fields: Longs) -> Bools:
+    def _plain(self, found: Bytes, separators: Longs, line_ends: Longs, fields: Longs) -> Bools:
         """Whether each line consists of one to three numbers that are not too long."""
-        good: Bools = fields <= 3
+        plain: Bools = fields <= 3
         lengths = np.diff(separators, prepend=-1) - 1
         wrong = (lengths < 1) | (lengths > _DIGITS)
         separator_chars = found[separators]
         wrong |= (separator_chars != _SPACE) & (separator_chars != _NEWLINE)
         if wrong.any():
-            good[np.searchsorted(line_ends, np.flatnonzero(wrong))] = False
+            plain[np.searchsorted(line_ends, np.flatnonzero(wrong))] = False
         letters = (found > ord("9")) | ((found > _SPACE) & (found < ord("0")))
         if letters.any():
-            good[np.searchsorted(separators[line_ends], np.flatnonzero(letters))] = False
-        return good
+            plain[np.searchsorted(separators[line_ends], np.flatnonzero(letters))] = False
+        return plain
+
+    def _bulk(self, found: Bytes, fields: Longs, lines: Longs | None = None) -> Parsed:
+        """Lines of plain numbers. `lines`: their indices in the block."""
+        lines = np.arange(len(fields)) if lines is None else lines
+        number, time, producer = _columns(found, fields)
+        fits = (number <= MAX_NUMBER) & (time < INT64_MAX) & (producer <= MAX_PRODUCER)
+        unreadable = lines[~fits]
+        if len(unreadable):
+            number, time, producer, lines = number[fits], time[fits], producer[fits], lines[fits]
+        time = self.reader.times.scaled(time, self.reader.lines + lines)
+        return Parsed(number, time, self.reader.producers.numbers(producer), lines, len(fields), unreadable)
+
+    def _each(self, block: bytes, lines: Longs | None = None) -> Parsed:
+        """Other lines, one by one."""
+        return self.reader.read((fields_of(line, self._role) for line in block.split(b"\n")[:-1]), lines)
+
+
+def _together(one: Parsed, other: Parsed) -> Parsed:
+    """Two parts of a block in the order of its lines."""
+    order = np.argsort(np.concatenate((one.line, other.line)), kind="stable")
+    return Parsed(
+        np.concatenate((one.number, other.number))[order],
+        np.concatenate((one.time_ns, other.time_ns))[order],
+        np.concatenate((one.producer, other.producer))[order],
+        np.concatenate((one.line, other.line))[order],
+        one.lines + other.lines,
+        np.sort(np.concatenate((one.unreadable, other.unreadable))),
+    )
 
 
 def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
@@ -108,24 +152,96 @@ def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
     return values[first], time, producer
 
 
-def _parsed(number: Longs, time: Longs, producer: Longs, good: Bools) -> Parsed:
-    """Makes the result. `good`: whether each line of the block is valid; the columns: of the valid lines."""
-    fits = (number <= MAX_NUMBER) & (time < INT64_MAX) & (producer <= MAX_PRODUCER)
-    if not fits.all():
-        good[np.flatnonzero(good)[~fits]] = False
-        number, time, producer = number[fits], time[fits], producer[fits]
-    ms = (time < _MS_BELOW) & (time != NULL_LONG)
-    if ms.all() and len(ms):
-        time = time * MS
-    elif ms.any():
-        time = np.where(ms, np.where(ms, time, 0) * MS, time)
-    return Parsed(number, time, producer, np.flatnonzero(good), len(good), np.flatnonzero(~good))
+class Producers:
+    """The names of producers. A number is its own name, unless another producer has it already."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}  # of those whose name is not their number
+        self._numbers: dict[bytes, int] = {}
+
+    def number(self, name: bytes) -> int | None:
+        """The number of a producer by its name; a new one for a new name. None if it can be neither."""
+        known = self._numbers.get(name)
+        if known is not None:
+            return known
+        if name.isdigit() and int(name) > MAX_PRODUCER:
+            return None
+        taken = set(self._numbers.values())
+        number = int(name) if name.isdigit() else 0
+        while number in taken:
+            number += 1
+        self._numbers[name] = number
+        if name != b"%d" % number:
+            self.names[number] = name.decode(errors="replace")
+        return number
+
+    def numbers(self, numbers: Longs) -> Longs:
+        """The same for producers that are all called by numbers."""
+        if not self.names and not self._numbers:
+            return numbers  # none has a name so far: nothing to translate
+        unique, inverse = np.unique(numbers, return_inverse=True)
+        return np.array([self.number(b"%d" % each) for each in unique.tolist()], np.int64)[inverse]
+
+
+class LineReader:
+    """What lines of one input have in common: the unit of their times, and the names of their producers.
+
+    `lines`: of earlier blocks; `example`: the first line that was read one by one, as a sentence.
+    """
+
+    def __init__(self, unit: str | None = None) -> None:
+        self.times, self.producers = Times(unit), Producers()
+        self.lines = 0
+        self.example: str | None = None
+
+    def read(self, rows: Iterable[Fields | Skipped | None], lines: Longs | None = None) -> Parsed:
+        """The numbered ones of these lines. `lines`: their indices in the block.
+
+        Raises UsageError for times in several units, and for negative ones.
+        """
+        numbered: list[tuple[int, int, int, int]] = []
+        unreadable: list[int] = []
+        count = 0
+        for count, fields in enumerate(rows, 1):
+            line = count - 1 if lines is None else int(lines[count - 1])
+            row = self._row(fields, line) if isinstance(fields, Fields) else None
+            if row is not None:
+                numbered.append((*row, line))
+            elif not isinstance(fields, Skipped):
+                unreadable.append(line)
+        table = np.array(numbered, np.int64).reshape(-1, 4).T
+        number, time, producer, line_numbers = (np.ascontiguousarray(column) for column in table)
+        return Parsed(number, time, producer, line_numbers, count, np.array(unreadable, np.int64))
+
+    def _row(self, fields: Fields, line: int) -> tuple[int, int, int] | None:
+        if not fields.number.isdigit() or int(fields.number) > MAX_NUMBER:
+            return None
+        number, time = int(fields.number), NULL_LONG
+        if fields.time is not None:
+            read = self.times.read(fields.time, self.lines + line)
+            if read is None:
+                return None
+            time = read
+        producer = 0 if fields.producer is None else self.producers.number(fields.producer)
+        if producer is None:
+            return None
+        if self.example is None:
+            self.example = self._sentence(number, fields, self.lines + line)
+        return number, time, producer
+
+    def _sentence(self, number: int, fields: Fields, line: int) -> str:
+        parts = [f"number {number}"]
+        if fields.time is not None:
+            parts.append(f"time {fields.time.decode(errors='replace')} ({self.times.unit})")
+        if fields.producer is not None:
+            parts.append(f"producer {fields.producer.decode(errors='replace')}")
+        return f"line {line + 1:,} was read as {', '.join(parts)}"
 
 
 class PatternFormat:
     """Lines in which a regular expression matches `number`, and optionally `time` and `producer`."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, reader: LineReader | None = None) -> None:
         """Raises UsageError."""
         try:
             self._pattern = re.compile(pattern.encode())
@@ -134,38 +250,23 @@ class PatternFormat:
         names = set(self._pattern.groupindex)
         if "number" not in names:
             raise UsageError(f"--pattern {pattern}: has no group (?P<number>[0-9]+)")
-        if separator_chars := sorted(names - {"number", "time", "producer"}):
-            raise UsageError(
-                f"--pattern {pattern}: group {separator_chars[0]} is none of number, time, producer"
-            )
-        self._names = [name if name in names else None for name in ("number", "time", "producer")]
+        if others := sorted(names - {"number", "time", "producer"}):
+            raise UsageError(f"--pattern {pattern}: group {others[0]} is none of number, time, producer")
+        self.reader = LineReader() if reader is None else reader
 
     def parse(self, block: bytes) -> Parsed:
-        """Searches each line for the pattern."""
-        search, names = self._pattern.search, self._names
-        rows: list[bytes] = []
-        lines = block.split(b"\n")[:-1]
-        good = np.zeros(len(lines), np.bool_)
-        for at, line in enumerate(lines):
-            match = search(line)
-            if match is None:
-                continue
-            fields = [match[name] if name is not None else None for name in names]
-            if fields[0] is not None and all(f is None or _is_number(f) for f in fields):
-                good[at] = True
-                rows.append(b"%b %b %b" % (fields[0], fields[1] or b"-1", fields[2] or b"0"))
-        found = np.fromstring(b" ".join(rows), np.int64, sep=" ").reshape(-1, 3).T if rows else _nothing()
-        number, time, producer = (np.ascontiguousarray(column) for column in found)
-        time[time == -1] = NULL_LONG
-        return _parsed(number, time, producer, good)
+        """Searches each line for the pattern. Raises UsageError for times in several units."""
+        parsed = self.reader.read(map(self._fields, block.split(b"\n")[:-1]))
+        self.reader.lines += parsed.lines
+        return parsed
 
-
-def _is_number(field: bytes) -> bool:
-    return field.isdigit() and len(field) <= _DIGITS
-
-
-def _nothing() -> Longs:
-    return np.empty((3, 0), np.int64)
+    def _fields(self, line: bytes) -> Fields | None:
+        match = self._pattern.search(line.rstrip(b"\r"))
+        if match is None:
+            return None
+        groups = match.groupdict()
+        number = groups["number"]
+        return None if number is None else Fields(number, groups.get("time"), groups.get("producer"))
 
 
 class PayloadFormat:
@@ -179,16 +280,22 @@ class PayloadFormat:
         """Parses payloads. Damaged ones, and those of other runs, are unreadable."""
         payloads = [_decoded(line) for line in block.split(b"\n")[:-1]]
         decoder = self._decoder = self._decoder or self._found(payloads)
-        good = np.zeros(len(payloads), np.bool_)
         if decoder is None:
-            number, time, producer = _nothing()
-            return _parsed(number, time, producer, good)
+            nothing = np.empty(0, np.int64)
+            return Parsed(nothing, nothing, nothing, nothing, len(payloads), np.arange(len(payloads)))
         who = decoder.decode(payloads)
         good = who.intact & (who.seq != NULL_LONG) & (who.seq >= 0) & (who.producer >= 0)
         own = [payload for payload, mine in zip(payloads, good.tolist(), strict=True) if mine and payload]
         sent = Stamps(HEADER_BYTES).read(b"".join(payload[:HEADER_BYTES] for payload in own))[1]
         time = np.where(sent > 0, sent, NULL_LONG).astype(np.int64)
-        return _parsed(who.seq[good], time, who.producer[good].astype(np.int64), good)
+        return Parsed(
+            who.seq[good],
+            time,
+            who.producer[good].astype(np.int64),
+            np.flatnonzero(good),
+            len(good),
+            np.flatnonzero(~good),
+        )
 
     def _found(self, payloads: list[bytes | None]) -> BulkDecoder | None:
         if self.run_id is None:

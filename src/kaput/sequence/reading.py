@@ -1,4 +1,4 @@
-"""Reads input from files or a pipe as blocks of complete lines.
+"""Reads files or a pipe as blocks of complete lines; files may be compressed (gzip, zstd, bz2, lz4).
 
 Memory is bounded: a line longer than MAX_LINE_BYTES is replaced by an empty one, which is unreadable. Not
 here: parsing (parsing.py).
@@ -18,6 +18,13 @@ MAX_LINE_BYTES = 1 << 20
 _SLICE = 1 << 18
 _IDLE_S = 0.2
 STDIN = "-"
+_BOM = b"\xef\xbb\xbf"
+_COMPRESSIONS = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\x04\x22\x4d\x18": "lz4",
+}
 
 
 def blocks(paths: Sequence[str]) -> Iterator[bytes]:
@@ -28,10 +35,38 @@ def blocks(paths: Sequence[str]) -> Iterator[bytes]:
     for path in paths:
         descriptor = _opened(path)
         try:
-            yield from _lines(_chunks(descriptor, path))
+            compression = _compression(descriptor, path)
+            chunks = _chunks(descriptor, path) if compression is None else _unpacked(path, compression)
+            yield from _lines(_without_mark(chunks))
         finally:
             if descriptor != 0:
                 os.close(descriptor)
+
+
+def _compression(descriptor: int, path: str) -> str | None:
+    """How a file is compressed, by its first bytes; None for a pipe."""
+    try:
+        start = b"" if path == STDIN else os.pread(descriptor, 4, 0)
+    except OSError:
+        return None  # a named pipe
+    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
+
+
+def _unpacked(path: str, compression: str) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(path, compression=compression) as stream:
+            while chunk := stream.read(BLOCK_BYTES):
+                yield chunk
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read as {compression} ({error})") from None
+
+
+def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes without the byte order mark at their beginning."""
+    for number, chunk in enumerate(chunks):
+        yield chunk.removeprefix(_BOM) if number == 0 else chunk
 
 
 def _opened(path: str) -> int:

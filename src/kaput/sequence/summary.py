@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kaput.core import NULL_LONG, SECOND
-from kaput.sequence.checking import Checker, Sequence, Unreadable
+from kaput.sequence.checking import Checker, Sent, Sequence, Unreadable
 from kaput.sequence.intervals import Gap
+from kaput.sequence.parsing import LineReader
 from kaput.sequence.windows import JOIN_MS, Window, windows
 
 _MAX_SHOWN = 20  # ranges, windows and producers in the text; JSON has all
@@ -18,7 +19,8 @@ _MAX_SHOWN = 20  # ranges, windows and producers in the text; JSON has all
 @dataclass(frozen=True)
 class SequenceAccount:
     """One producer's sequence, or the sum of all. `duplicates`: numbers that came more than once; `copies`:
-    lines beyond the first of each; `unexpected`: lines with other numbers than those expected.
+    lines beyond the first of each; `unexpected`: lines with other numbers than those expected; `acked`,
+    `lost`: acknowledged numbers, and those of them that are missing, None if no acknowledgements are known.
     """
 
     expected: int
@@ -28,91 +30,115 @@ class SequenceAccount:
     copies: int
     reordered: int
     unexpected: int
+    acked: int | None = None
+    lost: int | None = None
 
     def as_json(self) -> dict[str, int]:
-        """The fields by name."""
-        return dict(vars(self))
+        """The fields by name, as far as they are known."""
+        return {name: count for name, count in vars(self).items() if count is not None}
 
 
 @dataclass(frozen=True)
 class ProducerSummary:
-    """The result for one producer's sequence."""
+    """The result for one producer's sequence. `name`: its number, unless it is called otherwise; `gaps`:
+    missing numbers; `lost`: those that were acknowledged, None if no acknowledgements are known.
+    """
 
     producer: int
+    name: int | str
+    sent: Sent
     account: SequenceAccount
     gaps: list[Gap]
+    lost: list[Gap] | None
     windows: list[Window]
 
 
 @dataclass(frozen=True)
 class CheckSummary:
-    """The result of a check of `lines` lines."""
+    """The result of a check of `lines` lines. `time_unit`: what times were read as; None without times."""
 
     lines: int
     unreadable: int
-    first_unreadable: Unreadable | None
+    unreadable_lines: list[Unreadable]
     producers: list[ProducerSummary]
+    time_unit: str | None = None
 
     @property
     def total(self) -> SequenceAccount:
         """The sum over all producers."""
-        accounts = [vars(each.account) for each in self.producers]
-        names = SequenceAccount.__dataclass_fields__
-        return SequenceAccount(**{name: sum(account[name] for account in accounts) for name in names})
+        accounts = [each.account.as_json() for each in self.producers]
+        names = dict.fromkeys(name for account in accounts for name in account)
+        zero = dict.fromkeys(SequenceAccount.__dataclass_fields__, 0) if not accounts else {}
+        return SequenceAccount(**{name: sum(account[name] for account in accounts) for name in names}, **zero)
 
     def held(self, strict: bool) -> bool:
-        """Whether nothing is missing; `strict`: and nothing else is wrong."""
+        """Whether nothing is lost (missing, if no acknowledgements are known); `strict`: nor anything else
+        wrong.
+        """
         total = self.total
         other = total.duplicates or total.reordered or total.unexpected or self.unreadable
-        return not total.missing and not (strict and other)
+        return not (total.missing if total.lost is None else total.lost) and not (strict and other)
 
 
-def summarise(checker: Checker, join_ms: float = JOIN_MS) -> CheckSummary:
-    """The checker's result so far."""
-    producers = [_producer_summary(who, checker.sequences[who], join_ms) for who in sorted(checker.sequences)]
-    return CheckSummary(checker.lines, checker.unreadable, checker.first_unreadable, producers)
+def summarise(checker: Checker, join_ms: float = JOIN_MS, reader: LineReader | None = None) -> CheckSummary:
+    """The checker's result so far. `reader`: what read its lines, for the names of producers."""
+    names = reader.producers.names if reader is not None else {}
+    producers = [
+        _producer_summary(producer, names.get(producer, producer), sequence, join_ms)
+        for producer, sequence in sorted(checker.sequences.items())
+    ]
+    unit = reader.times.unit if reader is not None else None
+    return CheckSummary(checker.lines, checker.unreadable, checker.unreadable_lines, producers, unit)
 
 
-def _producer_summary(producer: int, found: Sequence, join_ms: float) -> ProducerSummary:
-    first, last = found.bounds
-    gaps = found.seen.missing(first, last)
-    missing = sum(gap.numbers for gap in gaps)
+def _producer_summary(producer: int, name: int | str, sequence: Sequence, join_ms: float) -> ProducerSummary:
+    gaps, lost = sequence.missing(), sequence.lost()
+    missing, seen = sum(gap.numbers for gap in gaps), sequence.seen.count()
+    acked = sequence.sent.acked
     account = SequenceAccount(
-        expected=last - first + 1,
-        seen=found.seen.count(),
+        expected=missing + seen if sequence.expected is None else sequence.expected.count(),
+        seen=seen,
         missing=missing,
-        duplicates=found.duplicated.count(),
-        copies=found.copies,
-        reordered=found.reordered,
-        unexpected=found.unexpected,
+        duplicates=sequence.duplicated.count(),
+        copies=sequence.copies,
+        reordered=sequence.reordered,
+        unexpected=sequence.unexpected,
+        acked=None if acked is None else acked.count(),
+        lost=None if lost is None else sum(gap.numbers for gap in lost),
     )
-    return ProducerSummary(producer, account, gaps, windows(producer, gaps, join_ms))
+    return ProducerSummary(
+        producer, name, sequence.sent, account, gaps, lost, windows(producer, gaps, join_ms)
+    )
 
 
 def as_json(summary: CheckSummary) -> dict[str, Any]:
     """The JSON document: the sum, and each producer."""
-    first = summary.first_unreadable
+    unreadable = [vars(line) for line in summary.unreadable_lines]
     return {
         **summary.total.as_json(),
-        "missing_ranges": [[gap.first, gap.last] for each in summary.producers for gap in each.gaps],
-        "windows": [_window_json(window) for each in summary.producers for window in each.windows],
+        **_ranges(summary.producers),
+        "windows": [_window_json(each.name, window) for each in summary.producers for window in each.windows],
         "lines": summary.lines,
         "unreadable": summary.unreadable,
-        "first_unreadable": {"line": first.line, "text": first.text} if first is not None else None,
+        "first_unreadable": unreadable[0] if unreadable else None,
+        "unreadable_lines": unreadable,
+        "time_unit": summary.time_unit,
         "producers": [
-            {
-                "producer": each.producer,
-                **each.account.as_json(),
-                "missing_ranges": [[gap.first, gap.last] for gap in each.gaps],
-            }
-            for each in summary.producers
+            {"producer": each.name, **each.account.as_json(), **_ranges([each])} for each in summary.producers
         ],
     }
 
 
-def _window_json(window: Window) -> dict[str, Any]:
+def _ranges(producers: list[ProducerSummary]) -> dict[str, list[list[int]]]:
+    ranges = {"missing_ranges": [[gap.first, gap.last] for each in producers for gap in each.gaps]}
+    if any(each.lost is not None for each in producers):
+        ranges["lost_ranges"] = [[gap.first, gap.last] for each in producers for gap in each.lost or ()]
+    return ranges
+
+
+def _window_json(producer: int | str, window: Window) -> dict[str, Any]:
     return {
-        "producer": window.producer,
+        "producer": producer,
         "first": window.first,
         "last": window.last,
         "missing": window.missing,
@@ -136,21 +162,34 @@ def _lines(summary: CheckSummary) -> Iterator[str]:
     yield who + _account(total)
     if several:
         for each in summary.producers[:_MAX_SHOWN]:
-            yield f"producer {each.producer}: {_account(each.account)}"
+            yield f"producer {each.name}: {_account(each.account)}"
         yield from _more_line(len(summary.producers), "producers")
-    gaps = [(each.producer, gap) for each in summary.producers for gap in each.gaps]
-    if gaps:
-        shown = ", ".join(_range(gap, producer if several else None) for producer, gap in gaps[:_MAX_SHOWN])
-        more = f" and {len(gaps) - _MAX_SHOWN:,} more ranges" if len(gaps) > _MAX_SHOWN else ""
-        yield f"missing: {shown}{more}"
-    every = [window for each in summary.producers for window in each.windows]
-    for window in every[:_MAX_SHOWN]:
-        yield _window(window, several)
+    if total.lost is not None:
+        yield from _gaps_line("lost", [(each.name, each.lost or []) for each in summary.producers])
+    yield from _gaps_line("missing", [(each.name, each.gaps) for each in summary.producers])
+    every = [(each, window) for each in summary.producers for window in each.windows]
+    for each, window in every[:_MAX_SHOWN]:
+        yield _window(window, f" of producer {each.name}" if several else "")
     yield from _more_line(len(every), "windows")
-    if summary.first_unreadable is not None:
-        line, text = summary.first_unreadable.line, summary.first_unreadable.text
-        what = "line is" if summary.unreadable == 1 else "lines are"
-        yield f"{summary.unreadable:,} {what} not numbered; the first is line {line:,}: {text!r}"
+    if summary.unreadable_lines:
+        yield _unreadable(summary)
+    if summary.time_unit is not None:
+        yield f"times were read as {summary.time_unit}"
+
+
+def _gaps_line(word: str, producers: list[tuple[int | str, list[Gap]]]) -> Iterator[str]:
+    gaps = [_range(gap, name if len(producers) > 1 else None) for name, gaps in producers for gap in gaps]
+    if gaps:
+        more = f" and {len(gaps) - _MAX_SHOWN:,} more ranges" if len(gaps) > _MAX_SHOWN else ""
+        yield f"{word}: {', '.join(gaps[:_MAX_SHOWN])}{more}"
+
+
+def _unreadable(summary: CheckSummary) -> str:
+    lines = [f"line {line.line:,}: {line.text!r}" for line in summary.unreadable_lines]
+    what = "line has" if summary.unreadable == 1 else "lines have"
+    first = ", the first" if summary.unreadable > len(lines) else ""
+    doubt = "; they may be some of the missing ones" if summary.total.missing else ""
+    return f"{summary.unreadable:,} {what} no number{first}: {', '.join(lines)}{doubt}"
 
 
 def _more_line(count: int, what: str) -> Iterator[str]:
@@ -161,21 +200,22 @@ def _more_line(count: int, what: str) -> Iterator[str]:
 def _account(account: SequenceAccount) -> str:
     copies = f" ({account.copies:,} copies)" if account.copies != account.duplicates else ""
     unexpected = f", {account.unexpected:,} unexpected" if account.unexpected else ""
+    acked = "" if account.acked is None else f"{account.acked:,} acknowledged, "
+    lost = "" if account.lost is None else f"{account.lost:,} lost, "
     return (
-        f"{account.expected:,} expected, {account.seen:,} seen, {account.missing:,} missing, "
+        f"{account.expected:,} expected, {acked}{account.seen:,} seen, {lost}{account.missing:,} missing, "
         f"{account.duplicates:,} duplicates{copies}, {account.reordered:,} reordered{unexpected}"
     )
 
 
-def _range(gap: Gap, producer: int | None) -> str:
+def _range(gap: Gap, producer: int | str | None) -> str:
     where = f"{gap.first}" if gap.numbers == 1 else f"{gap.first}..{gap.last}"
     return where if producer is None else f"{where} of producer {producer}"
 
 
-def _window(window: Window, several: bool) -> str:
+def _window(window: Window, of: str) -> str:
     """A line such as `42 of 393 in 783 ms, 10.7 % (...)`."""
     lasted = f" in {window.ms:,.0f} ms" if window.ms is not None else ""
-    of = f" of producer {window.producer}" if several else ""
     between = [
         f"{word} {_moment(ns)}"
         for word, ns in (("after", window.from_ns), ("before", window.to_ns))

@@ -7,14 +7,17 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaput.core import NULL_LONG
-from kaput.sequence.checking import Checker
+from kaput.errors import UsageError
+from kaput.sequence.checking import Checker, Sent
 from kaput.sequence.intervals import Intervals
-from kaput.sequence.parsing import LineFormat, PatternFormat, TextFormat
+from kaput.sequence.parsing import LineFormat, LineReader, PatternFormat, TextFormat
 from kaput.sequence.summary import CheckSummary, as_json, as_text, summarise
+from kaput.sequence.tool_lines import SKIPPED, Fields, Role, Skipped, fields_of
 
 MS = 1_000_000
 T0 = 1_700_000_000_000
@@ -27,7 +30,7 @@ def checked(
     cuts: Iterable[int] = (),
 ) -> CheckSummary:
     """The summary of lines that come in blocks; `cuts`: before which lines a new one begins."""
-    checker = Checker(expected)
+    checker = Checker(anyone=Sent.range(expected))
     lines = text.encode().splitlines(keepends=True)
     borders = sorted({0, len(lines), *(cut % (len(lines) + 1) for cut in cuts)})
     form = form or TextFormat()
@@ -121,7 +124,7 @@ def test_intervals_match_a_set_with_times_at_their_ends(some: list[set[int]]) ->
 
 def test_memory_grows_with_the_gaps_and_not_with_the_lines() -> None:
     """A million lines without a gap are one interval; so are their duplicates."""
-    checker, form = Checker((1, 1_000_000)), TextFormat()
+    checker, form = Checker(anyone=Sent.range((1, 1_000_000))), TextFormat()
     for _ in range(2):
         for first in range(1, 1_000_001, 100_000):
             block = "".join(f"{number}\n" for number in range(first, first + 100_000)).encode()
@@ -157,18 +160,19 @@ def test_a_window_at_an_end_of_the_sequence_has_no_length() -> None:
     assert checked("1\n3\n").producers[0].windows == []
 
 
-def test_unreadable_lines_are_counted_and_the_first_is_shown() -> None:
-    """With its number, wherever blocks begin."""
+def test_unreadable_lines_are_counted_and_the_first_three_are_shown() -> None:
+    """With their numbers, wherever blocks begin."""
     text = "1 5\n2 5\nProcessed a total of 2 messages\n\n3 x\n4 5 6 7\n5  5\n-6 5\n7\n99999999999999999999\n"
     for cuts in ([], [2], [3], [1, 2, 3, 4, 5]):
         found = checked(text, (1, 7), cuts=cuts)
         assert (found.lines, found.unreadable, found.total.seen) == (10, 7, 3)
-        assert found.first_unreadable is not None
-        assert (found.first_unreadable.line, found.first_unreadable.text) == (
-            3,
-            "Processed a total of 2 messages",
-        )
-    assert "7 lines are not numbered; the first is line 3: 'Processed a total" in as_text(found)
+        shown = [(line.line, line.text) for line in found.unreadable_lines]
+        assert shown == [(3, "Processed a total of 2 messages"), (4, ""), (5, "3 x")]
+    assert (
+        "7 lines have no number, the first: line 3: 'Processed a total of 2 messages', line 4: '', "
+        "line 5: '3 x'; they may be some of the missing ones" in as_text(found)
+    )
+    assert "1 line has no number: line 2: 'x'\n" in as_text(checked("1\nx\n2\n"))
 
 
 def test_unexpected_numbers_are_counted_separately() -> None:
@@ -186,32 +190,122 @@ def test_each_producer_has_a_sequence_of_its_own() -> None:
     assert "2 producers: 6 expected, 5 seen, 1 missing" in as_text(found)
 
 
-def test_times_are_ms_or_ns() -> None:
-    """Told by their size."""
-    form = TextFormat()
-    parsed = form.parse(b"1 1700000000123\n2 1700000000123456789\n3\n4 1700000000124 7\n")
-    assert parsed.time_ns.tolist() == [
-        T0 * MS + 123 * MS,
-        T0 * MS + 123_456_789,
-        NULL_LONG,
-        T0 * MS + 124 * MS,
+_UNITS = {
+    "s": ["1700000000", "1700000001"],
+    "ms": ["1700000000000", "1700000001000"],
+    "us": ["1700000000000000", "1700000001000000"],
+    "ns": ["1700000000000000000", "1700000001000000000"],
+    "ISO 8601": ["2023-11-14T22:13:20.000Z", "2023-11-14T23:13:21+01:00"],
+}
+
+
+@pytest.mark.parametrize("unit", list(_UNITS))
+@pytest.mark.parametrize("pattern", [None, r"(?P<number>\d+) (?P<time>\S+)"])
+def test_unit_of_times_is_recognized(unit: str, pattern: str | None) -> None:
+    """By their form and size, in bulk and one by one."""
+    form = TextFormat() if pattern is None else PatternFormat(pattern)
+    text = "".join(f"{number} {time}\n" for number, time in enumerate(_UNITS[unit]))
+    assert form.parse(text.encode()).time_ns.tolist() == [T0 * MS, (T0 + 1000) * MS]
+    assert form.reader.times.unit == unit
+
+
+@pytest.mark.parametrize(
+    ("times", "ns"),
+    [
+        (["1700000000.25", "1700000000.5"], [T0 * MS + 250 * MS, T0 * MS + 500 * MS]),
+        (["1.7e9", "1700000000"], [T0 * MS, T0 * MS]),
+        (["1700000000123.25", "1700000000124"], [T0 * MS + 123_250_000, T0 * MS + 124 * MS]),
+        (
+            ["2023-11-14T22:13:20.123456789", "2023-11-14T22:13"],
+            [T0 * MS + 123_456_789, T0 * MS - 20_000 * MS],
+        ),
+        (["0.5", "1"], [500 * MS, 1000 * MS]),
+        (["5", "7"], [5 * MS, 7 * MS]),
+    ],
+)
+def test_fractions_iso_and_relative_times_are_exact(times: list[str], ns: list[int]) -> None:
+    """To the nanosecond; without a zone, ISO is UTC; small fractions are s, small whole numbers ms."""
+    text = "".join(f"{number} {time}\n" for number, time in enumerate(times))
+    assert TextFormat().parse(text.encode()).time_ns.tolist() == ns
+
+
+def test_times_of_several_units_are_refused_with_their_line() -> None:
+    """Half of them would be wrong by a factor of 1,000; so are negative ones."""
+    for other in ("1700000000", "1700000000123456789", "2023-11-14T22:13:20Z", "17.5"):
+        form = TextFormat()
+        form.parse(b"1 1700000000000\n")
+        with pytest.raises(UsageError, match=r"line 3: time .* is not in ms, like the times before it"):
+            form.parse(f"2 1700000000001\n3 {other}\n".encode())
+    with pytest.raises(UsageError, match=r"line 1: time -5\.5 is negative"):
+        TextFormat().parse(b"1 -5.5\n")
+
+
+def test_named_unit_is_used_whatever_the_size() -> None:
+    """For times that count from some other moment."""
+    assert TextFormat(LineReader("us")).parse(b"1 5\n2 1700000000000\n").time_ns.tolist() == [
+        5_000,
+        1_700_000_000_000_000,
     ]
-    assert parsed.producer.tolist() == [0, 0, 0, 7]
+
+
+def test_producers_may_have_names() -> None:
+    """Each has its own sequence; a number is its own name unless it is taken."""
+    form = TextFormat()
+    found = checked("1 5 web\n1 5 batch\n3 6 web\n2 7 batch\n1 5 0\n1 5 7\n", form=form, cuts=[2])
+    assert [(t.producer, t.account.missing) for t in found.producers] == [(0, 1), (1, 0), (2, 0), (7, 0)]
+    assert form.reader.producers.names == {0: "web", 1: "batch", 2: "0"}
+
+
+@pytest.mark.parametrize(
+    ("role", "line", "fields"),
+    [
+        (Role.RECEIVED, b"0017 5 web", Fields(b"0017", b"5", b"web")),
+        (Role.RECEIVED, b"17\r", Fields(b"17", None, None)),
+        (Role.RECEIVED, b"CreateTime:123\tPartition:0\tkey\t17", Fields(b"17", b"123", None)),
+        (Role.RECEIVED, b"key\t17 99 3", Fields(b"17", b"99", b"3")),
+        (Role.RECEIVED, b'{"topic":"t","ts":123,"key":null,"payload":"17 99"}', Fields(b"17", b"99", None)),
+        (Role.RECEIVED, b'{"topic":"t","ts":-1,"payload":17}', Fields(b"17", None, None)),
+        (
+            Role.RECEIVED,
+            b'{"timestamp":123,"name":"record_data","key":null,"value":"17","topic":"t","partition":0,"offset":3}',
+            Fields(b"17", b"123", None),
+        ),
+        (
+            Role.ACKED,
+            b'{"timestamp":123,"name":"producer_send_success","key":null,"value":"2.17","offset":3}',
+            Fields(b"17", b"123", b"2"),
+        ),
+        (Role.SENT, b'{"timestamp":9,"name":"producer_send_error","value":"17"}', Fields(b"17", b"9", None)),
+        (Role.ACKED, b'{"timestamp":9,"name":"producer_send_error","value":"17"}', SKIPPED),
+        (Role.RECEIVED, b'{"timestamp":9,"name":"records_consumed","count":17}', SKIPPED),
+        (Role.RECEIVED, b'{"count":17}', None),
+        (Role.RECEIVED, b"{17", None),
+        (Role.RECEIVED, b"[17]", None),
+    ],
+)
+def test_lines_of_other_tools_are_understood(
+    role: Role, line: bytes, fields: Fields | Skipped | None
+) -> None:
+    """kafka-console-consumer, kcat -J, kafka-verifiable-producer and -consumer, as they print."""
+    assert fields_of(line, role) == fields
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_bulk_parser_matches_a_line_by_line_parser(junk: bytes, at: int) -> None:
-    """What is read in bulk is what a regular expression reads, and nothing raises."""
+    """What is read in bulk is what is read line by line, and nothing raises but for times."""
     whole = b"".join(b"%d 1700000000000 1\n" % n for n in range(12))
     block = whole[: at % len(whole)] + junk + b"\n" + whole
-    slow = PatternFormat(
-        r"\A(?P<number>[0-9]{1,19})(?: (?P<time>[0-9]{1,19})(?: (?P<producer>[0-9]{1,19}))?)?\r?\Z"
-    )
-    fast, line_by_line = TextFormat().parse(block), slow.parse(block)
+    lines = block.replace(b"\r\n", b"\n").split(b"\n")[:-1]
+    try:
+        fast = TextFormat().parse(block)
+    except UsageError as error:
+        assert "time" in str(error)
+        return
+    line_by_line = LineReader().read(fields_of(line, Role.RECEIVED) for line in lines)
     for name in ("number", "time_ns", "producer", "line", "unreadable"):
         assert getattr(fast, name).tolist() == getattr(line_by_line, name).tolist(), name
-    assert fast.lines == line_by_line.lines == block.count(b"\n")
+    assert fast.lines == line_by_line.lines == len(lines)
 
 
 def test_a_pattern_finds_numbers_anywhere() -> None:

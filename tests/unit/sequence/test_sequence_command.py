@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from kaput.analysis.pipeline import analyse
+from kaput.analysis.spark.in_process import InProcess
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import check as load
 from kaput.sequence.generating import GeneratorSpec, chunks
 from waiting import PATIENCE_S, blocked, eventually
 
@@ -119,6 +126,106 @@ def test_files_and_stdin_are_one_input(tmp_path: Path) -> None:
     """A last line without its newline is a line; carriage returns do not matter."""
     (tmp_path / "one").write_bytes(b"1\r\n2\r\n3")
     assert told("4\n5", str(tmp_path / "one"), "-", "--expect", "1..5")["seen"] == 5
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lambda data: pa.compress(data, codec="zstd", asbytes=True)])
+def test_compressed_file_with_a_byte_order_mark_is_read(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """By its first bytes, not by its name."""
+    (tmp_path / "received").write_bytes(pack(b"\xef\xbb\xbf" + numbers(range(3)).encode()))
+    assert told("", str(tmp_path / "received"), "--expect", "0..2")["unreadable_lines"] == []
+
+
+def test_damaged_compressed_file_is_a_mistake(tmp_path: Path) -> None:
+    """It is named."""
+    (tmp_path / "received").write_bytes(gzip.compress(numbers(range(5000)).encode())[:-900])
+    assert b"received: cannot be read as gzip" in check("", str(tmp_path / "received"), status=2).stderr
+
+
+def test_what_was_acknowledged_tells_lost_from_missing(tmp_path: Path) -> None:
+    """Numbers need not be consecutive; producers have names; what was never sent is unexpected."""
+    (tmp_path / "sent").write_text("".join(f"{n} 1 {who}\n" for n in range(0, 100, 10) for who in ("a", "b")))
+    (tmp_path / "acked").write_text("".join(f"{n} 1 {who}\n" for n in range(0, 80, 10) for who in ("a", "b")))
+    received = "".join(
+        f"{n} 1 {who}\n" for n in range(0, 70, 10) for who in ("a", "b") if (n, who) != (30, "b")
+    )
+    files = ("--sent", str(tmp_path / "sent"), "--acked", str(tmp_path / "acked"))
+    found = told(received + "35 1 a\n", *files, status=1)
+    assert (found["expected"], found["acked"], found["seen"], found["unexpected"]) == (20, 16, 13, 1)
+    assert (found["lost"], found["missing"]) == (3, 7)
+    assert [(p["producer"], p["lost_ranges"], p["missing"]) for p in found["producers"]] == [
+        ("a", [[70, 70]], 3),
+        ("b", [[30, 30], [70, 70]], 4),
+    ]
+    text = check(received, *files, status=1).stdout.decode()
+    assert "20 expected, 16 acknowledged, 13 seen, 3 lost, 7 missing" in text
+    assert "lost: 70 of producer a, 30 of producer b, 70 of producer b" in text
+    assert check("".join(f"{n} 1 {who}\n" for n in range(0, 80, 10) for who in "ab"), *files).returncode == 0
+
+
+def test_evidence_has_what_was_acknowledged(tmp_path: Path) -> None:
+    """A missing number whose acknowledgement is not in the file is not lost."""
+    (tmp_path / "sent").write_text(numbers(range(10)))
+    (tmp_path / "acked").write_text(numbers(range(8)))
+    files = ("--sent", str(tmp_path / "sent"), "--acked", str(tmp_path / "acked"))
+    check(numbers(range(5)), *files, "--evidence", str(tmp_path / "run"), status=1)
+    findings = analyse(load(RunFolder(tmp_path / "run")), InProcess())
+    lost = sum(anomaly.count for anomaly in findings.anomaly("lost"))
+    assert (findings.totals.sent, findings.totals.acked, lost) == (10, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("sent", "acked", "message"),
+    [
+        ("1\n2\n", "1\n3\n", "--acked has number 3, which is not in --sent"),
+        ("1\nx\n", "1\n", "sent:2: has no number: 'x'"),
+        ("", "1\n", "has no number that was sent"),
+    ],
+)
+def test_wrong_files_of_sends_are_mistakes(sent: str, acked: str, message: str, tmp_path: Path) -> None:
+    """With the file, and the line if there is one."""
+    (tmp_path / "sent").write_text(sent)
+    (tmp_path / "acked").write_text(acked)
+    done = check("1\n", "--sent", str(tmp_path / "sent"), "--acked", str(tmp_path / "acked"), status=2)
+    assert message in done.stderr.decode()
+    assert (
+        b"drop --expect"
+        in check("1\n", "--sent", str(tmp_path / "sent"), "--expect", "1..2", status=2).stderr
+    )
+
+
+def test_verifiable_clients_are_checked_without_a_pattern(tmp_path: Path) -> None:
+    """The producer's log is what was sent, and what was acknowledged."""
+    events = [
+        {"timestamp": 1_700_000_000_000 + n, "name": "producer_send_success", "value": str(n)}
+        for n in range(9)
+    ]
+    events[7]["name"] = "producer_send_error"
+    producer = tmp_path / "producer.log"
+    producer.write_text(
+        "".join(json.dumps(event) + "\n" for event in [{"name": "startup_complete"}, *events])
+    )
+    received = "".join(
+        json.dumps({"timestamp": 1_700_000_001_000, "name": "record_data", "value": str(n)}) + "\n"
+        for n in range(6)
+    )
+    found = told(received, "--sent", str(producer), "--acked", str(producer), status=1)
+    assert (found["expected"], found["acked"], found["lost_ranges"], found["missing_ranges"]) == (
+        9,
+        8,
+        [[6, 6], [8, 8]],
+        [[6, 8]],
+    )
+
+
+def test_pattern_shows_what_it_matched() -> None:
+    """One line, so that a wrong pattern is noticed; and the unit of the times."""
+    out = check(
+        "at 1700000000.5 web: 17\n", "--pattern", r"at (?P<time>\S+) (?P<producer>\w+): (?P<number>\d+)"
+    )
+    assert b"line 1 was read as number 17, time 1700000000.5 (s), producer web" in out.stdout
+    assert b"times were read as s" in out.stdout
 
 
 def test_overlong_line_is_one_unreadable_line() -> None:
