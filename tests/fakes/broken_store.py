@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.clients.keep import Record, SQLite, StoreError
+from kaput.clients.keep import KeptMessage, SQLite, StoreError
 
 
 class BreakableStore(SQLite):
@@ -14,18 +14,18 @@ class BreakableStore(SQLite):
         super().__init__(":memory:")
         self.name, self.down = name, False
 
-    def put(self, records: Sequence[Record]) -> None:
-        """See Store."""
+    def put(self, records: Sequence[KeptMessage]) -> None:
+        """See MessageStore."""
         self._check()
         super().put(records)
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """See Store."""
+        """See MessageStore."""
         self._check()
         super().remove(ids, note)
 
     def counts(self) -> dict[str, int]:
-        """See Store."""
+        """See MessageStore."""
         self._check()
         return super().counts()
 

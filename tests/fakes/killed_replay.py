@@ -17,7 +17,7 @@ from typing import Any
 import confluent_kafka
 
 from kaput import keep
-from kaput.clients.keep import batches
+from kaput.clients.keep import replaying
 
 POINTS = ("noted", "produced", "marked", "committing", "committed", "removed")
 _AT = 3
@@ -79,7 +79,7 @@ class Producer(confluent_kafka.Producer):
 
 
 if __name__ == "__main__":
-    batches.Producer = Producer  # type: ignore[attr-defined]
+    replaying.Producer = Producer  # type: ignore[attr-defined]
     done = keep.replay(
         (Log if Path(sys.argv[1]).is_dir() else Database)(sys.argv[1]),
         {"bootstrap.servers": sys.argv[2], "log_level": 0},

@@ -95,7 +95,9 @@ def replay(lab: kaput.Lab, store: Path | str, *options: str) -> tuple[int, dict[
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
-def kept(topic: str, count: int, tmp_path: Path, kind: Callable[[Path], keep.Store] = keep.SQLite) -> Path:
+def kept(
+    topic: str, count: int, tmp_path: Path, kind: Callable[[Path], keep.MessageStore] = keep.SQLite
+) -> Path:
     """A store with `count` messages of three keys, for one partition each."""
     path = tmp_path / "kept.db"
     kind(path).put(

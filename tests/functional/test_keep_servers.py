@@ -69,7 +69,7 @@ class OnServer(StoreContract):
     """The contract, and what only a server can do."""
 
     @pytest.fixture
-    def store(self, server: StoreServer) -> Iterator[keep.Store]:
+    def store(self, server: StoreServer) -> Iterator[keep.MessageStore]:
         """A collection or index of its own."""
         opened = keep.open_store(server.url(f"t{uuid.uuid4().hex[:8]}"))
         yield opened
@@ -136,7 +136,7 @@ class TestRealMongoDB(StoreContract):
     """Somebody's own."""
 
     @pytest.fixture
-    def store(self) -> Iterator[keep.Store]:
+    def store(self) -> Iterator[keep.MessageStore]:
         """Emptied."""
         opened = keep.open_store(URI or "")
         opened.remove([one.id for one in records_of(opened)])

@@ -13,12 +13,12 @@ from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers
 from kaput.cli.verbs import Verb, group, pairs
 
 if TYPE_CHECKING:
-    from kaput.clients.keep import Replayed, Store
+    from kaput.clients.keep import MessageStore, Replayed
 
 app = group(
     "Resend, list, export or delete messages Kafka did not take.\n\n"
-    "STORE is a path, or a name: sqlite:FILE, log:DIRECTORY, mongodb://HOST/DATABASE.COLLECTION, "
-    "elasticsearch+http://HOST:PORT/INDEX, opensearch+http://HOST:PORT/INDEX (or https).\n\n"
+    "STORE is a path, or a name such as sqlite:FILE, log:DIRECTORY, mongodb://HOST/DATABASE.COLLECTION or "
+    "opensearch+https://HOST:PORT/INDEX (docs/KEEP.md has all of them).\n\n"
     "Example: kaput keep replay kept.db --bootstrap-servers localhost:9092"
 )
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Path or name of the store.")]
@@ -170,8 +170,7 @@ def purge_command(
     """
     from kaput.cli.cluster_options import confirmed
     from kaput.clients import keep
-    from kaput.clients.keep.record import now_ms
-    from kaput.clients.keep.store import count, purge
+    from kaput.clients.keep.store import count, now_ms, purge
     from kaput.core import plural
     from kaput.errors import UsageError
     from kaput.scenario.values import parse_duration_ms
@@ -193,7 +192,7 @@ def purge_command(
 
 
 def _replayed(
-    store: Store,
+    store: MessageStore,
     settings: dict[str, object],
     topic: str | None,
     rate: float | None,
@@ -213,10 +212,9 @@ def _replayed(
         )  # fmt: skip
 
 
-def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, json: bool) -> None:
+def _print_dry_run(store: MessageStore, topic: str | None, include_in_flight: bool, json: bool) -> None:
     """Prints what a replay would send, without connecting to Kafka."""
-    from kaput.clients.keep.record import now_ms
-    from kaput.clients.keep.store import records_of
+    from kaput.clients.keep.store import now_ms, records_of
 
     sent: Counter[str] = Counter()
     in_doubt = in_flight = 0
@@ -235,7 +233,7 @@ def _print_dry_run(store: Store, topic: str | None, include_in_flight: bool, jso
     typer.echo(f"{sent.total():,} in total, {in_doubt:,} of them in doubt; {in_flight:,} still in flight")
 
 
-def _summary(store: Store, topic: str | None) -> dict[str, Any]:
+def _summary(store: MessageStore, topic: str | None) -> dict[str, Any]:
     from kaput.clients.keep.store import purged, records_of
 
     kinds: dict[tuple[str, str | None], dict[str, Any]] = {}

@@ -96,7 +96,7 @@ class RunningStores:
         self._targets: dict[str, StoreTarget] = {}
         # Kept open: SQLite deletes a file when the last connection closes, which would free space on a full
         # disk.
-        self._open: dict[str, keep.Store] = {}
+        self._open: dict[str, keep.MessageStore] = {}
         self.urls: dict[str, str] = {}
 
     def __enter__(self) -> RunningStores:
@@ -125,7 +125,7 @@ class RunningStores:
             raise LabError(f"there is no store {name} of kaput's own")
         return self._targets[name]
 
-    def records(self, name: str) -> Iterator[keep.Record]:
+    def records(self, name: str) -> Iterator[keep.KeptMessage]:
         """All records in a store. Raises StoreError."""
         return records_of(self._open[name])
 
@@ -172,10 +172,10 @@ class RunningStores:
             _warm_up(self._open[name])
 
 
-def _warm_up(store: keep.Store) -> None:
+def _warm_up(store: keep.MessageStore) -> None:
     """Warms up a server: its first writes can take longer than producers wait."""
     fields: dict[str, Any] = {"topic": "kaput-warm-up", "timestamp_ms": 0, "kept_ms": 0, "value": bytes(100)}
-    records = [keep.Record(id=f"{number:04d}", **fields) for number in range(PAGE)]
+    records = [keep.KeptMessage(id=f"{number:04d}", **fields) for number in range(PAGE)]
     for _ in range(_WARM_UPS):
         store.put(records)
         store.remove([record.id for record in records])

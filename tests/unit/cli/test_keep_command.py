@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from fakes.store_contract import record
 from kaput import keep
 from kaput.cli.main import app
-from kaput.clients.keep.record import now_ms
+from kaput.clients.keep.store import now_ms
 from kaput.errors import UsageError
 
 
@@ -63,7 +63,7 @@ def test_list_shows_a_torn_line_of_a_failure_log(tmp_path: Path) -> None:
 def test_exported_json_lines_can_be_read_back(path: Path, tmp_path: Path) -> None:
     """On stdout, or in a file."""
     lines = run("export", path).splitlines()
-    assert [keep.Record.from_json(line, "export") for line in lines] == keep.SQLite(path).read()
+    assert [keep.KeptMessage.from_json(line, "export") for line in lines] == keep.SQLite(path).read()
     run("export", path, "--topic", "payments", "--output", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text().splitlines() == lines[2:]
 

@@ -14,8 +14,7 @@ from fakes.broken_store import BreakableStore
 from fakes.kafka_client import FakeClient
 from fakes.store_contract import record
 from kaput import keep
-from kaput.clients.keep.record import now_ms
-from kaput.clients.keep.spilling import StoreChain
+from kaput.clients.keep.store import StoreChain, now_ms
 from kaput.errors import AccountingError, UsageError
 from waiting import eventually
 
@@ -43,7 +42,7 @@ def send(producer: keep.Producer, *values: str, key: str | None = None) -> None:
         producer.produce("orders", value, key)
 
 
-def parts(counts: keep.Counts) -> dict[str, int]:
+def parts(counts: keep.ProducerCounts) -> dict[str, int]:
     """The counts that are not 0."""
     names = ("acked", "failed", "unknown", "kept", "refused", "queued")
     return {name: getattr(counts, name) for name in names if getattr(counts, name)}
@@ -424,7 +423,7 @@ def test_message_in_two_stores_is_removed_from_the_failed_one(
     """Its answer was lost: else a replay of both stores would send the message twice."""
     second, put = BreakableStore("second"), store.put
 
-    def took_it(records: Sequence[keep.Record]) -> None:
+    def took_it(records: Sequence[keep.KeptMessage]) -> None:
         put(records)
         raise keep.StoreError("the connection is lost")
 
@@ -465,10 +464,10 @@ def test_slow_failing_store_is_not_retried_for_each_batch(
 ) -> None:
     """A server that is down: else each batch would wait for it, and the producer with it."""
     now = [0.0]
-    monkeypatch.setattr("kaput.clients.keep.spilling.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kaput.clients.keep.store.time.monotonic", lambda: now[0])
     second, asked = BreakableStore("second"), list[float]()
 
-    def slow(_records: Sequence[keep.Record]) -> None:
+    def slow(_records: Sequence[keep.KeptMessage]) -> None:
         asked.append(now[0])
         now[0] += 10
         raise keep.StoreError("no server")
@@ -487,7 +486,7 @@ def test_store_with_slow_reads_is_skipped_for_writes(
 ) -> None:
     """What a producer wants to know is not worth waiting for again: the next store takes the messages."""
     now, asked = [0.0], list[str]()
-    monkeypatch.setattr("kaput.clients.keep.spilling.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kaput.clients.keep.store.time.monotonic", lambda: now[0])
 
     def slow(what: str) -> Any:
         def fails(*_: Any) -> None:

@@ -21,7 +21,7 @@ class TestSQLite(StoreContract):
     """The embedded default."""
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[keep.Store]:
+    def store(self, tmp_path: Path) -> Iterator[keep.MessageStore]:
         """A new file."""
         opened = keep.SQLite(tmp_path / "kept.db")
         yield opened
@@ -32,7 +32,7 @@ class TestFailureLog(StoreContract):
     """JSON lines, in small files."""
 
     @pytest.fixture
-    def store(self, tmp_path: Path) -> keep.Store:
+    def store(self, tmp_path: Path) -> keep.MessageStore:
         """A new directory."""
         return keep.FailureLog(tmp_path / "log", rotate_bytes=20_000)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kaput import keep
-from kaput.clients.keep.record import now_ms
+from kaput.clients.keep.store import now_ms
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
@@ -28,10 +28,10 @@ RUN = uuid.UUID(int=9)
 COUNT = 600
 
 
-def message(producer: int, seq: int, **more: Any) -> keep.Record:
+def message(producer: int, seq: int, **more: Any) -> keep.KeptMessage:
     """As a producer of the run leaves it."""
     value, now = Codec(RUN, 60).encode(producer, seq, 1), now_ms()
-    return keep.Record(
+    return keep.KeptMessage(
         id=f"{producer}-{seq:06d}", topic="orders", value=value, timestamp_ms=now, kept_ms=now, **more
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaput import keep
-from kaput.clients.keep.record import now_ms
+from kaput.clients.keep.store import now_ms
 from kaput.workload.librdkafka.replay import ReportingStore
 from kaput.workload.payload.identity import Codec
 
@@ -20,7 +20,7 @@ def kept(path: Path, count: int) -> keep.SQLite:
     """A store with messages of producer 3, and one of another program."""
     encode, store, now = Codec(RUN, 60).encoder(3), keep.SQLite(path), now_ms()
     records = [
-        keep.Record(
+        keep.KeptMessage(
             id=f"{n:04d}", topic="orders", partition=n % 2, value=encode(n, 1), timestamp_ms=now, kept_ms=now
         )
         for n in range(count)

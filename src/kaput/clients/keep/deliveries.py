@@ -1,4 +1,4 @@
-"""Handles messages after `produce`: delivery reports, the resend queue, the store, and the counts.
+"""Handles messages after `produce`: delivery reports, the resend queue, the store, and counts that add up.
 
 Not here: new messages, and the policy when there is no room (producer.py).
 """
@@ -9,26 +9,69 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from kaput.clients.keep.counts import Counts
 from kaput.clients.keep.ordering import Item, Ordering
-from kaput.clients.keep.record import Record, header_pairs, now_ms, session_id
-from kaput.clients.keep.settings import MESSAGE_ERRORS
-from kaput.clients.keep.spilling import StoreChain
-from kaput.clients.keep.store import PAGE, StoreError
+from kaput.clients.keep.store import (
+    PAGE,
+    KeptMessage,
+    StoreChain,
+    StoreError,
+    header_pairs,
+    now_ms,
+    session_id,
+)
+from kaput.errors import AccountingError
+
+
+@dataclass(slots=True)
+class ProducerCounts:
+    """The messages of one producer. Each call of `produce` counts in exactly one of acked, failed, unknown,
+    kept, refused and queued.
+    """
+
+    sent: int = 0  # calls of `produce`
+    acked: int = 0
+    failed: int = 0  # neither sent nor kept: all stores failed until the producer was closed
+    unknown: int = 0  # the same, but Kafka may have it
+    kept: int = 0  # in a store
+    refused: int = 0  # `produce` raised: the caller still has it
+    queued: int = 0  # none of these yet
+    # Some of these also count as:
+    sent_again: int = 0  # by the queue, after a delivery report with an error
+    in_doubt: int = 0  # sent again or kept although Kafka may have it
+    overtaken: int = (
+        0  # acknowledged while an earlier message of the same key was kept or waiting: order lost
+    )
+    kept_by: dict[str, int] = field(default_factory=dict)  # by store
+
+    def check(self) -> ProducerCounts:
+        """Returns itself. Raises AccountingError if the counts do not add up."""
+        parts = self.acked + self.failed + self.unknown + self.kept + self.refused + self.queued
+        if parts != self.sent or sum(self.kept_by.values()) != self.kept or self.queued < 0:
+            raise AccountingError(f"the counts of kaput.keep.Producer do not add up: {asdict(self)}")
+        return self
+
 
 OnDelivery = Callable[[Any, Any], None]
-OnFailure = Callable[[Record, str | None], None]
+OnFailure = Callable[[KeptMessage, str | None], None]
 _STORE_RETRY_S = 0.5
 # A sequence number is shared by several plain messages; its low bits are set in the order of their failures.
 SEQ_SHIFT = 20
 _ORDER_MASK = (1 << SEQ_SHIFT) - 1
 HELD_BACK = "an earlier message of its key is kept"
+# Errors of the message, not of the cluster: it would fail again, and others can be sent without it.
+MESSAGE_ERRORS = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)  # fmt: skip
 # Errors for which sending again is useless.
 _PERMANENT_ERRORS = MESSAGE_ERRORS | {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL}
 
@@ -48,7 +91,7 @@ class Deliveries:
         self.client, self.stores = client, stores
         self.order = Ordering(stores, ordered)
         self.lock = threading.RLock()
-        self.counts = Counts()
+        self.counts = ProducerCounts()
         self.in_flight = 0
         self.to_keep: deque[Item] = deque()
         self.store_error: StoreError | None = None  # why the last write to a store failed
@@ -70,7 +113,7 @@ class Deliveries:
         with self.lock:
             return self.in_flight + len(self._to_resend) + len(self.to_keep) + self.order.waiting
 
-    def checked_counts(self) -> Counts:
+    def checked_counts(self) -> ProducerCounts:
         """A copy of the current counts. Raises AccountingError if they do not add up."""
         with self.lock:
             return replace(self.counts, queued=self.queued(), kept_by=dict(self.counts.kept_by)).check()
@@ -108,7 +151,7 @@ class Deliveries:
         with self.lock:
             self._failure_count += 1
             seq |= self._failure_count & _ORDER_MASK
-        record = Record(
+        record = KeptMessage(
             id=self.id_of(seq), topic=message.topic(), key=message.key(), value=message.value(),
             headers=header_pairs(headers), timestamp_ms=max(0, message.timestamp()[1]), kept_ms=now_ms(),
         )  # fmt: skip

@@ -7,9 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from kaput.clients.keep.record import Record, now_ms
-from kaput.clients.keep.spilling import StoreChain
-from kaput.clients.keep.store import records_of
+from kaput.clients.keep.store import KeptMessage, StoreChain, now_ms, records_of
 
 _CHECK_EVERY_S = 1.0
 Key = tuple[str, bytes | None]
@@ -19,7 +17,7 @@ class Item(NamedTuple):
     """A message without an outcome. `record`: as it would be kept; `code`: of its last KafkaError."""
 
     seq: int
-    record: Record
+    record: KeptMessage
     on_delivery: Callable[[Any, Any], None] | None = None
     code: int = 0
 

@@ -15,13 +15,45 @@ from typing import Any, Literal, Self
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
-from kaput.clients.keep.counts import Counts
-from kaput.clients.keep.deliveries import SEQ_SHIFT, Deliveries, OnDelivery, OnFailure
+from kaput.clients.keep.deliveries import SEQ_SHIFT, Deliveries, OnDelivery, OnFailure, ProducerCounts
 from kaput.clients.keep.ordering import Item
-from kaput.clients.keep.record import Record, as_bytes, header_pairs, now_ms
-from kaput.clients.keep.settings import client_settings
-from kaput.clients.keep.spilling import StoreChain
-from kaput.clients.keep.store import Refused, Store, StoreError
+from kaput.clients.keep.store import (
+    KeptMessage,
+    MessageStore,
+    Refused,
+    StoreChain,
+    StoreError,
+    as_bytes,
+    header_pairs,
+    now_ms,
+)
+from kaput.errors import UsageError
+
+# The client may retry for so long; then the queue and the store take over.
+TIMEOUT_MS = 30_000
+_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
+_IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
+_POLICIES = ("block", "spill", "refuse")
+
+
+def client_settings(config: Mapping[str, Any], policy: str, stores: int) -> dict[str, Any]:
+    """The client's settings, with kaput.keep's defaults. Raises UsageError."""
+    if policy not in _POLICIES:
+        raise UsageError(f"policy {policy!r}: write one of {', '.join(_POLICIES)}")
+    if stores < 1 or (stores > 1 and policy != "spill"):
+        raise UsageError(f"{stores} stores: give one, or several with policy='spill'")
+    if "transactional.id" in config:
+        raise UsageError("transactional.id: a message that fails aborts its transaction, so none is kept")
+    settings = dict(config)
+    timeouts = [settings.pop(name) for name in _TIMEOUTS if name in settings]
+    settings["message.timeout.ms"] = int(timeouts[-1]) if timeouts else TIMEOUT_MS
+    if settings["message.timeout.ms"] <= 0:
+        raise UsageError("message.timeout.ms=0: a message that never fails would never be kept")
+    waits_for_all = str(settings.get("acks", settings.get("request.required.acks", "all"))) in ("all", "-1")
+    if waits_for_all and not any(name in settings for name in _IN_FLIGHT):
+        settings.setdefault("enable.idempotence", True)
+    return settings
+
 
 _TICK_S = 0.05
 _PURGE_S = 10.0
@@ -46,7 +78,7 @@ class Producer:
         self,
         config: Mapping[str, Any],
         *,
-        store: Store | Sequence[Store],
+        store: MessageStore | Sequence[MessageStore],
         policy: Literal["block", "spill", "refuse"] = "block",
         block_s: float = 60.0,
         ordered: bool = False,
@@ -117,7 +149,7 @@ class Producer:
                     deliveries.count_refused(None)
                     raise
         self._callback_end = 0  # later messages need a higher sequence number
-        record = Record(
+        record = KeptMessage(
             id=deliveries.id_of(seq << SEQ_SHIFT), topic=topic,
             partition=partition if partition >= 0 else None,
             key=as_bytes(key), value=as_bytes(value), headers=header_pairs(headers),
@@ -156,11 +188,11 @@ class Producer:
         return self._deliveries.queued()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> ProducerCounts:
         """The messages so far, by outcome. Raises AccountingError if they do not add up."""
         return self._deliveries.checked_counts()
 
-    def close(self, timeout: float = 30) -> Counts:
+    def close(self, timeout: float = 30) -> ProducerCounts:
         """Waits for reports, keeps messages without one, and counts those that no store accepts as failed."""
         if not self._closed:
             self.flush(timeout)

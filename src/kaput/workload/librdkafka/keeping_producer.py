@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from kaput.clients import keep
-from kaput.clients.keep.settings import TIMEOUT_MS
+from kaput.clients.keep.producer import TIMEOUT_MS
 from kaput.errors import AccountingError
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.vocabulary import OUTCOMES
@@ -117,7 +117,7 @@ class KeepingSender(Sender):
         if not self.reports.pending:
             self._kept.flush()
 
-    def _failed(self, record: keep.Record, store: str | None) -> None:
+    def _failed(self, record: keep.KeptMessage, store: str | None) -> None:
         assert record.value is not None
         seq, attempt_ns = self.reports.stamp(record.value)
         error = record.error or "no delivery report"

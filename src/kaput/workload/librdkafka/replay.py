@@ -26,21 +26,21 @@ from kaput.workload.payload.identity import Codec
 class ReportingStore:
     """Wraps a store: reports removed messages, which Kafka has by then."""
 
-    def __init__(self, store: keep.Store, run_id: uuid.UUID) -> None:
+    def __init__(self, store: keep.MessageStore, run_id: uuid.UUID) -> None:
         self._store, self._codec = store, Codec(run_id)
-        self._read: dict[str, keep.Record] = {}
+        self._read: dict[str, keep.KeptMessage] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def read(self, *arguments: Any) -> list[keep.Record]:
-        """See keep.Store."""
+    def read(self, *arguments: Any) -> list[keep.KeptMessage]:
+        """See keep.MessageStore."""
         found = self._store.read(*arguments)
         self._read.update((record.id, record) for record in found)
         return found
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """See keep.Store."""
+        """See keep.MessageStore."""
         earlier = not all(id_ in self._read for id_ in ids)
         if earlier:  # read by an earlier replay that was killed
             self._read.update((record.id, record) for record in records_of(self._store))
@@ -49,7 +49,7 @@ class ReportingStore:
         if rows:
             notify("replayed", rows=[row for row in rows if row is not None], earlier=earlier)
 
-    def _row(self, record: keep.Record) -> tuple[int, int, str, int | None] | None:
+    def _row(self, record: keep.KeptMessage) -> tuple[int, int, str, int | None] | None:
         identity = self._codec.decode(record.value).identity
         return identity and (identity.producer, identity.seq, record.topic, record.partition)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
-from kaput.clients.keep.record import Record
-from kaput.clients.keep.store import PAGE, StoreError, driver, store_errors
+from kaput.clients.keep.store import PAGE, KeptMessage, StoreError, driver, store_errors
+from kaput.errors import UsageError
 
 _TIMEOUT_S = 10
 _CONFLICT = 409
@@ -29,6 +30,8 @@ _MAPPINGS = {
 class _SearchEngine:
     """The common part: both clients accept the same calls."""
 
+    ENGINE: ClassVar[str]
+
     def __init__(self, name: str, client: Any, index: str, error: type[Exception]) -> None:
         self.name, self._client, self._error = name, client, error
         self._kept, self._notes = index, f"{index}-notes"
@@ -37,20 +40,30 @@ class _SearchEngine:
                 if not client.indices.exists(index=each):
                     client.indices.create(index=each, body={"mappings": _MAPPINGS})
 
-    def put(self, records: Sequence[Record]) -> None:
+    @classmethod
+    def _of_url(cls, url: str) -> tuple[str, str]:
+        """The server and the index of a store's URL. Raises UsageError."""
+        parts = urlsplit(url.partition("+")[2])
+        index = parts.path.strip("/")
+        if not index or not parts.hostname:
+            scheme = f"{cls.ENGINE}+{parts.scheme}"
+            raise UsageError(f"{scheme}://HOST:PORT/INDEX names a store; the index is missing")
+        return f"{parts.scheme}://{parts.netloc}", index
+
+    def put(self, records: Sequence[KeptMessage]) -> None:
         """One bulk request; a retry writes the same documents."""
         lines: list[dict[str, Any]] = []
         for record in records:
             lines += [{"index": {"_id": record.id}}, record.model_dump(mode="json")]
         self._bulk(lines)
 
-    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
-        """See Store."""
+    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
+        """See MessageStore."""
         wanted: list[dict[str, Any]] = [{"range": {"id": {"gt": after}}}]
         if topic is not None:
             wanted.append({"term": {"topic": topic}})
         found = self._search(self._kept, query={"bool": {"filter": wanted}}, sort=[{"id": "asc"}], size=limit)
-        return [Record.from_document(hit["_source"], self.name) for hit in found["hits"]["hits"]]
+        return [KeptMessage.from_document(hit["_source"], self.name) for hit in found["hits"]["hits"]]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """Deletes the note last: until then, a replay removes the records again."""
@@ -60,13 +73,13 @@ class _SearchEngine:
                 self._client.delete(index=self._notes, id=note, ignore=404)
 
     def counts(self) -> dict[str, int]:
-        """See Store."""
+        """See MessageStore."""
         terms = {"topics": {"terms": {"field": "topic", "size": _TOPICS_MAX}}}
         found = self._search(self._kept, size=0, aggs=terms)
         return {one["key"]: int(one["doc_count"]) for one in found["aggregations"]["topics"]["buckets"]}
 
     def note(self, name: str, text: str) -> str:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             try:
                 self._client.create(index=self._notes, id=name, body={"name": name, "text": text})
@@ -76,12 +89,12 @@ class _SearchEngine:
             return str(self._client.get(index=self._notes, id=name)["_source"]["text"])
 
     def notes(self) -> dict[str, str]:
-        """See Store."""
+        """See MessageStore."""
         found = self._search(self._notes, size=_TOPICS_MAX)
         return {hit["_id"]: hit["_source"]["text"] for hit in found["hits"]["hits"]}
 
     def close(self) -> None:
-        """See Store."""
+        """See MessageStore."""
         self._client.close()
 
     def _search(self, index: str, **body: Any) -> Any:
@@ -108,6 +121,15 @@ class _SearchEngine:
 class Elasticsearch(_SearchEngine):
     """Records in an index of Elasticsearch; notes in INDEX-notes. Options are passed to its client."""
 
+    ENGINE = "elasticsearch"
+    SCHEMES: ClassVar[tuple[str, ...]] = ("elasticsearch+http", "elasticsearch+https")
+    FORM: ClassVar[str] = "elasticsearch+http://HOST:PORT/INDEX"
+
+    @classmethod
+    def from_url(cls, url: str) -> Elasticsearch:
+        """See NamedStore."""
+        return cls(*cls._of_url(url))
+
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
         client = driver("elasticsearch", "kaput[elasticsearch]", "a store in Elasticsearch")
         made = client.Elasticsearch(server, request_timeout=_TIMEOUT_S, **options)
@@ -117,6 +139,15 @@ class Elasticsearch(_SearchEngine):
 
 class OpenSearch(_SearchEngine):
     """Records in an index of OpenSearch; notes in INDEX-notes. Options are passed to its client."""
+
+    ENGINE = "opensearch"
+    SCHEMES: ClassVar[tuple[str, ...]] = ("opensearch+http", "opensearch+https")
+    FORM: ClassVar[str] = "opensearch+http://HOST:PORT/INDEX (or https)"
+
+    @classmethod
+    def from_url(cls, url: str) -> OpenSearch:
+        """See NamedStore."""
+        return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
         client = driver("opensearchpy", "kaput[opensearch]", "a store in OpenSearch")

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
-from kaput.clients.keep.record import Record
-from kaput.clients.keep.store import PAGE, StoreError
+from kaput.clients.keep.store import PAGE, KeptMessage, NotAStore, StoreError
 
 _SCHEMA = 1
 _TABLES = """
@@ -17,10 +17,27 @@ CREATE TABLE IF NOT EXISTS kept (id TEXT PRIMARY KEY, topic TEXT NOT NULL, recor
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, text TEXT NOT NULL);
 """
 _BUSY_S = 30.0
+_BEGINNING = b"SQLite format 3\0"
 
 
 class SQLite:
     """Records in a file. `synchronous`: FULL survives a power loss, NORMAL only a kill of the process."""
+
+    SCHEMES: ClassVar[tuple[str, ...]] = ("sqlite",)
+    FORM: ClassVar[str] = "sqlite:FILE"
+
+    @classmethod
+    def from_url(cls, url: str) -> SQLite:
+        """Opens an existing file. Raises NotAStore."""
+        path = Path(url.removeprefix("sqlite:"))
+        try:
+            with path.open("rb") as file:
+                beginning = file.read(len(_BEGINNING))
+        except OSError as error:
+            raise NotAStore(f"{path}: {error.strerror}") from None
+        if beginning != _BEGINNING:
+            raise NotAStore(f"{path} is not a SQLite database")
+        return cls(path)
 
     def __init__(self, path: str | Path, synchronous: str = "FULL") -> None:
         self.name = f"sqlite:{path}"
@@ -35,18 +52,18 @@ class SQLite:
             if not version:
                 self._base.executescript(f"{_TABLES}PRAGMA user_version={_SCHEMA};")
 
-    def put(self, records: Sequence[Record]) -> None:
+    def put(self, records: Sequence[KeptMessage]) -> None:
         """Writes all records or none."""
         with self._writing() as base:
             rows = ((record.id, record.topic, record.to_json()) for record in records)
             base.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", rows)
 
-    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
-        """See Store."""
+    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
+        """See MessageStore."""
         sql = "SELECT record FROM kept WHERE id > ? AND (? IS NULL OR topic = ?) ORDER BY id LIMIT ?"
         with self._errors():
             rows = self._base.execute(sql, (after, topic, topic, limit)).fetchall()
-        return [Record.from_json(text, self.name) for (text,) in rows]
+        return [KeptMessage.from_json(text, self.name) for (text,) in rows]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """Deletes records and note in one transaction."""
@@ -55,24 +72,24 @@ class SQLite:
             base.execute("DELETE FROM notes WHERE name = ?", (note,))
 
     def counts(self) -> dict[str, int]:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             return dict(self._base.execute("SELECT topic, count(*) FROM kept GROUP BY topic").fetchall())
 
     def note(self, name: str, text: str) -> str:
-        """See Store."""
+        """See MessageStore."""
         with self._writing() as base:
             base.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, text))
             found = base.execute("SELECT text FROM notes WHERE name = ?", (name,)).fetchone()
         return str(found[0])
 
     def notes(self) -> dict[str, str]:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             return dict(self._base.execute("SELECT name, text FROM notes").fetchall())
 
     def close(self) -> None:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             self._base.close()
 

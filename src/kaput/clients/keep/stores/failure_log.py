@@ -18,15 +18,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from kaput.clients.keep.record import Record
-from kaput.clients.keep.store import PAGE, StoreError
+from kaput.clients.keep.store import PAGE, KeptMessage, NotAStore, StoreError
 
 _ROTATE_BYTES = 64 << 20
 
 
-class _Place(NamedTuple):
+class _LinePlace(NamedTuple):
     topic: str
     path: Path
     offset: int
@@ -35,6 +34,17 @@ class _Place(NamedTuple):
 
 class FailureLog:
     """Records in a directory. Memory: only each kept record's position."""
+
+    SCHEMES: ClassVar[tuple[str, ...]] = ("log",)
+    FORM: ClassVar[str] = "log:DIRECTORY"
+
+    @classmethod
+    def from_url(cls, url: str) -> FailureLog:
+        """Opens an existing directory. Raises NotAStore."""
+        path = Path(url.removeprefix("log:"))
+        if not path.is_dir():
+            raise NotAStore(f"{path} is not a directory")
+        return cls(path)
 
     def __init__(self, directory: str | Path, rotate_bytes: int = _ROTATE_BYTES) -> None:
         self.name = f"log:{directory}"
@@ -46,13 +56,13 @@ class FailureLog:
         except OSError as error:
             raise StoreError(f"{self.name}: {error.strerror}") from None
 
-    def put(self, records: Sequence[Record]) -> None:
+    def put(self, records: Sequence[KeptMessage]) -> None:
         """Writes all records at once."""
         with self._locked():
             self._append([f'{{"put":{record.to_json()}}}' for record in records])
 
-    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
-        """See Store."""
+    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
+        """See MessageStore."""
         with self._locked():
             ids = (one for one, at in self._places.items() if one > after and topic in (None, at.topic))
             return [self._record(self._places[one]) for one in sorted(ids)[:limit]]
@@ -65,19 +75,19 @@ class FailureLog:
                 self._compact()
 
     def counts(self) -> dict[str, int]:
-        """See Store."""
+        """See MessageStore."""
         with self._locked():
             return dict(Counter(at.topic for at in self._places.values()))
 
     def note(self, name: str, text: str) -> str:
-        """See Store."""
+        """See MessageStore."""
         with self._locked():
             if name not in self._notes:
                 self._append([json.dumps({"note": name, "text": text})])
             return self._notes[name]
 
     def notes(self) -> dict[str, str]:
-        """See Store."""
+        """See MessageStore."""
         with self._locked():
             return dict(self._notes)
 
@@ -93,7 +103,7 @@ class FailureLog:
     def _forget(self) -> None:
         self._read_bytes: dict[Path, int] = {}
         self._damage: dict[Path, list[str]] = {}
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _LinePlace] = {}
         self._notes: dict[str, str] = {}
 
     def _append(self, lines: Sequence[str]) -> None:
@@ -148,7 +158,7 @@ class FailureLog:
         try:
             entry: dict[str, Any] = json.loads(line)
             if "put" in entry:
-                at = _Place(str(entry["put"]["topic"]), path, offset, len(line))
+                at = _LinePlace(str(entry["put"]["topic"]), path, offset, len(line))
                 self._places[str(entry["put"]["id"])] = at
             elif "done" in entry:
                 for one in entry["done"]:
@@ -163,11 +173,11 @@ class FailureLog:
         if sentence not in self._damage.setdefault(path, []):
             self._damage[path].append(sentence)
 
-    def _record(self, at: _Place) -> Record:
+    def _record(self, at: _LinePlace) -> KeptMessage:
         with at.path.open("rb") as file:
             file.seek(at.offset)
             line = file.read(at.size)
-        return Record.from_json(line.strip()[len(b'{"put":') : -1], f"{at.path}, byte {at.offset}")
+        return KeptMessage.from_json(line.strip()[len(b'{"put":') : -1], f"{at.path}, byte {at.offset}")
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
-from kaput.clients.keep.record import Record
-from kaput.clients.keep.store import PAGE, driver, store_errors
+from kaput.clients.keep.store import PAGE, KeptMessage, driver, store_errors
 from kaput.errors import UsageError
 
 _TIMEOUT_MS = 10_000
@@ -15,6 +14,14 @@ _TIMEOUT_MS = 10_000
 
 class MongoDB:
     """Records in a collection, `DATABASE.COLLECTION` in the URI's path; notes in COLLECTION_notes."""
+
+    SCHEMES: ClassVar[tuple[str, ...]] = ("mongodb",)
+    FORM: ClassVar[str] = "mongodb://HOST/DATABASE.COLLECTION"
+
+    @classmethod
+    def from_url(cls, url: str) -> MongoDB:
+        """See NamedStore."""
+        return cls(url)
 
     def __init__(self, uri: str) -> None:
         pymongo = driver("pymongo", "kaput[mongodb]", "a store in MongoDB")
@@ -37,7 +44,7 @@ class MongoDB:
             self._kept = self._client[database][collection]
             self._notes = self._client[database][f"{collection}_notes"]
 
-    def put(self, records: Sequence[Record]) -> None:
+    def put(self, records: Sequence[KeptMessage]) -> None:
         """One bulk insert; existing documents that differ are then replaced, which is slower."""
         if records:
             with self._errors():
@@ -49,8 +56,8 @@ class MongoDB:
                     if new := [d for d in documents if d != there.get(d["_id"])]:
                         self._kept.bulk_write([self._replace({"_id": d["_id"]}, d, upsert=True) for d in new])
 
-    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[Record]:
-        """See Store."""
+    def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
+        """See MessageStore."""
         wanted = {"_id": {"$gt": after}, **({"topic": topic} if topic is not None else {})}
         with self._errors():
             found: list[dict[str, Any]] = list(self._kept.find(wanted).sort("_id", 1).limit(limit))
@@ -65,37 +72,37 @@ class MongoDB:
                 self._notes.delete_one({"_id": note})
 
     def counts(self) -> dict[str, int]:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             groups = self._kept.aggregate([{"$group": {"_id": "$topic", "count": {"$sum": 1}}}])
             return {group["_id"]: int(group["count"]) for group in groups}
 
     def note(self, name: str, text: str) -> str:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             self._notes.update_one({"_id": name}, {"$setOnInsert": {"text": text}}, upsert=True)
             return str(self._notes.find_one({"_id": name})["text"])
 
     def notes(self) -> dict[str, str]:
-        """See Store."""
+        """See MessageStore."""
         with self._errors():
             return {note["_id"]: note["text"] for note in self._notes.find()}
 
     def close(self) -> None:
-        """See Store."""
+        """See MessageStore."""
         self._client.close()
 
     def _errors(self) -> AbstractContextManager[None]:
         return store_errors(self, self._error)
 
 
-def _document(record: Record) -> dict[str, Any]:
+def _document(record: KeptMessage) -> dict[str, Any]:
     """The record with its id as _id, and headers as documents: not every server supports nested arrays."""
     document = record.model_dump(mode="json", exclude={"id"})
     headers = [{"name": name, "value": value} for name, value in document["headers"]]
     return {"_id": record.id, **document, "headers": headers}
 
 
-def _record(document: dict[str, Any], where: str) -> Record:
+def _record(document: dict[str, Any], where: str) -> KeptMessage:
     headers = [(header["name"], header["value"]) for header in document["headers"]]
-    return Record.from_document({"id": document.pop("_id"), **document, "headers": headers}, where)
+    return KeptMessage.from_document({"id": document.pop("_id"), **document, "headers": headers}, where)
