@@ -6,15 +6,13 @@
 Usable on its own: loads nothing else of kaput, and a store's client library only for that store.
 """
 
-from kaput.clients.keep import stores
-from kaput.clients.keep.deliveries import ProducerCounts
-from kaput.clients.keep.producer import Producer
-from kaput.clients.keep.replaying import Replayed, replay
-from kaput.clients.keep.store import KeptMessage, MessageStore, Refused, StoreError
+# Without __all__: type checkers then also export what the list of stores does.
+from kaput.clients.keep.deliveries import ProducerCounts as ProducerCounts
+from kaput.clients.keep.producer import Producer as Producer
+from kaput.clients.keep.replaying import Replayed as Replayed
+from kaput.clients.keep.replaying import replay as replay
+from kaput.clients.keep.store import KeptMessage as KeptMessage
+from kaput.clients.keep.store import MessageStore as MessageStore
+from kaput.clients.keep.store import Refused as Refused
+from kaput.clients.keep.store import StoreError as StoreError
 from kaput.clients.keep.stores import *  # noqa: F403
-
-__all__ = [
-    "KeptMessage", "MessageStore", "Producer", "ProducerCounts", "Refused", "Replayed", "StoreError",
-    "replay",
-]  # fmt: skip
-__all__ += stores.__all__
