@@ -60,6 +60,7 @@ def document(
     folder = history.read_to_end().write(path / "run")
     given = inputs.read(check(folder))
     run, asked = count(InProcess(), given, work(given.evidence), ledger), questions()  # type: ignore[arg-type]
+    _check_types_of_sums(run, asked)
     told = findings(run, asked).model_dump(mode="json", exclude_defaults=True)
     told["anomalies"] = [a for a in told["anomalies"] if a["count"]]
     whole = {
@@ -72,6 +73,13 @@ def document(
     }
     found: dict[str, Any] = _readable(whole)
     return found
+
+
+def _check_types_of_sums(run: Run, asked: Sequence[Question]) -> None:
+    """Tasks return each sum with the types that its declaration gives to a sum without any part."""
+    for name, kind in ((name, kind) for question in asked for name, kind in question.sums.items()):
+        schema, declared = run.sums[name].schema, kind.empty().schema
+        assert dict(schema) == dict(declared), f"sum {name}: {schema} instead of {declared}"
 
 
 def _facts(run: Run, asked: Sequence[Question]) -> Iterator[str]:

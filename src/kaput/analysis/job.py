@@ -12,7 +12,6 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -88,8 +87,7 @@ class Job:
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
             found = (pickle.loads(piece.data) for piece in pieces)
-            every = chain([rows.nothing(known, questions).sums], found)
-            return [_packed(TaskFinds(total(every, kinds(questions))))]
+            return [_packed(TaskFinds(total(found, kinds(questions))))]
 
         return [_unpacked(found) for found in self._run([known.parts.sums], add)]
 
@@ -105,7 +103,7 @@ class Job:
                 yield from map(pickle.dumps, sends.scan(task, known, questions))
 
         found = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
-        return chain([sends.nothing(known, questions)], map(pickle.loads, found))
+        return map(pickle.loads, found)
 
     def _asked(
         self,

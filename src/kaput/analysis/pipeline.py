@@ -13,6 +13,7 @@ from __future__ import annotations
 from pyspark import SparkContext
 
 from kaput.analysis import document, outputs
+from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.failures import readable
 from kaput.analysis.engine.question import STAGES, prepared
 from kaput.analysis.engine.watching import Progress, ignored, watched
@@ -47,7 +48,8 @@ def analyse(
 def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> Run:
     """Counts a run folder, and writes its analysis/. Raises EvidenceError, AccountingError."""
     outputs.clear(given)
-    run, every = Run(given, work, ledger), questions()
+    every = questions()
+    run = Run(given, work, RunTotals.of(every), ledger)
     job = Job(spark, work.tasks, run.to_encode(), every)
     for stage in STAGES:
         asked = prepared(every, stage, run, again=False)

@@ -42,9 +42,10 @@ class Run:
     ledger has rows for.
     """
 
-    def __init__(self, given: Inputs, work: Plan, ledger: LedgerRows = "stretches") -> None:
-        self.given, self.work, self.ledger = given, work, ledger
-        self.totals = RunTotals()
+    def __init__(
+        self, given: Inputs, work: Plan, totals: RunTotals, ledger: LedgerRows = "stretches"
+    ) -> None:
+        self.given, self.work, self.totals, self.ledger = given, work, totals, ledger
 
     @property
     def names(self) -> Names:

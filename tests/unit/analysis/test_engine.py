@@ -61,13 +61,13 @@ class Watches(Question):
 
     def of_messages(self, view: View) -> Iterator[Find]:
         """How many odd ones."""
-        yield SumPart("seen", pl.DataFrame({"n": [view.cases["odd"].height]}))
+        yield SumPart("seen", pl.DataFrame({"n": [len(view.cases.get("odd", ()))]}))
 
 
 def _totals(*tasks: list[int]) -> tuple[RunTotals, list[TaskFinds]]:
     asked: list[Question] = [Odd(), Watches()]
     found = [ask(asked, "messages", View(numbers), PARTS) for numbers in tasks]
-    totals = RunTotals()
+    totals = RunTotals.of(asked)
     totals.add(iter(found), asked, NAMES)
     return totals, found
 

@@ -29,10 +29,9 @@ def _late(*rows: tuple[int | None, ...]) -> pl.DataFrame:
 
 
 def _run(late: pl.DataFrame, across: dict[int, int] | None = None) -> Any:
-    sums = {"late": late}
-    if across is not None:
-        sums["across"] = pl.DataFrame(list(across.items()), schema=["producer", "n"], orient="row")
-    return SimpleNamespace(sums=sums)
+    schema = {"producer": pl.Int64, "n": pl.Int64}
+    rows = pl.DataFrame(list((across or {}).items()), schema=schema, orient="row")
+    return SimpleNamespace(sums={"late": late, "across": rows})
 
 
 # The stretch 10 to 12 of producer 0 in place 7, and 11 to 12 of producer 1 in place 8; 20 of producer 0 in 9.

@@ -19,7 +19,6 @@ from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Flags, Ints, spread
 from kaput.core import FOREVER_NS, MS, TopicPartition
@@ -34,7 +33,6 @@ NOT_OVERWRITTEN = pl.col("cause").is_in([CAUSES[UNEXPLAINED], CAUSES[ACKS_0]])
 _NO_LOG = Extent(None, None, 0)
 
 
-@once_if_empty("acks")
 def with_holders(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
     """The acknowledgements that contradict the log, one per row, with what is at their offsets now.
 
@@ -73,7 +71,6 @@ def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     )
 
 
-@once_if_empty("rows")
 def with_causes(
     rows: pl.DataFrame,
     first_acks: pl.DataFrame,

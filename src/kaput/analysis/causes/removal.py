@@ -14,7 +14,6 @@ import polars as pl
 from kaput.analysis.causes.attribution import NOT_OVERWRITTEN, seen
 from kaput.analysis.runs.columns import MESSAGE, NAMED
 from kaput.analysis.runs.cutting import single
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT
 
 OWN_NUMBER, OWN_SEQ, NO_KEY = 0, -1, -2  # instead of a number of keys
@@ -32,7 +31,6 @@ class Removing:
     keys: Mapping[int, int] = field(default_factory=dict)
 
 
-@once_if_empty("rows")
 def with_removal(rows: pl.DataFrame, log: pl.DataFrame, settings: Removing) -> pl.DataFrame:
     """Rows of `with_causes`, with `expired`, `compacted` and `maybe_compacted`."""
     kept_for_a_time = (pl.col("place") // SHIFT).is_in(list(settings.retained))

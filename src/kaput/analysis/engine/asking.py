@@ -15,7 +15,7 @@ import polars as pl
 
 from kaput.analysis.engine.examples import Case, as_cases, first, shown
 from kaput.analysis.engine.pieces import Parts, Piece, by_part
-from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, Unclear, asked
+from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, Unclear
 from kaput.analysis.engine.sums import Kind, Sum, total
 from kaput.analysis.runs.names import Names
 
@@ -49,10 +49,10 @@ class _Collector:
 
     def add(self, question: Question, find: Find) -> None:
         """Adds a find of a question."""
+        if find.rows.is_empty():
+            return  # the usual case: nothing to add, count, show or pass on
         if isinstance(find, SumPart):
             self._sums[find.name] = question.sums[find.name].of(find.rows)
-        elif find.rows.is_empty():
-            return  # the usual case: nothing to count, show or pass on
         elif isinstance(find, To):
             place = self._parts.place(pl.col("place"))
             self._pieces += by_part(find.rows, place, self._parts.places, find.table)
@@ -78,11 +78,15 @@ class _Collector:
 
 
 def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> TaskFinds:
-    """Runs one task: asks all questions of one view. The view has the cases that earlier questions found."""
+    """Runs one task: asks the questions of one view, except those that need rows of tables which it does not
+    have. The view has the cases that earlier questions found, by name.
+    """
     collector = _Collector(parts)
     for question in questions:
-        for find in asked(question, stage, view):
-            if isinstance(find, Cases):
+        if not question.has_rows(stage, view):
+            continue
+        for find in getattr(question, f"of_{stage}")(view):
+            if isinstance(find, Cases) and find.rows.height:
                 view.cases[find.name] = find.rows
             collector.add(question, find)
     return collector.found()
@@ -113,6 +117,11 @@ class RunTotals:
     by_member: Counter[tuple[str, int, int]] = field(default_factory=Counter)
     examples: list[Case] = field(default_factory=list)
     pieces: dict[int, list[Piece]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, questions: Iterable[Question]) -> RunTotals:
+        """Totals before anything was found: every sum is empty."""
+        return cls({name: kind.empty() for question in questions for name, kind in question.sums.items()})
 
     def add(self, found: Iterable[TaskFinds], questions: Sequence[Question], names: Names) -> None:
         """Adds the finds of a stage. Frees each task's sums once they are added."""

@@ -9,9 +9,10 @@ A question is asked of views (the data of one task), stage by stage. It defines 
     of_keys(keys)          the messages again, for their keys (views/keys.py)
     of_sends(sends)        the sends again (views/sends.py)
 
-Each yields finds: cases of an anomaly, parts of a sum, rows for the tasks of places. These methods run in
-tasks, on any machine, and do not use Spark. Two questions write tables (ledger.py, losses.py), the others
-access no files. On the driver, with the whole run (run.py):
+Each yields finds: cases of an anomaly, parts of a sum, rows for the tasks of places. A find without rows is
+none, so a method returns as soon as it has nothing to look at; if the tables that the question `needs` are
+empty, it is not called. These methods run in tasks, on any machine, and do not use Spark. Two questions write
+tables (ledger.py, losses.py), the others access no files. On the driver, with the whole run (run.py):
 
     before_STAGE(run)      returns the question with the data it needs in that stage; None: skip the stage
     after_STAGE(run)       yields more finds, from the totals of the stage
@@ -22,9 +23,9 @@ access no files. On the driver, with the whole run (run.py):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import polars as pl
 
@@ -38,6 +39,16 @@ if TYPE_CHECKING:
 # The stages "keys" and "sends" repeat as long as a question returns itself from before_STAGE.
 STAGES = ("rows", "stored", "messages", "places", "keys", "sends")
 Row = Mapping[str, Any]
+
+
+class View(Protocol):
+    """What a task holds: its tables, and the cases that questions have found in them so far."""
+
+    cases: dict[str, pl.DataFrame]
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The tables as they came to the task, by name."""
 
 
 class Cases(NamedTuple):
@@ -97,16 +108,23 @@ class Check(NamedTuple):
 class Question:
     """Base class; see the module docstring.
 
-    `sums`: by name, what to add up; `passes`: schemas of tables for the tasks of places; `stories`: by
-    anomaly, the function that describes a case in a sentence; `rules`: by anomaly, how the verdict decides
-    which cases are permitted; `shown_by`: the columns that order the examples.
+    `needs`: by stage, tables of the view of which at least one must have rows, else the question is not asked
+    in that task; `sums`: by name, what to add up; `passes`: schemas of tables for the tasks of places;
+    `stories`: by anomaly, the function that describes a case in a sentence; `rules`: by anomaly, how the
+    verdict decides which cases are permitted; `shown_by`: the columns that order the examples.
     """
 
+    needs: ClassVar[Mapping[str, Sequence[str]]] = {}
     sums: ClassVar[Mapping[str, Kind]] = {}
     passes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     stories: ClassVar[Mapping[str, Callable[[Row], str]]] = {}
     rules: ClassVar[Mapping[str, VerdictRule]] = {}
     shown_by: ClassVar[Sequence[str]] = ("place", "offset", "at_ns", "producer", "seq", "member")
+
+    def has_rows(self, stage: str, view: View) -> bool:
+        """Whether the view has rows of a table that the question needs in this stage."""
+        needed = self.needs.get(stage)
+        return needed is None or any(view.tables[name].height for name in needed if name in view.tables)
 
     def wants(self, extents: Extents) -> bool:
         """Whether a row group of sends may contain what the question needs."""
@@ -159,8 +177,3 @@ def prepared(questions: Iterable[Question], stage: str, run: Run, again: bool) -
         elif asks and before is None and not again:
             found.append(question)
     return found
-
-
-def asked(question: Question, stage: str, view: Any) -> Iterator[Find]:
-    """The finds of a question in one task."""
-    yield from getattr(question, f"of_{stage}")(view)

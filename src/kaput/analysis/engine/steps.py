@@ -31,9 +31,10 @@ def count_ns(step_ns: int) -> int:
     return min(step_ns, SECOND_NS)
 
 
-COUNTS = Sum(("at_ns", "what"), ("times",))
-GRADES = Sum(("at_ns", "what", "grade"), ("times",))
-LONGEST = Sum(("at_ns", "what"), (), (), ("us",))
+_TYPES = {"what": _WHAT}
+COUNTS = Sum(("at_ns", "what"), ("times",), types=_TYPES)
+GRADES = Sum(("at_ns", "what", "grade"), ("times",), types=_TYPES)
+LONGEST = Sum(("at_ns", "what"), greatest=("us",), types=_TYPES)
 
 
 def width_ns(run_ns: int | None, few: bool) -> int:

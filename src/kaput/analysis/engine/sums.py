@@ -1,6 +1,7 @@
 """Sums: frames that tasks compute independently and that add up to the totals of the run.
 
-Some columns are keys; the others are added, or reduced to their minimum or maximum.
+Some columns are keys; the others are added, or reduced to their minimum or maximum. A task with nothing to
+add has no part of a sum; a sum without any part is empty, with the types declared here.
 """
 
 from __future__ import annotations
@@ -11,26 +12,42 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import Ints
+from kaput.verdict.facts import Circumstances
+
+# The types of columns of sums that are not 64-bit integers.
+_WORDS = ("name", "cause", "fault", "fate", "outcome", "stored", "delivered", "what", "home", "cluster")
+_FLAGS = ("looped", "in_doubt", "replay", "by_key", "committed", "unclear", "flag", *Circumstances._fields)
+_TYPES: Mapping[str, pl.DataType] = {
+    **dict.fromkeys((*_WORDS, "source", "target", "mirror"), pl.String()),
+    **dict.fromkeys(_FLAGS, pl.Boolean()),
+}
+
+
+def _empty(columns: Iterable[str], types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    return pl.DataFrame(schema={name: types.get(name) or _TYPES.get(name, pl.Int64()) for name in columns})
 
 
 class Sum(NamedTuple):
     """How to aggregate a frame: group by `keys`, sum `added`, take the minimum of `least` and the maximum of
-    `greatest`.
+    `greatest`. `types`: of columns that have another type in this sum than in others.
     """
 
     keys: tuple[str, ...]
     added: tuple[str, ...] = ()
     least: tuple[str, ...] = ()
     greatest: tuple[str, ...] = ()
+    types: Mapping[str, pl.DataType] = {}
 
     @property
     def columns(self) -> list[str]:
         """All columns, in the order of `of`."""
         return [*self.keys, *self.added, *self.least, *self.greatest]
 
-    @once_if_empty("frame")
+    def empty(self) -> pl.DataFrame:
+        """The sum of nothing."""
+        return _empty(self.columns, self.types)
+
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Aggregates a frame to one row per key."""
         return frame.group_by(self.keys).agg(
@@ -44,6 +61,10 @@ class Collected(NamedTuple):
     """Rows that are collected instead of added: the driver needs all of them. There must be few."""
 
     columns: Sequence[str]
+
+    def empty(self) -> pl.DataFrame:
+        """No rows."""
+        return _empty(self.columns, {})
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The frame, unchanged."""
@@ -64,10 +85,7 @@ def total(parts: Iterable[Sums], kinds: Mapping[str, Kind]) -> dict[str, pl.Data
     waiting: dict[str, list[pl.DataFrame]] = {}
     for part in parts:
         for name in kinds.keys() & part.keys():
-            others = [frame for frame in waiting.get(name, ()) if frame.height]
-            if others and part[name].is_empty():
-                continue  # as most are
-            first, *rest = some = [*others, part[name]]
+            first, *rest = some = [*waiting.get(name, ()), part[name]]
             enough = sum(frame.height for frame in rest) > max(first.height, _WAITING_ROWS)
             waiting[name] = [_added(kinds[name], some)] if enough else some
     return {name: _added(kinds[name], waiting[name]) for name in kinds if name in waiting}

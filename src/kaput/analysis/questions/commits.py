@@ -24,7 +24,6 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
 from kaput.analysis.facts.stays import stays
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import FOREVER_NS, clock
 
 if TYPE_CHECKING:
@@ -65,15 +64,18 @@ class Commits(Question):
         assert self.stays is not None, "before_places has filled it in"
         ordered, committed = places.ordered, places.committed
         again = redelivered(ordered, committed)
-        yield Cases("redelivered", again.rename({"committed": "flag"}))
-        yield SumPart("receivers", receivers(ordered, again))
+        if again.height:
+            yield Cases("redelivered", again.rename({"committed": "flag"}))
+            yield SumPart("receivers", receivers(ordered, again))
+        if committed.is_empty():
+            return
         for then in in_stays(committed, ordered, self.stays):
             begun = positions(then.deliveries, then.begun, places.known.begins)
             yield self._ahead(places, then.commits, begun)
 
     def _ahead(self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame) -> Cases:
         shown = places.shown_to(committed)
-        owed_ = pl.concat([owed(log, places.ordered, mine, begun) for mine, log in shown])
+        owed_ = pl.concat([owed(log, places.ordered, mine, begun) for mine, log in shown if mine.height])
         found = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
         return Cases("commit-ahead", found, lambda few: passed(few, owed_))
 
@@ -97,11 +99,9 @@ def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame
 
     `commits`: (group, place, offset, at_ns).
     """
-    return _again(meeting(deliveries, overlapping(deliveries, READ), READ), commits)
-
-
-@once_if_empty("twice")
-def _again(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+    twice = meeting(deliveries, overlapping(deliveries, READ), READ)
+    if twice.is_empty():
+        return pl.DataFrame(schema=_REDELIVERED)
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
         _with_committed(parts, commits)
@@ -122,6 +122,13 @@ def _again(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_REDELIVERED: dict[str, type[pl.DataType]] = {
+    **dict.fromkeys((*READ.columns, "n", "times", "producer", "seq"), pl.Int64),
+    "committed": pl.Boolean,
+    **dict.fromkeys(("again_ns", "committed_to"), pl.Int64),
+}
+
+
 def _with_committed(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """Adds `committed`: whether the group's last commit when the member began was above the stretch. If
     several commits may have been the last, all must be.
@@ -137,7 +144,6 @@ def _with_committed(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     return then.with_columns(committed=above.fill_null(False))
 
 
-@once_if_empty("again")
 def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     """(group, member, committed, n): how many offsets of `again` (redelivered) each member received at least
     once.
@@ -147,7 +153,6 @@ def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     return _RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
 
 
-@once_if_empty("commits")
 def owed(
     log: pl.DataFrame, deliveries: pl.DataFrame, commits: pl.DataFrame, first: pl.DataFrame
 ) -> pl.DataFrame:
@@ -167,7 +172,6 @@ def owed(
     return found.select(*READ.columns, "n", "owed_ns")
 
 
-@once_if_empty("owed_")
 def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """The commits above a record of `owed_` that had not been delivered by then."""
     latest = owed_.select(

@@ -27,7 +27,6 @@ from kaput.analysis.questions.losses import LOSS, loss_of, rank
 from kaput.analysis.questions.vanished import contradicted
 from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import MS
 from kaput.verdict.facts import Consequence
 
@@ -46,6 +45,7 @@ class Consequences(Question):
     """Examines the cases that other questions found in the same task, so it must be asked after them."""
 
     sums = {"consequences": _CONSEQUENCES}
+    needs = {"places": ("contradicted_acks", "contradicted_deliveries", "aborted_reads")}
     passes = {"contradicted_deliveries": CLAIM_TYPES}
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -64,8 +64,9 @@ class Consequences(Question):
             places.log, places.share_events, moments_, known.share_groups, known.drained
         )
         cases["unseen"] = places.passed["unseen"]
-        # An input whose outputs are lost is ruled by the cause of their loss (pipes.py).
-        cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
+        if "unprocessed" in cases:
+            # An input whose outputs are lost is ruled by the cause of their loss (pipes.py).
+            cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
         yield SumPart(
             "consequences",
             pl.concat([consequences_of(cases, gone, acks, single, known.acks_1), _aborted_reads(places)]),
@@ -84,6 +85,8 @@ class Consequences(Question):
 
 def _aborted_reads(places: Places) -> pl.DataFrame:
     """The cases of aborted-read whose message was overwritten."""
+    if places.passed["aborted_reads"].is_empty():
+        return _CONSEQUENCES.empty()
     gone = places.with_causes(places.passed["aborted_reads"])
     return gone.select(pl.lit("aborted-read").alias("name"), "group", *LOSS, n=pl.lit(1, pl.Int64))
 
@@ -95,23 +98,30 @@ def consequences_of(
     single: Mapping[str, pl.DataFrame],
     acks_1: Collection[int],
 ) -> pl.DataFrame:
-    """The _CONSEQUENCES of one task. `cases`: by name; `overwritten`: explained deliveries that contradict
-    the log; `acks`: explained acknowledgements that contradict the log; `single`: see shares.py; `acks_1`:
-    producers with acks=1.
+    """The _CONSEQUENCES of one task. `cases`: by name, of anomalies that have any; `overwritten`: explained
+    deliveries that contradict the log; `acks`: explained acknowledgements that contradict the log; `single`:
+    see shares.py; `acks_1`: producers with acks=1.
     """
     acks = acks.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(False))
     spots = overwritten.with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64), handed=pl.lit(True))
     spans = _spans(spots)
-    steps = {name: _steps_from_spots(cases[name], spots) for name in STEPS}
-    jumped = _jumped_over(steps["poll-skip"])
-    passed = pl.concat([spans.select(jumped.columns), jumped])
-    again = cases["redelivered"].filter("flag")
+    steps = {name: _steps_from_spots(cases[name], spots) for name in STEPS if name in cases}
+    passed = spans
+    if "poll-skip" in steps:
+        jumped = _jumped_over(steps["poll-skip"])
+        passed = pl.concat([spans.select(jumped.columns), jumped])
     rows = [
+        _CONSEQUENCES.empty(),
         *(_least(name, rows, ["line"]) for name, rows in steps.items()),
-        *(_same_offset(name, _excluding(cases[name], single.get(name)), spots, acks) for name in SAME_OFFSET),
-        *(_matched(name, cases[name], passed) for name in PASSED),
-        _matched("redelivered", again, _from_0(spans), _BY_THEN),
+        *(
+            _same_offset(name, _excluding(cases[name], single.get(name)), spots, acks)
+            for name in SAME_OFFSET
+            if name in cases
+        ),
+        *(_matched(name, cases[name], passed) for name in PASSED if name in cases),
     ]
+    if "redelivered" in cases:
+        rows.append(_matched("redelivered", cases["redelivered"].filter("flag"), _from_0(spans), _BY_THEN))
     return pl.concat(rows)
 
 
@@ -157,7 +167,6 @@ def _excluding(cases: pl.DataFrame, others: pl.DataFrame | None) -> pl.DataFrame
     return parts.join(at_others, on="part", how="anti").drop("part")
 
 
-@once_if_empty("spots")
 def _spans(spots: pl.DataFrame) -> pl.DataFrame:
     """Runs of offsets overwritten by the same epoch, from its start (`begin`) to the last offset that the
     group received: columns of READ, LOSS, since_ns and rank.
@@ -176,7 +185,6 @@ def _from_0(spans: pl.DataFrame) -> pl.DataFrame:
     return spans.with_columns(offset=pl.lit(0, pl.Int64), n=pl.col("offset") + pl.col("n"))
 
 
-@once_if_empty("cases")
 def _steps_from_spots(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
     """Steps of members (polls.steps) that follow the delivery of an overwritten message, with its LOSS."""
     before = {"group": "group", "place": "place", "other_offset": "offset"}
@@ -194,7 +202,6 @@ def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.select("group", "place", *LOSS, "rank", n=pl.col("to") - begin, offset=begin)
 
 
-@once_if_empty("cases")
 def _matched(
     name: str, cases: pl.DataFrame, runs: pl.DataFrame, holds: pl.Expr | None = None
 ) -> pl.DataFrame:
@@ -208,7 +215,6 @@ def _matched(
     return _least(name, both if holds is None else both.filter(holds), ["line", "part"])
 
 
-@once_if_empty("both")
 def _least(name: str, both: pl.DataFrame, case: Sequence[str]) -> pl.DataFrame:
     one = both.sort("rank", *LOSS).unique(case, keep="first", maintain_order=True)
     return one.select(pl.lit(name).alias("name"), "group", *LOSS, "n")

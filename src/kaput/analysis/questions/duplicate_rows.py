@@ -11,7 +11,6 @@ from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.questions import pipes
 from kaput.analysis.runs.columns import MESSAGE, RECORD
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.errors import EvidenceError
 from kaput.evidence.reading import STORE_TABLES
 
@@ -37,15 +36,17 @@ class DuplicateRows(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """The lowest of the task, if any."""
-        yield SumPart("doubled_sends", _least(messages.stretches, MESSAGE))
-        yield SumPart("doubled_transactions", _least(messages.transactions, MESSAGE))
-        yield SumPart("doubled_outputs", pipes.doubled(messages.outputs))
-        yield SumPart("doubled_kept", _least(messages.kept, _STORED))
-        yield SumPart("doubled_left_in_store", _least(messages.left, _STORED))
-        yield SumPart("doubled_log", _least(messages.copies, RECORD))
-        for table, rows in zip(STORE_TABLES, (messages.kept, messages.replayed, messages.left), strict=True):
-            unsent = rows.join(messages.stretches.select("part"), on="part", how="anti")
-            yield SumPart(f"unsent_{table}", unsent.select(_STORED).sort(_STORED).head(1))
+        stores = (messages.kept, messages.replayed, messages.left)
+        tables = {"sends": messages.stretches, "transactions": messages.transactions, "log": messages.copies}
+        for table, rows in (tables | {"kept": messages.kept, "left_in_store": messages.left}).items():
+            if rows.height:
+                yield SumPart(f"doubled_{table}", _least(rows, _COLUMNS.get(table, MESSAGE)))
+        if messages.outputs.height:
+            yield SumPart("doubled_outputs", pipes.doubled(messages.outputs))
+        for table, rows in zip(STORE_TABLES, stores, strict=True):
+            if rows.height:
+                unsent = rows.join(messages.stretches.select("part"), on="part", how="anti")
+                yield SumPart(f"unsent_{table}", unsent.select(_STORED).sort(_STORED).head(1))
 
     def after_messages(self, run: Run) -> None:
         """Raises EvidenceError if any was found."""
@@ -77,7 +78,6 @@ def _message_in_store(row: dict[str, int], run: Run) -> str:
     return f"message {row['seq']} of producer {row['producer']} in store {run.names.stores[row['store']]}"
 
 
-@once_if_empty("parts")
 def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The lowest row that occurs more than once, and how often."""
     known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))

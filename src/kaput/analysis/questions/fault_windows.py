@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -72,6 +72,7 @@ class FaultWindows(Question):
     windows: Sequence[FaultWindow] = ()
     asked: bool = False
 
+    needs = {"places": ("contradicted_acks",)}
     sums = {
         "lost_by_fault": Sum(_KEYS, ("n",)),
         "fault_windows": Sum(_KEYS, _COUNTS),
@@ -84,6 +85,8 @@ class FaultWindows(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """The number of lost messages that each fault affected, and that were acknowledged in time."""
+        if places.lost.is_empty():
+            return
         rows = [(w.fault, place, n) for w in self.windows for place, n in affected_by_loss(w, places.lost)]
         schema = {"fault": pl.String, "place": pl.Int64, "n": pl.Int64}
         yield SumPart("lost_by_fault", pl.DataFrame(rows, schema=schema, orient="row"))
@@ -110,8 +113,12 @@ class FaultWindows(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         """The counts of each fault with a window."""
         lost = {(id_, place): n for id_, place, n in run.sums["lost_by_fault"].iter_rows()}
-        known = {(id_, place): n for id_, place, *n in _total(run, "fault_windows", _KEYS, _COUNTS)}
-        losses = {id_: n for id_, *n in _total(run, "loss_windows_sent", ("fault",), _LOSS_COUNTS)}
+        known = {
+            (id_, place): n
+            for id_, place, *n in run.sums["fault_windows"].select(*_KEYS, *_COUNTS).iter_rows()
+        }
+        in_loss_windows = run.sums["loss_windows_sent"].select("fault", *_LOSS_COUNTS)
+        losses = {id_: n for id_, *n in in_loss_windows.iter_rows()}
         for window in _windows(run, losses=True):
             of_place = {
                 place: (sent, affected + lost.get((window.fault, place), 0))
@@ -147,12 +154,6 @@ def _claims(run: Run, window: FaultWindow, of_place: Mapping[int, tuple[int, int
             to_ns=end_ns,
             figures={"sent": sent, "affected": affected},
         )
-
-
-def _total(run: Run, name: str, keys: Sequence[str], counts_: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a sum; none if the stage sends was not asked."""
-    if name in run.sums:
-        yield from run.sums[name].select(*keys, *counts_).iter_rows()
 
 
 def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:

@@ -20,7 +20,6 @@ from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import Ints, whole_us
 from kaput.evidence.findings_kept import KeptAtStore, KeptFindings
 from kaput.verdict.contracts import Ruling
@@ -80,13 +79,13 @@ class KeptMessages(Question):
             _lost_in_store,
         )
     }
+    needs = {"rows": ("kept", "replayed"), "places": ("kept_copies",)}
     shown_by = MESSAGE
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """Times at which stores took messages, and at which replays had them acknowledged."""
-        what = {"kept": "taken", "replayed": "given back"}.get(rows.table)
-        if what is not None:
-            yield SumPart("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
+        what = {"kept": "taken", "replayed": "given back"}[rows.table]
+        yield SumPart("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
         if rows.table == "replayed":
             yield SumPart("replays_began", _began(rows))
 
@@ -99,12 +98,14 @@ class KeptMessages(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Copies of messages stored more than once that certainly came from replays."""
-        copies = places.passed["kept_copies"]
-        certain = copies if self.replays_after_producers else copies.clear()
-        yield SumPart("replayed_copies", by_replays(certain))
+        if self.replays_after_producers:
+            yield SumPart("replayed_copies", by_replays(places.passed["kept_copies"]))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Fates, total and by store; cases; how long messages were kept; and where their copies are."""
+        held = messages.stretches.filter("in_store")
+        if held.is_empty() and messages.stretches.filter(_KEPT).is_empty():
+            return
         kept, taken = _fates(messages), _taken(messages)
         each = taken.join(kept.select("part", "n", "fate"), on="part")
         every = kept.select(pl.lit(_EVERY, pl.Int64).alias("store"), "fate", "n")
@@ -112,7 +113,6 @@ class KeptMessages(Question):
         yield messages.case(
             "lost-in-store", kept.filter(fate="lost_in_store").with_columns(flag=pl.col("replayed"))
         )
-        held = messages.stretches.filter("in_store")
         twice = held.filter(pl.col("stored") > 1)
         yield SumPart("kept_twice", twice.select("producer", "in_doubt", "n"))
         yield SumPart("kept_more", _more(kept, held))
@@ -162,7 +162,6 @@ def _began(rows: Rows) -> pl.DataFrame:
     return runs.select("store", pl.Series("at_ns", first, pl.Int64))
 
 
-@once_if_empty("copies")
 def by_replays(copies: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, n, in_doubt): the copies, of messages stored more than once, at or above the offset
     where replays began in their partition: the first record that is the only copy of a message acknowledged
@@ -245,7 +244,6 @@ def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
     return steps.graded("kept", both["store"].to_numpy().astype(np.int64), us, 1)
 
 
-@once_if_empty("rows")
 def _each(rows: pl.DataFrame, at_ns: Ints) -> pl.DataFrame:
     one_by_one = single(rows)
     moments = pl.Series("at_ns", at_ns[one_by_one["row"].to_numpy()], pl.Int64)

@@ -101,7 +101,7 @@ def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartit
     """
     late: Counter[int] = Counter()
     where: dict[int, set[TopicPartition]] = {}
-    if "keys_stored" not in run.sums:
+    if not any(keyed in run.given.resized for keyed, _ in run.given.keyed.values()):
         return late, None
     for code, key, _ in run.sums["keys_stored"].drop_nulls().iter_rows():
         if run.names.located(code)[0] == topic:

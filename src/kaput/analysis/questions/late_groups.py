@@ -13,12 +13,10 @@ import polars as pl
 
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.cutting import beyond
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.core import FOREVER_NS
 
 
-@once_if_empty("beginnings")
 def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """TOO_EARLY of stretches with `group`: how many messages are not, or may not be, for their group."""
     known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
@@ -36,7 +34,6 @@ def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str
     return pl.concat(found).filter(pl.col("n") > 0)
 
 
-@once_if_empty("beginnings")
 def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """OWED_FROM of stored messages, if the group's offset is unknown: those attempted after it began."""
     stored = stretches.filter(pl.col("stored") > 0)

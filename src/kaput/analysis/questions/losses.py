@@ -32,7 +32,6 @@ from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.tables import write
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE, NAMED
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
 from kaput.core import MS, clock
@@ -156,6 +155,7 @@ class Losses(Question):
     healed: Mapping[str, int | None] = field(default_factory=dict)
     directory: str = ""
 
+    needs = {"places": ("contradicted_acks",)}
     sums = {
         "removed": Sum(_REMOVED, ("n",)),
         "losses": Sum(
@@ -190,6 +190,8 @@ class Losses(Question):
         """
         contradicted = ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)
         contradicting = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
+        if contradicting.is_empty():
+            return
         contradicting = contradicting.with_columns(
             lost=LOST, seen=_seen(messages), first_seq=pl.when(GONE).then("first_seq")
         )
@@ -209,8 +211,8 @@ class Losses(Question):
         yield SumPart("removed", removed.select(*_REMOVED, "n"))
         if lost.height:
             write(table(lost, places.known.names), self.directory, places.part)
-        yield Cases("lost", lost)
-        yield SumPart("losses", kinds(lost))
+            yield Cases("lost", lost)
+            yield SumPart("losses", kinds(lost))
         yield SumPart("deposed", deposed(places.explained_acks, self.healed))
 
     def report(self, run: Run) -> Iterator[Reported]:
@@ -254,7 +256,6 @@ def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
     return int(mine["messages"].sum()), first, last  # type: ignore[return-value]
 
 
-@once_if_empty("lost")
 def kinds(lost: pl.DataFrame) -> pl.DataFrame:
     """Counts lost messages by everything that a contract depends on, with first and last acknowledgement."""
     return lost.group_by("producer", "topic", "cause", *CIRCUMSTANCES, "fault").agg(
@@ -264,7 +265,6 @@ def kinds(lost: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@once_if_empty("rows")
 def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
     """Acknowledgements that a later epoch overwrote, by place, epoch and fault: the columns of Deposed."""
     ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
@@ -319,16 +319,17 @@ _SAME = ("producer", "topic", "place", "cause", "fault")
 class LossWindows(Question):
     """Finds loss windows for a table (outputs.py)."""
 
+    needs = {"places": ("contradicted_acks",)}
     sums = {
         "loss_windows": Collected((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))
     }
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """The windows of each place."""
-        yield SumPart("loss_windows", windows_of(places.lost, places.log))
+        if places.lost.height:
+            yield SumPart("loss_windows", windows_of(places.lost, places.log))
 
 
-@once_if_empty("lost")
 def windows_of(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """Runs of lost messages without a stored one in between, per producer, partition, cause and fault."""
     stored = log.filter(NAMED).select("producer", "place", seq=pl.col("seq") + pl.col("n") - 1)

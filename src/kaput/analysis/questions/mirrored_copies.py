@@ -35,7 +35,6 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import PLACES, beyond, overlay
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.views.homes import IS_MIRRORED
 from kaput.verdict.contracts import Ruling
@@ -63,6 +62,7 @@ class MirroredTwice(Question):
 
     exactly_once: Collection[tuple[str, str]] = ()
 
+    needs = {"places": ("mirrored_copies",)}
     sums = {"mirrored_twice": Sum(("source", "target"), ("n",))}
     stories = {
         "mirrored-twice": lambda r: (
@@ -83,6 +83,8 @@ class MirroredTwice(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Messages with more copies than at home."""
+        if messages.known.homes is None:
+            return
         found = twice(messages)
         pairs = [f"{one}->{other}" for one, other in self.exactly_once]
         directions = pl.concat_str("source", "target", separator="->")
@@ -102,7 +104,6 @@ def twice(messages: Messages) -> pl.DataFrame:
     return _twice(others, messages.stretches, messages.known.names)
 
 
-@once_if_empty("others")
 def _twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)
     counts = others.group_by("part", "topic", maintain_order=True).agg(
@@ -132,6 +133,8 @@ class MirrorOrder(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Passes on copies that are not at home, with the place and offset of the first copy at home."""
+        if messages.known.homes is None:
+            return
         copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
         yield SumPart("away", copies.select("looped", "n"))
         first = messages.stretches.select("part", "first_place", "first_offset")
@@ -147,7 +150,6 @@ class MirrorOrder(Question):
         yield SumPart("mirror_reordered", late.select(**clusters, n="n"))
 
 
-@once_if_empty("mirrored")
 def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, place, offset, n, first_place, first_offset, behind): the late copies, and the highest
     offset of their source partition before them.
@@ -195,6 +197,8 @@ class Looped(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Each looped message once, at the first copy that came back."""
+        if messages.known.homes is None:
+            return
         back = messages.copies.filter("looped").sort("offset", "place")
         back = back.unique("part", keep="first", maintain_order=True)
         home = messages.known.names.cluster_of(pl.col("place") // SHIFT)
@@ -220,6 +224,7 @@ class Merges(Question):
 
     keys: Mapping[int, int] = field(default_factory=dict)
 
+    needs = {"places": ("mirrored_copies",)}
     sums = {"merged": Sum(_DIRECTION, ("n",)), "conflicts": Sum(_DIRECTION, ("keys", "own_last"))}
     passes = {"alone": _ALONE}
 
@@ -229,9 +234,9 @@ class Merges(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Passes on messages that are only in their home's cluster, if there are several clusters."""
-        own = messages.copies.filter("home", "sent", "visible")
         if messages.known.homes is None:
-            own = own.clear()
+            return
+        own = messages.copies.filter("home", "sent", "visible")
         away = messages.copies.filter(IS_MIRRORED).select("part").unique()
         yield To("alone", own.join(away, on="part", how="anti").select(list(_ALONE)))
 
@@ -248,14 +253,12 @@ class Merges(Question):
         yield SumPart("conflicts", conflicts(found, alone, self.keys))
 
 
-@once_if_empty("copies")
 def merged(copies: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:
     """The parts of mirrored copies that are after a message which is alone."""
     first = alone.group_by("place").agg(begin=pl.col("offset").min())
     return beyond(copies.join(first, on="place"), "offset", pl.col("begin"))
 
 
-@once_if_empty("copies")
 def conflicts(copies: pl.DataFrame, alone: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
     """(source, target, keys, own_last): keys with a message that is alone and a copy after it, and those of
     them whose last message in the target is alone rather than a copy.

@@ -115,6 +115,8 @@ class Unmirrored(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """For each mirror, what it copied, and what it did not, by cause."""
+        if not self.mirrors:
+            return
         every = pl.concat([_no_fates(messages), *(fates(messages, mirror) for mirror in self.mirrors)])
         yield SumPart(
             "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")

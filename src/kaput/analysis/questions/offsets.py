@@ -19,7 +19,6 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import circumstances, rank
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import in_order
 from kaput.verdict.facts import ORDINARY, Displaced
 from kaput.verdict.rules import VerdictRule
@@ -55,15 +54,15 @@ class Offsets(Question):
         acks, _ = places.contradicted
         located, log, deliveries = acks.drop_nulls(SPOT), places.log, places.deliveries
         rows = inconsistent(located, log, deliveries)
-        yield Cases("inconsistent-offset", rows)
         yield Cases(
             "corrupt",
             corrupt(log, deliveries),
             lambda few: claimed(few, acks, log, deliveries),
         )
-        yield SumPart(
-            "displaced", displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)
-        )
+        if rows.height:
+            yield Cases("inconsistent-offset", rows)
+            causes = displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)
+            yield SumPart("displaced", causes)
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Inconsistent offsets by cause, for the verdict."""
@@ -87,7 +86,6 @@ class Offsets(Question):
         yield Check("inconsistent-offset", cases, by_cause, ("case", "cause"))
 
 
-@once_if_empty("inconsistent_")
 def displaced(
     inconsistent_: pl.DataFrame, acks: pl.DataFrame, handed: pl.DataFrame, acks_1: Collection[int]
 ) -> pl.DataFrame:

@@ -20,7 +20,6 @@ from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import in_order
 from kaput.core import FOREVER_NS
 from kaput.verdict.facts import Reordered
@@ -69,11 +68,15 @@ class StorageOrder(Question):
         """Reordered messages of each place."""
         others = [places.passed[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
         copies = _sent(places.log, pl.concat(others))
-        late = by_replay(reordered(copies), places.passed["kept_copies"])
-        yield SumPart("late", by_key(late, copies, places.known.ordered).select(_LATE))
+        late = reordered(copies)
+        if late.height:
+            late = by_replay(late, places.passed["kept_copies"])
+            yield SumPart("late", by_key(late, copies, places.known.ordered).select(_LATE))
 
     def after_places(self, run: Run) -> Iterator[Find]:
         """The cases. A message that is late in two places counts once, in the first."""
+        if run.sums["late"].is_empty():
+            return
         run.sums["late"] = late = unique_messages(run.sums["late"])
         yield Cases("reordered", late, lambda few: few.rename({"top": "other_seq"}))
 
@@ -117,7 +120,7 @@ def _by_producer(run: Run) -> list[Reordered]:
     columns = ("producer", _DIFFER.alias("over"), "replay", "by_key", "n")
     for *kind, n in run.sums["late"].select(columns).iter_rows():
         counts[tuple(kind)] += n
-    for producer, n in run.sums["across"].iter_rows() if "across" in run.sums else ():
+    for producer, n in run.sums["across"].iter_rows():
         counts[producer, False, False, False] -= n
         counts[producer, True, False, False] += n
     return [
@@ -127,7 +130,6 @@ def _by_producer(run: Run) -> list[Reordered]:
     ]
 
 
-@once_if_empty("late")
 def by_replay(late: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     """The late messages with `replay`: whether a store had them."""
     parts, copies = overlay([late, kept], MESSAGES)
@@ -190,6 +192,7 @@ def _sent(log: pl.DataFrame, phantoms: pl.DataFrame) -> pl.DataFrame:
 
 
 _STREAM = list(STREAMS.keys)
+_OFFSETS = Axis(STREAMS.keys, "offset")
 _LAST = pl.col("seq") + pl.col("n") - 1
 
 
@@ -197,11 +200,10 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, n, place, offset, epoch, top, top_epoch): stretches of reordered messages, with the
     highest message before them and its epoch. `copies`: runs of the log's messages that were sent.
     """
-    return _late(_not_above(copies), copies)
-
-
-@once_if_empty("behind")
-def _late(behind: pl.DataFrame, copies: pl.DataFrame) -> pl.DataFrame:
+    behind = _not_above(copies)
+    if behind.is_empty():
+        columns = (*_STREAM, "seq", "offset", "epoch", "n", "top", "top_epoch")
+        return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
     # Only runs that share messages with these can tell whether a copy is the first.
     (beside,) = overlay([meeting(copies, behind, STREAMS)], STREAMS)
     first = (
@@ -222,9 +224,6 @@ def _epochs(copies: pl.DataFrame, tops: pl.DataFrame) -> pl.DataFrame:
     parts, _ = overlay([meeting(copies, asked, STREAMS), asked], STREAMS)
     first = parts.sort("offset").unique("part", keep="first", maintain_order=True)
     return first.select(*_STREAM, top="seq", top_epoch="epoch")
-
-
-_OFFSETS = Axis(("producer", "place"), "offset")
 
 
 def _not_above(copies: pl.DataFrame) -> pl.DataFrame:

@@ -19,7 +19,6 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import LOSS, losses_of
 from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT
 from kaput.verdict.facts import Consequence, Loss
 
@@ -43,6 +42,7 @@ class Pipes(Question):
 
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
 
+    needs = {"messages": ("outputs",)}
     sums = {
         "lost_outputs": Sum((*_INPUT, *LOSS), ("n",)),
         "without_output": Sum(_INPUT, ("n",)),
@@ -59,14 +59,14 @@ class Pipes(Question):
         yield To("outputs", found.select(*_OUTPUTS))
         yield To("lost_outputs", lost_outputs(found))
 
-    def before_places(self, run: Run) -> Pipes:
-        """Sets the topics of each pipe."""
+    def before_places(self, run: Run) -> Pipes | None:
+        """Sets the topics of each pipe, if there are any."""
         topics = run.names.topics
         reads = {
             index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
             for index, wanted in run.given.pipes.items()
         }
-        return replace(self, pipes=reads)
+        return replace(self, pipes=reads) if reads else None
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds both anomalies, and why outputs are lost."""
@@ -76,7 +76,8 @@ class Pipes(Question):
         )
         for name, rows in found.items():
             yield Cases(name, rows)
-        yield SumPart("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
+        if places.passed["lost_outputs"].height:
+            yield SumPart("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
         without = single(found["unprocessed"].filter("flag").select(*READ.columns, "n"))
         yield SumPart("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
@@ -89,7 +90,6 @@ class Pipes(Question):
         )
 
 
-@once_if_empty("lost")
 def _explained(lost: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
     """The lost outputs with their inputs, and why they are lost. `acks`: explained ones, one per row."""
     why, lost = overlay([acks.with_columns(n=_ONE), lost], MESSAGES)
@@ -112,7 +112,6 @@ def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:
     ]
 
 
-@once_if_empty("recorded_outputs")
 def doubled(recorded_outputs: pl.DataFrame) -> pl.DataFrame:
     """(producer, seq, times): the lowest message recorded more than once as an output of the same input."""
     (parts,) = overlay([recorded_outputs], MESSAGES)
@@ -120,7 +119,6 @@ def doubled(recorded_outputs: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("times") > 1).select("producer", "seq", "times").sort("producer", "seq").head(1)
 
 
-@once_if_empty("recorded_outputs")
 def outputs(recorded_outputs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
     """_OUTPUTS: runs of inputs with an output that is `stored`, unread or `lost`; with `claimed_place` and
     `claimed_offset`, where the output was acknowledged.
@@ -141,7 +139,6 @@ def outputs(recorded_outputs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataF
     return each.filter(pl.col("here") | pl.col("unread") | pl.col("lost")).with_columns(stored="here")
 
 
-@once_if_empty("outputs_")
 def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, producer, seq, n, input_place, input_ahead): lost outputs, where they were
     acknowledged, and their inputs: the offset of an input is the output's seq plus `input_ahead`.
@@ -165,7 +162,6 @@ def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFr
     return pl.concat([stored.clear().select(pl.lit(0, pl.Int64).alias("group"), pl.all()), *found])
 
 
-@once_if_empty("inputs_", "outputs_")
 def processed(
     inputs_: pl.DataFrame, outputs_: pl.DataFrame, drained: Collection[int], begins: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:

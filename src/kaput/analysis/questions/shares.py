@@ -26,7 +26,6 @@ from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import GONE
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import MS, clock
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 from kaput.scenario.anomalies import ANOMALIES
@@ -89,17 +88,17 @@ class Shares(Question):
         ),
         "lost-release": _lost_release,
     }
+    needs = dict.fromkeys(("rows", "stored", "places"), ("share_events",))
     rules = {
         "lost-release": VerdictRule(str(ANOMALIES["lost-release"].never), _unnoticed, uncounted=True),
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """Counts records by group, member and kind of event."""
-        if rows.table == "share_events":
-            runs = rows.coded.runs
-            yield SumPart("shared", runs.rename({"n": "records"}))
-            acquired = runs.filter(_ACQUIRED)
-            yield SumPart("acquired", acquired.rename({"offset": "low", "at_ns": "first_ns"}))
+        runs = rows.coded.runs
+        yield SumPart("shared", runs.rename({"n": "records"}))
+        acquired = runs.filter(_ACQUIRED)
+        yield SumPart("acquired", acquired.rename({"offset": "low", "at_ns": "first_ns"}))
 
     def before_stored(self, run: Run) -> Shares | None:
         """Skips the stage without events of share groups."""
@@ -143,7 +142,6 @@ class Shares(Question):
             )
 
 
-@once_if_empty("events")
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, ...): stretches of stored records with the same history in a group.
 
@@ -185,26 +183,22 @@ def cases(
     }
 
 
-@once_if_empty("records_")
 def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
     """Records that were accepted more than once, with `times`."""
     return records_.filter(pl.col("accepts") > 1).with_columns(times="accepts")
 
 
-@once_if_empty("records_")
 def delivered_after_accept(records_: pl.DataFrame) -> pl.DataFrame:
     """Records that were acquired after an accept, with `at_ns` of the last time."""
     return records_.filter(pl.col("acquired_ns") > pl.col("accepted_ns")).with_columns(at_ns="acquired_ns")
 
 
-@once_if_empty("records_")
 def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
     """Records whose delivery count is above the limit, with `times` and `limit`."""
     found = _with_limit(records_, limits).filter(pl.col("count") > pl.col("limit"))
     return found.with_columns(times="count", at_ns="acquired_ns")
 
 
-@once_if_empty("records_")
 def lost_release(
     records_: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
 ) -> pl.DataFrame:
@@ -221,7 +215,6 @@ def lost_release(
     return returned.with_columns(times="last_count", at_ns="acquired_ns")
 
 
-@once_if_empty("lost")
 def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
     """Cases of `lost` (see lost_release) that may have reached the limit: enough members of the group were
     killed after the record was released. A poll that never returned may have acquired it without recording.

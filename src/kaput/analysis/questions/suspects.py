@@ -36,6 +36,7 @@ class Suspects(Question):
 
     windows: Sequence[tuple[int, int, int]] = ()
 
+    needs = {"places": ("contradicted_acks",)}
     sums = {"acked_leaderless": Sum(("producer",), ("n",)), "lost_no_offset": Sum(("producer",), ("n",))}
 
     def before_messages(self, run: Run) -> Suspects:

@@ -45,6 +45,7 @@ _PARTS = {
 class TimeSeries(Question):
     """Counts what happened in each step. Sends whose outcome has no known time count at the attempt."""
 
+    needs = {"places": ("contradicted_acks",)}
     sums = {
         "steps": steps.COUNTS,
         "steps_lost": steps.COUNTS,

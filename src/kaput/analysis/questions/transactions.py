@@ -44,7 +44,6 @@ from kaput.analysis.questions.losses import LOSS, loss_of
 from kaput.analysis.questions.vanished import claims, first_delivered
 from kaput.analysis.runs.columns import ABORTED, CLAIM_TYPES, COMMITTED, GONE, MESSAGE, NAMED, UNKNOWN, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.core import clock
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
@@ -101,6 +100,7 @@ class BrokenTransactions(Question):
         "broken_transactions": Collected(("name", "producer", "first_seq")),
         "broken": Sum(("first_seq", *LOSS)),
     }
+    needs = {"messages": ("transactions",), "places": ("contradicted_acks",)}
     stories = {
         "torn-transaction": _torn,
         "lost-commit": lambda r: (
@@ -124,6 +124,8 @@ class BrokenTransactions(Question):
 
     def after_messages(self, run: Run) -> Iterator[Find]:
         """The broken ones. `broken_transactions`: those with nothing wrong except missing messages."""
+        if run.sums["transaction_parts"].is_empty():
+            return
         broken = []
         for name, rows in broken_cases(run.sums["transaction_parts"]).items():
             yield Cases(name, rows)
@@ -157,11 +159,7 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
 
     `stretches`: see views/messages.py, with `unread`.
     """
-    return _broken_parts(stretches.drop_nulls("transaction"))
-
-
-@once_if_empty("known")
-def _broken_parts(known: pl.DataFrame) -> pl.DataFrame:
+    known = stretches.drop_nulls("transaction")
     here, gone = pl.col("stored") > 0, GONE
     every = known.group_by(_PARTS.keys).agg(
         here=pl.col("n").filter(here).sum(),
@@ -177,7 +175,6 @@ def _broken_parts(known: pl.DataFrame) -> pl.DataFrame:
     return every.filter(~(sound & pl.col("whole"))).drop("whole")
 
 
-@once_if_empty("found")
 def broken_cases(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The cases by anomaly, from the sum of all _PARTS. `flag`: nothing is wrong except missing messages;
     `seq`: the offending message.
@@ -213,25 +210,27 @@ class AbortedRead(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Messages that groups with read_committed should not have received."""
         groups = messages.known.committed
-        yield messages.case("aborted-read", aborted_read(messages.stretches, groups))
-        gone = messages.stretches.filter(pl.col("logged") == 0, pl.col("uncommitted"))
-        read = first_delivered(gone, messages).filter(pl.col("group").is_in(sorted(groups)))
-        yield To("aborted_reads", claims(read))
+        open_ = messages.stretches.filter(_NOT_COMMITTED)
+        if not groups or open_.is_empty():
+            return
+        yield messages.case("aborted-read", aborted_read(open_, groups))
+        gone = open_.filter(pl.col("logged") == 0, pl.col("uncommitted"))
+        if gone.height:
+            read = first_delivered(gone, messages).filter(pl.col("group").is_in(sorted(groups)))
+            yield To("aborted_reads", claims(read))
+
+
+_NOT_COMMITTED = pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")
 
 
 def aborted_read(stretches: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
     """Stretches, with `group`, that groups with read_committed should not have received."""
-    not_committed = (pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")) if groups else pl.lit(False)
-    return _read(stretches.filter(not_committed), groups)
-
-
-@once_if_empty("open_")
-def _read(open_: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
-    found = [
+    open_ = stretches.filter(_NOT_COMMITTED)
+    received = [
         open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
         for group in sorted(groups)
     ]
-    return pl.concat([open_.clear().with_columns(group=pl.lit(0, pl.Int64)), *found])
+    return pl.concat([open_.clear().with_columns(group=pl.lit(0, pl.Int64)), *received])
 
 
 # Where one stalled, the first and last sample (ns), and how much later a coordinator there may abort.
@@ -300,6 +299,8 @@ class HangingTransactions(Question):
         """Stalls of the task's own partitions that were too long."""
         parts = places.known.parts
         mine = self.stalls.filter(parts.place(pl.col("place")) == places.part)
+        if mine.is_empty():
+            return
         found = hanging(mine, places.log, self.limits)
         yield Cases("hanging-transaction", found.drop("unclear"))
         yield Unclear("hanging-transaction", found.filter("unclear"))
@@ -329,7 +330,6 @@ def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFi
     )
 
 
-@once_if_empty("stalls")
 def hanging(stalls: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Stalls that were too long, with the lowest message at their offsets: the first of the oldest open
     transaction. `flag`: no longer than the coordinator may take; `unclear`: longer, but it may have been

@@ -102,7 +102,7 @@ class Unseen(Question):
             moves=run.translated,
             mirrors=run.mirrors,
             returned=returned_ns(run),
-            acquired=run.sums.get("handed_unrecorded", pl.DataFrame()),
+            acquired=run.sums["handed_unrecorded"],
         )
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -126,8 +126,9 @@ class Unseen(Question):
             unseen, costs(messages, self.moves, self.mirrors, skipped, self.returned)
         )
         yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
-        yield SumPart("too_early", too_early(unseen, self.beginnings, times))
-        yield SumPart("owed_from", owed_from(messages.stretches, self.beginnings, times))
+        if self.beginnings.height:
+            yield SumPart("too_early", too_early(unseen, self.beginnings, times))
+            yield SumPart("owed_from", owed_from(messages.stretches, self.beginnings, times))
         first = {"first_place": "place", "first_offset": "offset"}
         passed = owed(unseen, self.beginnings, times).rename(first)
         yield To("unseen", passed.select("group", *RECORD, "n"))

@@ -21,7 +21,6 @@ from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import LOSS, losses_of
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
 from kaput.analysis.runs.cutting import MESSAGES, meeting, single
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.core import clock
@@ -44,6 +43,7 @@ def _vanished_rulings(known: Grounds) -> Ruled:
 class Vanished(Question):
     """Finds cases in the stage messages, and their causes in the stage places."""
 
+    needs = {"messages": ("deliveries",), "places": ("vanished",)}
     sums = {"vanished": Sum(("group", *LOSS), ("messages",))}
     passes = {"vanished": CLAIM_TYPES}
     stories = {
@@ -62,8 +62,9 @@ class Vanished(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Finds the cases, and passes on their claims."""
         gone = vanished(messages)
-        yield Cases("vanished", gone)
-        yield To("vanished", claims(gone))
+        if gone.height:
+            yield Cases("vanished", gone)
+            yield To("vanished", claims(gone))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Counts by group and everything that a contract depends on."""
@@ -95,7 +96,6 @@ def vanished(messages: Messages) -> pl.DataFrame:
     return first_delivered(gone, messages)
 
 
-@once_if_empty("gone")
 def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     """The same for any stretches."""
     deliveries, times, polls = messages.deliveries, messages.times, messages.polls
@@ -115,7 +115,6 @@ def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     return every.join(sends.select(*MESSAGE, *_OF_SENDS), on=MESSAGE)
 
 
-@once_if_empty("rows")
 def claims(rows: pl.DataFrame) -> pl.DataFrame:
     """CLAIMS of these rows: acknowledgements, or first deliveries of messages that were not acknowledged."""
     acked = pl.when(ACKED)

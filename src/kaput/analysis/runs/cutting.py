@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.empty import once_if_empty
 from kaput.analysis.runs.run import MOVES, Ints, in_order, numbers, spread
 
 
@@ -87,9 +86,10 @@ def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -
     )
 
 
-@once_if_empty("runs")
 def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """The union of the runs, in maximal stretches: the axis's columns and `n`, in order."""
+    if runs.is_empty():
+        return runs.select(*axis.columns, "n")
     known = in_order(runs.drop_nulls(axis.columns), axis.columns)
     known = known.select(*axis.columns, end=pl.col(axis.along) + pl.col("n"))
     before = pl.col("end").cum_max().shift(1).over(axis.keys)
@@ -108,9 +108,10 @@ def beyond(runs: pl.DataFrame, along: str, border: pl.Expr) -> pl.DataFrame:
     return reaching.with_columns(*(pl.col(name) + shift for name in moving), n=pl.col("n") - shift)
 
 
-@once_if_empty("runs")
 def single(runs: pl.DataFrame) -> pl.DataFrame:
     """Splits runs into runs of one row each."""
+    if runs.is_empty():
+        return runs
     run = np.repeat(np.arange(runs.height), runs["n"].to_numpy())
     starts = np.cumsum(runs["n"].to_numpy()) - runs["n"].to_numpy()
     shift = pl.Series(np.arange(len(run)) - starts[run])

@@ -143,7 +143,7 @@ class Ledger:
         """Asks the questions of everything so far."""
         view = self._view()
         found = ask(_OF_MESSAGES, "messages", view, _ONE)
-        totals = RunTotals()
+        totals = RunTotals.of(_OF_MESSAGES)
         totals.add([found], _OF_MESSAGES, self.names)
         fates = totals.sums["fates"].group_by("outcome", "stored").agg(pl.col("n").sum())
         groups = totals.sums["group_fates"].select("group", "outcome", "stored", "delivered", "n")
@@ -222,8 +222,8 @@ class Ledger:
     def _reordered(self, log: pl.DataFrame, found: TaskFinds) -> Counter[int]:
         pieces = [Piece("log", pack(log)), *(piece for _, piece in found.pieces)]
         places = Places(pieces, self._known(), passed_tables(_QUESTIONS) | _PASSED, 0)
-        late = ask(_OF_PLACES, "places", places, _ONE).sums["late"]
-        return _by_place(unique_messages(late), "place") if late.height else Counter()
+        late = ask(_OF_PLACES, "places", places, _ONE).sums.get("late")
+        return Counter() if late is None else _by_place(unique_messages(late), "place")
 
     def _known(self) -> Known:
         return Known(self.names, _ONE, 1, pl.DataFrame())

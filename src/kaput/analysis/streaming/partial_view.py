@@ -22,6 +22,7 @@ class MessagesSoFar(Messages):
         not_reached: pl.Expr,
     ) -> None:
         self.known, self.part, self.cases = known, 0, {}
+        self.tables = {"sends": sends, "log": log, "deliveries": deliveries}
         self.groups = range(len(known.names.groups))
         no_transactions = none("producer", "transaction", "first_seq", "state", "seq", "n")
         no_transactions = no_transactions.with_columns(whole=pl.lit(True))

@@ -20,7 +20,7 @@ class Keys:
         self.cases: dict[str, pl.DataFrame] = {}
         none = no_rows()
         empty = {"log": none["log"].runs, "deliveries": none["deliveries"].packed().select(DELIVERED)}
-        tables = gathered(pieces, empty)
+        self.tables = tables = gathered(pieces, empty)
         self.log = tables["log"]
         self.deliveries, polls = unpacked(tables["deliveries"], ("polls",))
         self.polls = polls["polls"]

@@ -23,9 +23,10 @@ from kaput.core import FOREVER_NS
 class Messages:
     """The messages of one task.
 
-    `stretches`, `copies`, `deliveries`, `transactions`: see MatchedMessages; stretches also have the first
-    and last times of attempts and of known outcomes, and whether they are `unread` or `uncommitted`. `times`:
-    the arrays attempts and dones, indexed by the column `row` of stretches; `polls`: likewise for deliveries.
+    `tables`: runs as they came, before they were cut. `stretches`, `copies`, `deliveries`, `transactions`:
+    see MatchedMessages; stretches also have the first and last times of attempts and of known outcomes, and
+    whether they are `unread` or `uncommitted`. `times`: the arrays attempts and dones, indexed by the column
+    `row` of stretches; `polls`: likewise for deliveries.
     `outputs`: of pipes. `groups`: the numbers of all groups. `kept`, `replayed` and `left`: what stores took,
     gave back and still have, cut like stretches; `took` and `gave`: the times of the first two, indexed by
     `row`.
@@ -34,7 +35,7 @@ class Messages:
     def __init__(self, pieces: Iterable[Piece], known: Known, _passed_tables: object, part: int) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
-        tables = gathered(pieces, _no_runs())
+        self.tables = tables = gathered(pieces, _no_runs())
         sends, self.times = unpacked(tables["sends"], ("attempts", "dones"))
         deliveries, polls = unpacked(tables["deliveries"], ("polls",))
         self.polls, self.outputs = polls["polls"], tables["outputs"]

@@ -37,13 +37,18 @@ class Stored:
             "deliveries": none["deliveries"].runs.drop("row"),
             "share_events": none["share_events"].runs,
         }
-        self.passed = gathered(pieces, empty | dict(passed_tables))
-        self.log = in_order(self.passed["log"], PLACES.columns)
-        self.deliveries, self.share_events = self.passed["deliveries"], self.passed["share_events"]
+        self.tables = gathered(pieces, empty | dict(passed_tables))
+        self.log = in_order(self.tables["log"], PLACES.columns)
+        self.deliveries, self.share_events = self.tables["deliveries"], self.tables["share_events"]
 
 
 class Places(Stored):
-    """Partitions after messages are matched. `passed`: the tables that questions pass on, by name."""
+    """Partitions after messages are matched. `tables`: also those that questions pass on, by name."""
+
+    @property
+    def passed(self) -> Mapping[str, pl.DataFrame]:
+        """The tables that questions pass on, and others, by name."""
+        return self.tables
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
@@ -75,7 +80,7 @@ class Places(Stored):
     @cached_property
     def contradicted(self) -> tuple[pl.DataFrame, Mapping[str, Ints]]:
         """Acknowledgements that contradict the log, as runs, and the arrays that their `row` indexes."""
-        return unpacked(self.passed["contradicted_acks"], ("attempts", "dones"))
+        return unpacked(self.tables["contradicted_acks"], ("attempts", "dones"))
 
     @cached_property
     def explained_acks(self) -> pl.DataFrame:
@@ -101,7 +106,7 @@ class Places(Stored):
         """Deliveries that contradict the log (questions/vanished.py), if an epoch explains them,
         or may.
         """
-        rows = self.with_causes(self.passed["contradicted_deliveries"])
+        rows = self.with_causes(self.tables["contradicted_deliveries"])
         return rows.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
 
     def with_causes(self, claims: pl.DataFrame) -> pl.DataFrame:

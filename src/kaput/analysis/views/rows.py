@@ -14,7 +14,7 @@ from functools import cache, cached_property
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.asking import TaskFinds, ask, kinds
+from kaput.analysis.engine.asking import ask, kinds
 from kaput.analysis.engine.pieces import Piece, by_part
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
@@ -39,6 +39,11 @@ class Rows:
     coded: Encoded
     known: Known
     cases: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The runs, by the name of their table."""
+        return {self.table: self.coded.runs}
 
     @cached_property
     def acked(self) -> Encoded:
@@ -74,14 +79,6 @@ def encode_rows(
         yield from _SPLIT[table](coded, known)
     if found:
         yield known.parts.sums, Piece("sums", pickle.dumps(total(found, kinds(questions))))
-
-
-def nothing(known: Known, questions: Sequence[Question]) -> TaskFinds:
-    """The finds without any rows: empty sums."""
-    none = (Rows(table, coded, known) for table, coded in no_rows().items())
-    return TaskFinds(
-        total((ask(questions, "rows", view, known.parts).sums for view in none), kinds(questions))
-    )
 
 
 @cache

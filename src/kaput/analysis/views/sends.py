@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from kaput.analysis.engine.asking import TaskFinds, ask
 from kaput.analysis.engine.question import Question
-from kaput.analysis.runs.tables import Unit, empty, read, spans
+from kaput.analysis.runs.tables import Unit, read, spans
 from kaput.analysis.views.known import Known
 
 _COLUMNS = ("attempt_ns", "done_ns", "seq")
@@ -24,16 +24,16 @@ class Sends:
     known: Known
     cases: dict[str, pl.DataFrame] = field(default_factory=dict)
 
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The rows, by the name of their table."""
+        return {"sends": self.rows}
+
 
 def scan(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[TaskFinds]:
     """Runs one task: yields the finds of each row group."""
     for unit in units:
         yield ask(questions, "sends", Sends(read(unit, known.names).whole(), known), known.parts)
-
-
-def nothing(known: Known, questions: Sequence[Question]) -> TaskFinds:
-    """The finds without any rows: empty sums."""
-    return ask(questions, "sends", Sends(empty("sends").whole(), known), known.parts)
 
 
 class Extents:
