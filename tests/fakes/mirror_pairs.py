@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.cluster.record_batches import Batch, batches
-from kaput.compare.decoding import SCHEMA, columns
-from kaput.compare.reading import PartitionFacts
+from kaput.compare.reading import SCHEMA, PartitionFacts, columns
 
 Header = tuple[str, bytes | None]
 

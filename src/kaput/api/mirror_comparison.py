@@ -18,9 +18,9 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
     """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
     def compare(mirror: Mirror, source: StandingCluster, target: StandingCluster) -> Mapping[str, Any]:
-        from kaput.compare.comparing import Comparison, Request
+        from kaput.compare.comparing import Comparison, ComparisonRequest
 
-        request = Request(
+        request = ComparisonRequest(
             source,
             target,
             topics=mirror.topics,

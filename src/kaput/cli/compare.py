@@ -12,7 +12,7 @@ import typer
 from kaput.cli.cluster_options import Json, standing_cluster
 
 if TYPE_CHECKING:
-    from kaput.compare.answer import Answer
+    from kaput.compare.answer import ComparisonAnswer
 
 
 class PolicyName(StrEnum):
@@ -90,11 +90,11 @@ def compare_command(
     from kaput.api.scratch import Scratch
     from kaput.cli.durations import milliseconds
     from kaput.cli.progress import StepsProgress
-    from kaput.compare.comparing import Comparison, Request
+    from kaput.compare.comparing import Comparison, ComparisonRequest
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
-    request = Request(
+    request = ComparisonRequest(
         standing_cluster(source, command_config),
         standing_cluster(target, target_command_config),
         topic or [],
@@ -128,8 +128,8 @@ def _empty(folder: Path) -> Path:
     return folder.resolve()
 
 
-def _write_page(path: Path, answer: Answer) -> None:
-    from kaput.compare.presentation import document
+def _write_page(path: Path, answer: ComparisonAnswer) -> None:
+    from kaput.compare.answer import document
     from kaput.errors import UsageError
     from kaput.evidence.folder import replace_text
     from kaput.report.render.html import render
@@ -140,8 +140,8 @@ def _write_page(path: Path, answer: Answer) -> None:
         raise UsageError(f"--page {path}: cannot be written: {error.strerror}") from None
 
 
-def _print(answer: Answer, every: bool) -> None:
-    from kaput.compare.presentation import document
+def _print(answer: ComparisonAnswer, every: bool) -> None:
+    from kaput.compare.answer import document
     from kaput.console import Console
     from kaput.report.render.terminal import render
 

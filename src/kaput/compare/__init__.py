@@ -2,5 +2,6 @@
 
 `comparing.py` shows all steps on one page: both clusters are described (`description.py`), their topics
 paired (`pairing.py`), every partition is read into Parquet (`reading.py`), records are matched
-(`matching.py`, `rounds.py`, `positions.py`), and each aspect becomes a row of the answer (`answer.py`).
+(`matching.py`) and counted (`positions.py`, `leftovers.py`, `records.py`), and each aspect becomes a row of
+the answer (`answer.py`).
 """

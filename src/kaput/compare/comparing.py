@@ -2,42 +2,51 @@
 
 End offsets are read from the source first and from the target last, so that a mirror that keeps up is not
 behind; group positions the other way round, so that a group that progresses meanwhile is not ahead in the
-target. Not here: printing (presentation.py), and the Spark session, which the caller owns.
+target. Not here: printing (answer.py), and the Spark session, which the caller owns.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from kaput.analysis.engine.failures import readable
 from kaput.cluster.existing import StandingCluster
-from kaput.compare import access_rows, group_rows, log_rows, record_rows, schema_rows, topic_rows
-from kaput.compare.answer import Answer, Row
-from kaput.compare.description import ClusterDescription, ClusterReader, cluster_reader
-from kaput.compare.examples import with_keys
-from kaput.compare.group_positions import GroupPositions, PartitionPair
-from kaput.compare.mirror_topics import (
+from kaput.compare.answer import IDENTICAL, AspectRow, ComparisonAnswer
+from kaput.compare.description import ClusterDescription, ClusterSurvey, cluster_survey
+from kaput.compare.groups import GroupPositions, PartitionPair, checkpoint_rows, group_rows
+from kaput.compare.matching import Progress
+from kaput.compare.mirrors import (
+    await_mirror,
     checkpoints,
     is_checkpoints,
+    last_record,
     offset_sync_topics,
     offset_syncs,
     whole_records,
 )
 from kaput.compare.pairing import Naming, Policy, naming, wanted_topics
 from kaput.compare.positions import CLAIMS
-from kaput.compare.reading import PartitionFacts, ReadRequest
+from kaput.compare.reading import PartitionFacts, ReadRequest, read_records
+from kaput.compare.record_rows import TopicTotals, compared_partitions, log_rows, record_rows
 from kaput.compare.records import PairTotals, RecordTotals, compare_records, read_all
-from kaput.compare.rounds import Progress
-from kaput.compare.topic_totals import TopicTotals
-from kaput.compare.waiting import await_mirror, last_record
+from kaput.compare.settings_rows import (
+    acl_rows,
+    is_schema_topic,
+    missing_topic,
+    quota_row,
+    schema_row,
+    subjects,
+    topic_rows,
+)
 from kaput.core import TopicPartition
+from kaput.errors import LabError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -47,7 +56,7 @@ _POLL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Request:
+class ComparisonRequest:
     """What to compare. `topics`, `groups`: names and patterns; empty: all. `wait_s`: how long the mirror may
     take to catch up.
     """
@@ -61,7 +70,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class _Scope:
+class _TopicScope:
     """The topics to compare. `names`: in the source; `paired`: source name to target name."""
 
     names: Sequence[str]
@@ -83,20 +92,24 @@ class Comparison:
     """One comparison. `folder`: keeps everything read and found, including all rows behind the counts."""
 
     def __init__(
-        self, request: Request, folder: Path, session: Callable[[], SparkContext], progress: Progress
+        self,
+        request: ComparisonRequest,
+        folder: Path,
+        session: Callable[[], SparkContext],
+        progress: Progress,
     ) -> None:
         self._request, self._folder = request, folder
         self._session, self._progress = session, progress
         self._limit = time.monotonic() + (request.wait_s or 0)
 
-    def run(self) -> Answer:
+    def run(self) -> ComparisonAnswer:
         """Compares everything. Raises UsageError, LabError."""
         with ExitStack() as stack, readable():
-            source = stack.enter_context(cluster_reader(self._request.source))
-            target = stack.enter_context(cluster_reader(self._request.target))
+            source = stack.enter_context(cluster_survey(self._request.source))
+            target = stack.enter_context(cluster_survey(self._request.target))
             return self._compare(source, target)
 
-    def _compare(self, source: ClusterReader, target: ClusterReader) -> Answer:
+    def _compare(self, source: ClusterSurvey, target: ClusterSurvey) -> ComparisonAnswer:
         scope = self._find_scope(source, target)
         described = source.describe(scope.names)
         bounds = source.bounds(scope.names)
@@ -130,20 +143,20 @@ class Comparison:
         totals = self._totals(scope, both, pairs, found, quiet)
         rows = [
             *self._topic_rows(scope, both, totals),
-            *group_rows.rows(groups.places(found, _end_offsets(ends))),
-            *group_rows.checkpoints(groups.checkpoint_places(found)),
+            *group_rows(groups.places(found, _end_offsets(ends))),
+            *checkpoint_rows(groups.checkpoint_places(found)),
             *_cluster_rows(scope, both),
         ]
-        return Answer(
+        return ComparisonAnswer(
             source.server.name,
             target.server.name,
             _policy_text(scope.naming),
-            [each for one in totals.values() for each in record_rows.compared(one)],
+            [each for one in totals.values() for each in compared_partitions(one)],
             with_keys(rows, source.server, target.server, scope.paired),
             self._notes(both, groups),
         )
 
-    def _find_scope(self, source: ClusterReader, target: ClusterReader) -> _Scope:
+    def _find_scope(self, source: ClusterSurvey, target: ClusterSurvey) -> _TopicScope:
         """Waits within `wait_s` for topics that the mirror has not created yet."""
         here = source.topics()
         names = wanted_topics(here, self._request.topics)
@@ -153,7 +166,7 @@ class Comparison:
             paired = {name: found.in_target(name) for name in names if found.in_target(name) in there}
             if len(paired) == len(names) or time.monotonic() >= self._limit:
                 target.check_absent(found.in_target(name) for name in names if name not in paired)
-                return _Scope(names, paired, found)
+                return _TopicScope(names, paired, found)
             self._progress("topics that the target has", len(paired), len(names))
             time.sleep(_POLL_S)
 
@@ -179,7 +192,7 @@ class Comparison:
         }
 
     def _await_mirror(
-        self, pairs: Sequence[PartitionPair], bounds: Bounds, target: ClusterReader, initial_bounds: Bounds
+        self, pairs: Sequence[PartitionPair], bounds: Bounds, target: ClusterSurvey, initial_bounds: Bounds
     ) -> None:
         if self._request.wait_s is None:
             return
@@ -198,7 +211,7 @@ class Comparison:
         )
 
     def _offset_syncs(
-        self, pairs: Sequence[PartitionPair], source: ClusterReader, target: ClusterReader
+        self, pairs: Sequence[PartitionPair], source: ClusterSurvey, target: ClusterSurvey
     ) -> pl.DataFrame:
         """The mirror's offset syncs for the compared partitions, in the schema CLAIMS."""
         kept = offset_sync_topics(source.server.name, source.topics(), target.server.name, target.topics())
@@ -212,24 +225,24 @@ class Comparison:
         return pl.DataFrame(sorted(rows), schema=CLAIMS, orient="row")
 
     def _topic_rows(
-        self, scope: _Scope, both: _Descriptions, totals: Mapping[str, TopicTotals]
-    ) -> Iterator[Row]:
+        self, scope: _TopicScope, both: _Descriptions, totals: Mapping[str, TopicTotals]
+    ) -> Iterator[AspectRow]:
         for name in scope.names:
             described = both.source.topics[name]
             if name not in scope.paired:
                 bounds = [ends for place, ends in both.source_bounds.items() if place.topic == name]
                 offsets = sum(end - start for start, end in bounds)
-                yield topic_rows.missing(described, scope.naming.in_target(name), offsets)
+                yield missing_topic(described, scope.naming.in_target(name), offsets)
                 continue
-            yield from topic_rows.rows(described, both.target.topics[scope.paired[name]])
-            yield from record_rows.rows(totals[name])
-            yield from log_rows.rows(totals[name])
-            if schema_rows.is_schema_topic(name):
+            yield from topic_rows(described, both.target.topics[scope.paired[name]])
+            yield from record_rows(totals[name])
+            yield from log_rows(totals[name])
+            if is_schema_topic(name):
                 yield self._schema_row(name, scope, both)
 
     def _totals(
         self,
-        scope: _Scope,
+        scope: _TopicScope,
         both: _Descriptions,
         pairs: Sequence[PartitionPair],
         found: RecordTotals,
@@ -246,10 +259,10 @@ class Comparison:
             for name, mirrored in scope.paired.items()
         }
 
-    def _schema_row(self, name: str, scope: _Scope, both: _Descriptions) -> Row:
+    def _schema_row(self, name: str, scope: _TopicScope, both: _Descriptions) -> AspectRow:
         here = whole_records(self._request.source, both.source_bounds, [name])
         there = whole_records(self._request.target, both.target_bounds, [scope.paired[name]])
-        return schema_rows.row(name, schema_rows.subjects(here), schema_rows.subjects(there))
+        return schema_row(name, subjects(here), subjects(there))
 
     def _notes(self, both: _Descriptions, groups: GroupPositions) -> list[str]:
         sides = ((self._request.source.name, both.source), (self._request.target.name, both.target))
@@ -263,7 +276,7 @@ class Comparison:
         return notes
 
 
-def _partition_pairs(scope: _Scope, here: Bounds, there: Bounds) -> list[PartitionPair]:
+def _partition_pairs(scope: _TopicScope, here: Bounds, there: Bounds) -> list[PartitionPair]:
     mirrored = {
         place: TopicPartition(scope.paired[place.topic], place.partition)
         for place in sorted(here)
@@ -279,13 +292,13 @@ def _compacted_pairs(pairs: Sequence[PartitionPair], both: _Descriptions) -> set
     return {pair.number for pair in found}
 
 
-def _cluster_rows(scope: _Scope, both: _Descriptions) -> list[Row]:
+def _cluster_rows(scope: _TopicScope, both: _Descriptions) -> list[AspectRow]:
     unknown = both.source.unknown.keys() | both.target.unknown.keys()
-    rows: list[Row] = []
+    rows: list[AspectRow] = []
     if "ACLs" not in unknown:
-        rows += access_rows.rules(both.source, both.target, scope.naming.in_target, scope.names)
+        rows += acl_rows(both.source, both.target, scope.naming.in_target, scope.names)
     if "quotas" not in unknown:
-        rows.append(access_rows.quotas(both.source.quotas, both.target.quotas))
+        rows.append(quota_row(both.source.quotas, both.target.quotas))
     return rows
 
 
@@ -295,3 +308,46 @@ def _end_offsets(bounds: Bounds) -> dict[TopicPartition, int]:
 
 def _policy_text(found: Naming) -> str:
     return f"{found.policy} ({found.prefix}TOPIC)" if found.prefix else found.policy
+
+
+_KEY_BYTES = 80
+_TOPIC = "topic "
+
+
+def with_keys(
+    rows: Iterable[AspectRow], source: StandingCluster, target: StandingCluster, names: Mapping[str, str]
+) -> list[AspectRow]:
+    """The rows, with the record's `key` in examples of topics. `names`: source topic to target topic."""
+    return [_with_keys(row, source, target, names) for row in rows]
+
+
+def _with_keys(
+    row: AspectRow, source: StandingCluster, target: StandingCluster, names: Mapping[str, str]
+) -> AspectRow:
+    topic = row.what.removeprefix(_TOPIC)
+    if row.status == IDENTICAL or not row.what.startswith(_TOPIC) or topic not in names:
+        return row
+    examples = []
+    for example in row.examples:
+        there = example.get("in") == "target"
+        server, name = (target, names[topic]) if there else (source, topic)
+        offset = example.get("source_offset", example.get("offset"))
+        examples.append(_with_key(example, server, name, offset))
+    return replace(row, examples=examples)
+
+
+def _with_key(
+    example: Mapping[str, Any], server: StandingCluster, topic: str, offset: int | None
+) -> dict[str, Any]:
+    if offset is None or "partition" not in example:
+        return dict(example)
+    place = TopicPartition(topic, example["partition"])
+    try:
+        found = list(read_records(ReadRequest(server, place, offset, offset + 1, Path())))
+    except LabError:
+        return dict(example)
+    if not found:
+        return dict(example)
+    key = found[0].key
+    shown = None if key is None else key[:_KEY_BYTES].decode("utf-8", errors="backslashreplace")
+    return {**example, "key": shown}

@@ -56,7 +56,7 @@ class ClusterDescription:
         return {group: positions for group, positions in groups.items() if group in self.groups}
 
 
-class ClusterReader:
+class ClusterSurvey:
     """Reads from one cluster. Methods raise LabError if it does not answer."""
 
     def __init__(self, server: StandingCluster, admin: ExistingAdmin) -> None:
@@ -139,7 +139,7 @@ class ClusterReader:
 
 
 @contextmanager
-def cluster_reader(server: StandingCluster) -> Iterator[ClusterReader]:
+def cluster_survey(server: StandingCluster) -> Iterator[ClusterSurvey]:
     """Connects to a cluster. Raises LabError if unreachable, UsageError for bad addresses or settings."""
     access = server.access
     cluster = ExistingCluster(server.servers, access)
@@ -151,6 +151,6 @@ def cluster_reader(server: StandingCluster) -> Iterator[ClusterReader]:
     except LabError as error:
         raise LabError(f"cluster {server.name}: {error}") from None
     with ExistingAdmin(cluster) as admin:
-        reader = ClusterReader(server, admin)
+        reader = ClusterSurvey(server, admin)
         reader.check_rights()
         yield reader

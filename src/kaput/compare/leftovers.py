@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
-from kaput.compare.decoding import ABORTED, NULL_KEY, TOMBSTONE
-from kaput.compare.matching import ROWS, SOURCE, TARGET
+from kaput.compare.matching import (
+    ROWS,
+    SOURCE,
+    TARGET,
+    Progress,
+    RowChunk,
+    part_by,
+    reporting_tasks,
+    shuffled,
+    tasks_for,
+)
 from kaput.compare.positions import EXAMPLES
-from kaput.compare.rounds import Progress, Unit, part_by, reporting_tasks, shuffled, tasks_for
+from kaput.compare.reading import ABORTED, NULL_KEY, TOMBSTONE
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -66,16 +75,16 @@ class Leftovers(NamedTuple):
 def classify_leftovers(
     spark: SparkContext,
     left: Sequence[Path],
-    read: Sequence[Unit],
+    read: Sequence[RowChunk],
     bounds: pl.DataFrame,
     compacted: Collection[int],
     progress: Progress,
 ) -> Leftovers:
     """Classifies unmatched rows. `read`: all rows; `compacted`: pairs with a compacted topic."""
-    files = [Unit(path) for path in left]
+    files = [RowChunk(path) for path in left]
     packed, chosen = pack(bounds), sorted(compacted)
 
-    def plain(units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+    def plain(units: Iterable[RowChunk]) -> Iterator[tuple[str, bytes]]:
         for unit in units:
             rows = with_kind(unit.frame(), unpack(packed))
             yield from _count_and_sample(rows.filter(~pl.col("pair").is_in(chosen)))
@@ -100,8 +109,8 @@ def with_kind(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
 
 def _classify_compacted(
     spark: SparkContext,
-    left: Sequence[Unit],
-    read: Sequence[Unit],
+    left: Sequence[RowChunk],
+    read: Sequence[RowChunk],
     bounds: bytes,
     chosen: list[int],
     progress: Progress,

@@ -3,6 +3,9 @@
 For every group position, it counts the records that would be read again and those that would be skipped;
 the mirror's offset syncs (claims) are checked. Two passes: the second needs the highest target offset of
 earlier ranges of the source.
+
+A killed mirror copies again what it had not committed, and continues from the second copies. Matching uses
+the first copy (matching.py), so claims that name the second copy are recognized here.
 """
 
 from __future__ import annotations
@@ -15,17 +18,61 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
-from kaput.compare.matching import CHANGES, EXPOSED, MATCHED, change_name
-from kaput.compare.rounds import Progress, Unit, reporting_tasks, shuffled, tasks_for
+from kaput.compare.matching import (
+    CHANGES,
+    EXPOSED,
+    MATCHED,
+    TARGET,
+    Progress,
+    RowChunk,
+    change_name,
+    reporting_tasks,
+    shuffled,
+    tasks_for,
+)
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+_CONTENT = ["key", "value"]
+
+
+def with_second_copies(
+    claims: pl.DataFrame, sources: Mapping[int, Path], left: Sequence[Path]
+) -> pl.DataFrame:
+    """`claims` (positions.CLAIMS) with `again`: whether the target's record is a surplus copy of the
+    source's.
+
+    `sources`: the source's rows by pair; `left`: the unmatched rows.
+    """
+    if claims.is_empty() or not left:
+        return claims.with_columns(again=pl.lit(False))
+    copies = (
+        pl.scan_parquet(list(left), glob=False)
+        .filter(pl.col("side") == TARGET, pl.col("copy"))
+        .select("pair", *_CONTENT, target="offset")
+    )
+    # There are few or none: the source's rows are only read if there are some.
+    named = claims.lazy().join(copies, on=["pair", "target"], how="inner").collect()
+    by_pair = named.partition_by("pair", as_dict=True)
+    same = [_same(mine, sources[pair]) for (pair,), mine in by_pair.items()]
+    found = pl.concat([named.clear(), *same]).select(*claims.columns, again=pl.lit(True))
+    return claims.join(found, on=claims.columns, how="left", maintain_order="left").with_columns(
+        pl.col("again").fill_null(False)
+    )
+
+
+def _same(named: pl.DataFrame, source: Path) -> pl.DataFrame:
+    """The claims of one pair whose copy has the content of the source's record."""
+    records = pl.scan_parquet(source).select(*_CONTENT, source="offset")
+    return named.lazy().join(records, on=["source", *_CONTENT], how="semi").collect()
+
 
 EXAMPLES = 5
 _RANGE_OFFSETS = 1_000_000  # source offsets per range
 
 
-class Point(NamedTuple):
+class TranslatedPosition(NamedTuple):
     """A position in the source, and the one in the target that should correspond. `name`: of its owner."""
 
     name: str
@@ -55,14 +102,14 @@ def derive_positions(
     spark: SparkContext,
     matched: Sequence[Path],
     starts: Mapping[int, tuple[int, int]],
-    points: Sequence[Point],
+    points: Sequence[TranslatedPosition],
     claims: pl.DataFrame,
     progress: Progress,
 ) -> Positions:
     """Computes everything from the files `matched`. `starts`: start and end of each pair's source partition;
-    `claims`: with `again`, whether the target's record is a second copy (second_copies.py).
+    `claims`: with `again`, whether the target's record is a second copy.
     """
-    units = [Unit(path, rows=pq.read_metadata(path).num_rows) for path in matched]
+    units = [RowChunk(path, rows=pq.read_metadata(path).num_rows) for path in matched]
     layout = _layout(starts)
     stretches = int(layout["stretches"].sum()) or 1
     count = min(stretches, tasks_for(2 * sum(unit.rows for unit in units)) + 1)
@@ -115,7 +162,7 @@ def _highest_before(reached: pl.DataFrame) -> pl.DataFrame:
     return ordered.select("pair", "part", before=highest)
 
 
-def _second_pass(before: pl.DataFrame, points: Sequence[Point], claims: pl.DataFrame) -> Any:
+def _second_pass(before: pl.DataFrame, points: Sequence[TranslatedPosition], claims: pl.DataFrame) -> Any:
     packed_before, packed_claims, given = pack(before), pack(claims), list(points)
 
     def run_part(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
@@ -163,7 +210,7 @@ def _examples(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(found)
 
 
-def _count_at_points(rows: pl.DataFrame, points: Sequence[Point]) -> pl.DataFrame:
+def _count_at_points(rows: pl.DataFrame, points: Sequence[TranslatedPosition]) -> pl.DataFrame:
     found = []
     wanted = rows.filter(pl.col("pair").is_in(sorted({point.pair for point in points})))
     by_pair = {key: mine for (key,), mine in wanted.partition_by("pair", as_dict=True).items()}

@@ -1,8 +1,9 @@
 """Reads a partition of either cluster from its leader into Parquet, with the columns to compare.
 
-Brokers are asked directly, since client libraries hide compression, transactions and their markers. Memory is
-bounded by one broker response. One Spark task reads one partition, in its own process. Not here: start and
-end offsets (description.py), decoding (decoding.py).
+Brokers are asked directly, since client libraries hide compression, transactions and their markers. Records
+are compared by content, so each one's hashes of key, value and headers are kept instead of its bytes. Memory
+is bounded by one broker response. One Spark task reads one partition, in its own process. Not here: start and
+end offsets (description.py), decoding (cluster/record_batches.py).
 """
 
 from __future__ import annotations
@@ -10,30 +11,117 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.cluster.admin import requests
 from kaput.cluster.existing import StandingCluster, addresses
-from kaput.cluster.record_batches import Batch, LogRecord, batches, decode
+from kaput.cluster.record_batches import Batch, LogRecord, Records, batches, decode
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
-from kaput.compare.decoding import (
-    ABORTED,
-    CODECS,
-    LOG_APPEND_TIME,
-    NULL_KEY,
-    SCHEMA,
-    TOMBSTONE,
-    TRANSACTIONAL,
-    Aborts,
-    Columns,
-    columns,
-)
 from kaput.core import TopicPartition
 from kaput.errors import LabError
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+# Flags of a record.
+NULL_KEY, TOMBSTONE, LOG_APPEND_TIME, ABORTED, TRANSACTIONAL = 1, 2, 4, 8, 16
+
+_NULL_HASH = 0x5BD1E995_9E3779B9  # the hash of null, which differs from that of empty bytes
+_SEED = 0x243F6A88
+
+
+@dataclass
+class RecordColumns:
+    """Records as columns, in order of offset; hashes are int64."""
+
+    offset: np.ndarray
+    timestamp: np.ndarray
+    key: np.ndarray
+    value: np.ndarray
+    headers: np.ndarray
+    flags: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def table(self) -> pa.Table:
+        """As an Arrow table."""
+        return pa.table({name: getattr(self, name) for name in SCHEMA.names}, schema=SCHEMA)
+
+    def between(self, start: int, end: int) -> RecordColumns:
+        """The records with offsets from `start` to `end` (exclusive)."""
+        first, last = np.searchsorted(self.offset, (start, end))
+        return RecordColumns(*(getattr(self, name)[first:last] for name in SCHEMA.names))
+
+
+SCHEMA = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.int64()),
+        ("value", pa.int64()),
+        ("headers", pa.int64()),
+        ("flags", pa.uint8()),
+    ]
+)
+
+
+@dataclass
+class Aborts:
+    """The aborted transactions of a partition: tracks whose records are aborted at the reader's position."""
+
+    _open_producers: set[int] = field(default_factory=set)
+    _upcoming: list[tuple[int, int]] = field(default_factory=list)
+
+    def add_aborted(self, aborted: Sequence[tuple[int, int]]) -> None:
+        """Adds a fetch response's aborted transactions, (first offset, producer id); may repeat."""
+        self._upcoming = sorted(set(self._upcoming) | set(aborted))
+
+    def is_aborted(self, batch: Batch) -> bool:
+        """Whether the batch is aborted. Must be called for all batches in order."""
+        head = batch.head
+        while self._upcoming and self._upcoming[0][0] <= head.last_offset:
+            self._open_producers.add(self._upcoming.pop(0)[1])
+        if head.control:
+            if batch.commits is False:
+                self._open_producers.discard(head.producer_id)
+            return False
+        return head.transactional and head.producer_id in self._open_producers
+
+
+def columns(found: Sequence[tuple[Batch, bool]]) -> RecordColumns:
+    """The records of (batch, whether it is aborted) pairs. Raises ValueError for a broken batch."""
+    records = decode([batch for batch, _ in found])
+    flags = records.by_record(
+        [
+            LOG_APPEND_TIME * head.append_time + ABORTED * aborted + TRANSACTIONAL * head.transactional
+            for (head, _), aborted in found
+        ]
+    )
+    flags = flags + NULL_KEY * records.null_key + TOMBSTONE * records.null_value
+    key, value, headers = _hashes(records)
+    return RecordColumns(records.offset, records.timestamp, key, value, headers, flags.astype(np.uint8))
+
+
+def _hashes(records: Records) -> list[np.ndarray]:
+    """The hashes of keys, values and headers, from the joined bytes without copying."""
+    count = len(records.offset)
+    bounds = np.append(records.bounds.ravel(), len(records.data))
+    slices = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 5 * count, [None, pa.py_buffer(bounds), pa.py_buffer(records.data)]
+    )
+    series = pl.Series(pl.from_arrow(slices))
+    hashed = series.hash(_SEED).to_numpy().view(np.int64).reshape(count, 5)
+    null = np.int64(_NULL_HASH)
+    key = np.where(records.null_key, null, hashed[:, 0])
+    value = np.where(records.null_value, null, hashed[:, 2])
+    return [key, value, np.ascontiguousarray(hashed[:, 3])]
+
 
 _ANSWER_S, _TIMEOUT_S, _POLL_S = 15.0, 60.0, 0.2
 _ANSWER_BYTES, _BATCH_BYTES_MAX = 8 << 20, 90 << 20
@@ -144,7 +232,7 @@ def read_partition(wanted: ReadRequest) -> PartitionFacts:
     progress = wanted.file.with_suffix(".progress")
     gaps = _Gaps(wanted.start)
     with pq.ParquetWriter(wanted.file, SCHEMA, compression="none") as writer:
-        waiting: list[Columns] = []
+        waiting: list[RecordColumns] = []
         rows = 0
         for found, reached in _fetch_batches(wanted):
             new = columns(found).between(wanted.start, wanted.end)
@@ -197,13 +285,15 @@ def _fetch_batches(wanted: ReadRequest) -> Iterator[tuple[list[tuple[Batch, bool
                 raise LabError(f"{wanted.place} of {wanted.server.name} has nothing more from offset {at} on")
 
 
-def _write_rows(writer: pq.ParquetWriter, waiting: list[Columns]) -> None:
+def _write_rows(writer: pq.ParquetWriter, waiting: list[RecordColumns]) -> None:
     for each in waiting:
         if len(each):
             writer.write_table(each.table(), row_group_size=_ROW_GROUP)
 
 
-def _count(facts: PartitionFacts, found: list[tuple[Batch, bool]], new: Columns, wanted: ReadRequest) -> None:
+def _count(
+    facts: PartitionFacts, found: list[tuple[Batch, bool]], new: RecordColumns, wanted: ReadRequest
+) -> None:
     flags = new.flags
     seen = flags & ABORTED == 0
     facts.records += int(seen.sum())

@@ -1,15 +1,135 @@
-"""Compares the records of a topic. Pure: totals of its partitions in, rows out."""
+"""Compares the records and the logs of a topic: a row for each aspect, from its partitions' totals. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, ComparedPartition, Row
+from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, AspectRow, ComparedPartition
+from kaput.compare.description import TopicDescription
 from kaput.compare.matching import change_name
+from kaput.compare.reading import PartitionFacts
 from kaput.compare.records import PairTotals
-from kaput.compare.topic_totals import TopicTotals, counted
 from kaput.core import plural
+from kaput.evidence.comparisons import Status
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class TopicTotals:
+    """A topic, its mirror, and the totals by partition. `waited`: whether the mirror had time to catch
+    up; `quiet`: partitions without new source records while the target was read.
+    """
+
+    source: TopicDescription
+    target: TopicDescription
+    partitions: Mapping[int, PairTotals]
+    waited: bool = False
+    quiet: frozenset[int] = frozenset()
+
+    @property
+    def what(self) -> str:
+        """The topic's name in rows."""
+        return f"topic {self.source.name}"
+
+    def sums(self, count: Callable[[PairTotals], int]) -> dict[int, int]:
+        """A count by partition, without zeros."""
+        every = {number: count(totals) for number, totals in self.partitions.items()}
+        return {number: value for number, value in every.items() if value}
+
+    def examples(self, *kinds: str) -> list[dict[str, Any]]:
+        """The first examples of these kinds."""
+        found = [
+            {"partition": number, **_example(each)}
+            for number, totals in sorted(self.partitions.items())
+            for kind in kinds
+            for each in totals.examples.get(kind, ())
+        ]
+        return found[:_EXAMPLES]
+
+    def facts(self, count: Callable[[PartitionFacts], int]) -> tuple[int, int]:
+        """The sums of a count over the partitions: (source, target)."""
+        every = self.partitions.values()
+        return sum(count(totals.source) for totals in every), sum(count(totals.target) for totals in every)
+
+    def of_matched(self, name: str) -> int:
+        """The sum of one of the counts of matched records (positions.py)."""
+        return sum(totals.of_matched(name) for totals in self.partitions.values())
+
+    def row(
+        self,
+        aspect: str,
+        status: Status,
+        meaning: str,
+        reason: str = "",
+        counts: Mapping[str, Any] | None = None,
+        examples: Sequence[Mapping[str, Any]] = (),
+    ) -> AspectRow:
+        """A row about the topic as a whole."""
+        return AspectRow(self.what, aspect, status, meaning, reason, counts or {}, examples)
+
+    def counted(
+        self,
+        aspect: str,
+        status: Status,
+        meaning: str,
+        count: Callable[[PairTotals], int],
+        kinds: Sequence[str],
+        reason: str = "",
+        **more: Any,
+    ) -> AspectRow:
+        """A row with a count by partition, and examples of these kinds."""
+        by_partition = self.sums(count)
+        counts = {"count": sum(by_partition.values()), **more}
+        partitions = {number: {"count": value} for number, value in by_partition.items()}
+        row = self.row(aspect, status, meaning, reason, counts, self.examples(*kinds))
+        return replace(row, partitions=partitions)
+
+    def left(self, kind: str) -> int:
+        """The number of unmatched records of a kind (leftovers.py)."""
+        return sum(totals.left_of(kind) for totals in self.partitions.values())
+
+    def left_row(
+        self, kind: str, aspect: str, status: Status, meaning: str, reason: str = "", **more: Any
+    ) -> AspectRow:
+        """A row with the number of unmatched records of a kind."""
+        return self.counted(
+            aspect, status, meaning, lambda totals: totals.left_of(kind), [kind], reason, **more
+        )
+
+    def changed_row(
+        self, name: str, aspect: str, status: Status, meanings: tuple[str, str], reason: str = ""
+    ) -> AspectRow:
+        """A row with one of the counts of matched records. `meanings`: of none (identical), and of some."""
+        if not self.of_matched(name):
+            return self.row(aspect, IDENTICAL, meanings[0])
+        return self.counted(
+            aspect, status, meanings[1], lambda totals: totals.of_matched(name), [name], reason
+        )
+
+
+def _example(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = {
+        "source": "source_offset",
+        "target": "target_offset",
+        "source_timestamp": "source_timestamp_ms",
+        "target_timestamp": "target_timestamp_ms",
+        "offset": "offset",
+        "timestamp": "timestamp_ms",
+        "exact_source": "source_offset",
+        "exact_target": "claimed_offset",
+        "truth": "target_offset",
+        "source_offset": "source_offset",
+        "target_offset": "target_offset",
+    }
+    shown = {names[name]: value for name, value in row.items() if name in names and value is not None}
+    if "side" in row:
+        shown["in"] = "target" if row["side"] else "source"
+    return shown
+
 
 _MEANINGS = {
     "keys": "Records have a different key in the target: there they belong to a different entity.",
@@ -19,18 +139,44 @@ _MEANINGS = {
 }
 
 
-def rows(topic: TopicTotals) -> list[Row]:
+def record_rows(topic: TopicTotals) -> list[AspectRow]:
     """The rows for all aspects of a topic's records."""
+    by_target = topic.target.config.get("message.timestamp.type") == "LogAppendTime"
+    reasons = {"timestamps": "the target's message.timestamp.type is LogAppendTime"} if by_target else {}
+    same = "All matched records have the same {}."
     return [
         *_missing(topic),
         *_surplus(topic),
-        *(_changed(topic, aspect) for aspect in _MEANINGS),
-        _timestamp_types(topic),
-        _order(topic),
+        *(
+            topic.changed_row(
+                change_name(aspect), aspect, LOST, (same.format(aspect), meaning), reasons.get(aspect, "")
+            )
+            for aspect, meaning in _MEANINGS.items()
+        ),
+        topic.changed_row(
+            change_name("timestamp types"),
+            "timestamp types",
+            BY_DESIGN,
+            (
+                "Timestamps have the same type as in the source.",
+                "Clients that ask for a record's timestamp type get another answer.",
+            ),
+            "a mirror writes timestamps as a producer does: CreateTime",
+        ),
+        topic.changed_row(
+            "reordered",
+            "order",
+            LOST,
+            (
+                "Within each partition records are in the source's order.",
+                "Consumers of the target get these after records that came later in the source: the last "
+                "record of a key may differ.",
+            ),
+        ),
     ]
 
 
-def compared(topic: TopicTotals) -> list[ComparedPartition]:
+def compared_partitions(topic: TopicTotals) -> list[ComparedPartition]:
     """The compared range of each partition."""
     return [_compared(topic, number, totals) for number, totals in sorted(topic.partitions.items())]
 
@@ -51,78 +197,51 @@ def _compared(topic: TopicTotals, number: int, totals: PairTotals) -> ComparedPa
         target.end if not newer or last_target is None else last_target + 1,
         source.records,
         target.records,
-        int(totals.matched.get("matched") or 0),
+        totals.of_matched("matched"),
         behind,
     )
 
 
-def _missing(topic: TopicTotals) -> Iterable[Row]:
-    missing = topic.sums(lambda totals: totals.left_of("missing"))
-    lost = sum(missing.values())
+def _missing(topic: TopicTotals) -> Iterable[AspectRow]:
     source, target = topic.facts(lambda facts: facts.records)
-    more: dict[str, Any] = {"source": source, "target": target, "matched": topic.matched}
-    if lost:
+    more: dict[str, Any] = {"source": source, "target": target, "matched": topic.of_matched("matched")}
+    if lost := topic.left("missing"):
         seconds = _seconds(topic, "missing")
-        yield counted(
-            topic,
-            "records",
-            LOST,
+        meaning = (
             f"{plural(lost, 'record')} of the source {_is_or_are(lost)} not in the target, over {seconds} s: "
-            "after a "
-            "failover nobody can read them.",
-            lambda totals: totals.left_of("missing"),
-            ["missing"],
-            **more,
-            seconds=seconds,
+            "after a failover nobody can read them."
         )
+        yield topic.left_row("missing", "records", LOST, meaning, **more, seconds=seconds)
     else:
         meaning = "Every record of the source, up to where both were compared, is in the target."
-        yield Row(topic.what, "records", IDENTICAL, meaning, counts={"count": 0, **more})
-    if behind := sum(topic.sums(lambda totals: totals.left_of("behind")).values()):
+        yield topic.row("records", IDENTICAL, meaning, counts={"count": 0, **more})
+    if behind := topic.left("behind"):
         seconds = _seconds(topic, "behind")
-        yield counted(
-            topic,
-            "lag",
-            LOST if topic.waited else BY_DESIGN,
+        meaning = (
             f"If the source were lost now, its last {plural(behind, 'record')} (over {seconds} s) would "
-            "be lost too.",
-            lambda totals: totals.left_of("behind"),
-            ["behind"],
-            "the mirror did not reach them in the time allowed"
-            if topic.waited
-            else "mirroring is asynchronous: it had not reached them yet; --wait gives it time",
-            seconds=seconds,
+            "be lost too."
         )
-    if topic.sums(lambda totals: totals.left_of("expired")):
-        yield counted(
-            topic,
-            "retention in the target",
+        status, reason = (
             BY_DESIGN,
-            "Readers that begin at the start find less in the target.",
-            lambda totals: totals.left_of("expired"),
-            ["expired"],
-            "each cluster removes old records by itself: the target's log begins later",
+            "mirroring is asynchronous: it had not reached them yet; --wait gives it time",
         )
+        if topic.waited:
+            status, reason = LOST, "the mirror did not reach them in the time allowed"
+        yield topic.left_row("behind", "lag", status, meaning, reason, seconds=seconds)
+    if topic.left("expired"):
+        meaning = "Readers that begin at the start find less in the target."
+        reason = "each cluster removes old records by itself: the target's log begins later"
+        yield topic.left_row("expired", "retention in the target", BY_DESIGN, meaning, reason)
 
 
-def _surplus(topic: TopicTotals) -> Iterable[Row]:
-    if copies := sum(topic.sums(lambda totals: totals.left_of("copy")).values()):
-        yield counted(
-            topic,
-            "duplicates",
-            BY_DESIGN,
-            f"Readers of the target get {plural(copies, 'record')} twice or more.",
-            lambda totals: totals.left_of("copy"),
-            ["copy"],
-            "a mirror without exactly-once stores records again after a restart",
-        )
+def _surplus(topic: TopicTotals) -> Iterable[AspectRow]:
+    if copies := topic.left("copy"):
+        meaning = f"Readers of the target get {plural(copies, 'record')} twice or more."
+        reason = "a mirror without exactly-once stores records again after a restart"
+        yield topic.left_row("copy", "duplicates", BY_DESIGN, meaning, reason)
     else:
-        yield Row(
-            topic.what,
-            "duplicates",
-            IDENTICAL,
-            "No record is stored more often in the target than in the source.",
-        )
+        meaning = "No record is stored more often in the target than in the source."
+        yield topic.row("duplicates", IDENTICAL, meaning)
 
     def foreign(totals: PairTotals) -> int:
         # If the source had no new records, later records of the target cannot be from it.
@@ -130,75 +249,15 @@ def _surplus(topic: TopicTotals) -> Iterable[Row]:
         return totals.left_of("foreign") + newer
 
     if count := sum(topic.sums(foreign).values()):
-        yield counted(
-            topic,
-            "foreign records",
-            LOST,
+        meaning = (
             f"{plural(count, 'record')} of the target {_is_or_are(count)} not in the source: somebody else "
-            "writes to the "
-            "mirror, and its readers get more than the source's.",
-            foreign,
-            ["foreign", "newer"],
+            "writes to the mirror, and its readers get more than the source's."
         )
-    if topic.sums(lambda totals: totals.left_of("older")):
-        yield counted(
-            topic,
-            "retention in the source",
-            BY_DESIGN,
-            "Readers that begin at the start find more in the target.",
-            lambda totals: totals.left_of("older"),
-            ["older"],
-            "each cluster removes old records by itself: the source's log begins later",
-        )
-
-
-def _changed(topic: TopicTotals, aspect: str) -> Row:
-    name = change_name(aspect)
-
-    def count(totals: PairTotals) -> int:
-        return int(totals.matched.get(name) or 0)
-
-    if not topic.sums(count):
-        return Row(topic.what, aspect, IDENTICAL, f"All matched records have the same {aspect}.")
-    by_target = (
-        aspect == "timestamps" and topic.target.config.get("message.timestamp.type") == "LogAppendTime"
-    )
-    reason = "the target's message.timestamp.type is LogAppendTime" if by_target else ""
-    return counted(topic, aspect, LOST, _MEANINGS[aspect], count, [name], reason)
-
-
-def _timestamp_types(topic: TopicTotals) -> Row:
-    name = change_name("timestamp types")
-
-    def count(totals: PairTotals) -> int:
-        return int(totals.matched.get(name) or 0)
-
-    if not topic.sums(count):
-        return Row(
-            topic.what, "timestamp types", IDENTICAL, "Timestamps have the same type as in the source."
-        )
-    return counted(
-        topic,
-        "timestamp types",
-        BY_DESIGN,
-        "Clients that ask for a record's timestamp type get another answer.",
-        count,
-        [name],
-        "a mirror writes timestamps as a producer does: CreateTime",
-    )
-
-
-def _order(topic: TopicTotals) -> Row:
-    def count(totals: PairTotals) -> int:
-        return int(totals.matched.get("reordered") or 0)
-
-    if not topic.sums(count):
-        return Row(topic.what, "order", IDENTICAL, "Within each partition records are in the source's order.")
-    meaning = (
-        "Consumers of the target get these after records that came later in the source: the last record of "
-        "a key may differ."
-    )
-    return counted(topic, "order", LOST, meaning, count, ["reordered"])
+        yield topic.counted("foreign records", LOST, meaning, foreign, ["foreign", "newer"])
+    if topic.left("older"):
+        meaning = "Readers that begin at the start find more in the target."
+        reason = "each cluster removes old records by itself: the source's log begins later"
+        yield topic.left_row("older", "retention in the source", BY_DESIGN, meaning, reason)
 
 
 def _seconds(topic: TopicTotals, kind: str) -> float:
@@ -215,3 +274,195 @@ def _seconds(topic: TopicTotals, kind: str) -> float:
 
 def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def log_rows(topic: TopicTotals) -> list[AspectRow]:
+    """The rows for all aspects of a topic's logs."""
+    return [
+        _offsets(topic),
+        *_offset_syncs(topic),
+        _gaps(topic),
+        _compression(topic),
+        *_transactions(topic),
+        _tombstones(topic),
+        *_compaction(topic),
+        _leader_epochs(topic),
+    ]
+
+
+def _offsets(topic: TopicTotals) -> AspectRow:
+    def other(totals: PairTotals) -> int:
+        return totals.of_matched("matched") - totals.of_matched("same_offset")
+
+    every = [totals.matched for totals in topic.partitions.values() if totals.matched]
+    shifts = {
+        "least_shift": min((row["least_shift"] for row in every), default=0),
+        "greatest_shift": max((row["greatest_shift"] for row in every), default=0),
+    }
+    if not topic.sums(other):
+        return topic.row("offsets", IDENTICAL, "Offsets mean the same in both clusters.", counts=shifts)
+    return topic.counted(
+        "offsets",
+        BY_DESIGN,
+        f"A position in the source refers to a different record in the target (by {shifts['least_shift']:,} "
+        f"to {shifts['greatest_shift']:,}): it must be translated.",
+        other,
+        [],
+        "the target numbers records itself",
+        **shifts,
+    )
+
+
+def _offset_syncs(topic: TopicTotals) -> Iterable[AspectRow]:
+    checked = sum(totals.claims.get("checked", 0) for totals in topic.partitions.values())
+    right = sum(totals.claims.get("right", 0) for totals in topic.partitions.values())
+    if not checked:
+        return
+    counts = {"count": checked - right, "checked": checked}
+    if checked == right:
+        meaning = "Each offset sync of the mirror names the same record on both sides."
+        yield topic.row("offset syncs", IDENTICAL, meaning, counts=counts)
+        return
+    meaning = (
+        "The mirror translates positions by pairs of offsets that are not the same record: groups would "
+        "skip or repeat."
+    )
+    yield topic.row("offset syncs", LOST, meaning, counts=counts, examples=topic.examples("claims"))
+
+
+def _gaps(topic: TopicTotals) -> AspectRow:
+    source, target = topic.facts(lambda facts: facts.gap_offsets)
+    counts = {"source": source, "target": target}
+    if source == target:
+        return topic.row(
+            "gaps", IDENTICAL, "Both sides have the same number of empty offsets.", counts=counts
+        )
+    meaning = "Counts based on offsets (lag, progress) differ; no record is missing because of it."
+    reason = "offsets that compaction emptied are not mirrored: the target numbers records without gaps"
+    return topic.row("gaps", BY_DESIGN, meaning, reason, counts)
+
+
+def _compression(topic: TopicTotals) -> AspectRow:
+    source, target = (_sum_counters(facts) for facts in _codecs(topic))
+    counts = {f"source {name}": n for name, n in source.items()} | {
+        f"target {name}": n for name, n in target.items()
+    }
+    if set(source) == set(target) or not target:
+        return topic.row("compression", IDENTICAL, "Records are stored with the same codecs.", counts=counts)
+    meaning = "The target needs a different amount of disk and network from the source."
+    reason = "the mirror's producer compresses by its own setting"
+    return topic.row("compression", BY_DESIGN, meaning, reason, counts)
+
+
+def _codecs(topic: TopicTotals) -> tuple[list[Counter[str]], list[Counter[str]]]:
+    every = topic.partitions.values()
+    return [totals.source.codecs for totals in every], [totals.target.codecs for totals in every]
+
+
+def _sum_counters(counters: Iterable[Counter[Any]]) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for each in counters:
+        found.update(each)
+    return found
+
+
+def _transactions(topic: TopicTotals) -> Iterable[AspectRow]:
+    source, target = topic.facts(lambda facts: facts.transactional)
+    aborted, aborted_target = topic.facts(lambda facts: facts.aborted)
+    markers = topic.facts(lambda facts: facts.commit_markers + facts.abort_markers)
+    counts = {
+        "source": source,
+        "target": target,
+        "source_aborted": aborted,
+        "target_aborted": aborted_target,
+        "source_markers": markers[0],
+        "target_markers": markers[1],
+    }
+    exposed = sum(totals.exposed for totals in topic.partitions.values())
+    if exposed:
+        yield topic.counted(
+            "aborted records",
+            LOST,
+            f"{plural(exposed, 'record')} of aborted transactions can be read in the target: "
+            "consumers get records that their producer aborted.",
+            lambda totals: totals.exposed,
+            [],
+            "the mirror reads uncommitted records (consumer isolation.level of its source)",
+        )
+    if source and not target:
+        yield topic.row(
+            "transactions",
+            BY_DESIGN,
+            "A transaction that was half mirrored when the source was lost is visible in half.",
+            "records are mirrored, transactions and their markers are not",
+            counts,
+        )
+    elif source != target:
+        meaning = "read_committed consumers wait for different transactions than in the source."
+        reason = "the mirror writes in transactions of its own"
+        yield topic.row("transactions", BY_DESIGN, meaning, reason, counts)
+    else:
+        meaning = (
+            "Neither side has transactions."
+            if not source
+            else "Both sides have the same number of records in transactions."
+        )
+        yield topic.row("transactions", IDENTICAL, meaning, counts=counts)
+
+
+def _tombstones(topic: TopicTotals) -> AspectRow:
+    source, target = topic.facts(lambda facts: facts.tombstones)
+    counts = {"source": source, "target": target}
+    missing = sum(topic.sums(lambda totals: totals.left_of("missing", "tombstones")).values())
+    if missing:
+        meaning = (
+            f"{plural(missing, 'deletion')} of keys did not reach the target: keys deleted in the source "
+            "still exist there."
+        )
+        return topic.row("tombstones", LOST, meaning, counts={**counts, "count": missing})
+    meaning = "Every deletion of a key is in the target, as far as both were compared."
+    if not source and not target:
+        meaning = "No key was deleted."
+    return topic.row("tombstones", IDENTICAL, meaning, counts=counts)
+
+
+def _compaction(topic: TopicTotals) -> Iterable[AspectRow]:
+    if not (topic.source.compacted or topic.target.compacted):
+        return
+    names = ("keys", "same", "deleted", "other", "only_source", "only_target")
+    every = [totals.keys for totals in topic.partitions.values() if totals.keys]
+    counts = {name: sum(int(keys.get(name) or 0) for keys in every) for name in names}
+    superseded = sum(topic.sums(lambda totals: totals.left_of("superseded")).values())
+    wrong = counts["other"] + counts["only_source"] + counts["only_target"]
+    counts["superseded"] = superseded
+    if wrong:
+        meaning = (
+            f"The latest value of {plural(wrong, 'key')} differs in the target, or exists on one side only."
+        )
+        yield topic.row("compaction", LOST, meaning, counts=counts, examples=topic.examples("keys"))
+    elif superseded:
+        yield topic.row(
+            "compaction",
+            BY_DESIGN,
+            "Each key has the same latest value; older ones differ.",
+            "each cluster compacts by itself",
+            counts,
+            topic.examples("superseded"),
+        )
+    else:
+        yield topic.row("compaction", IDENTICAL, "Each key has the same latest value.", counts=counts)
+
+
+def _leader_epochs(topic: TopicTotals) -> AspectRow:
+    source = _sum_counters(totals.source.epochs for totals in topic.partitions.values())
+    target = _sum_counters(totals.target.epochs for totals in topic.partitions.values())
+    counts = {
+        "source_epochs": len(source),
+        "source_last": max(source, default=None),
+        "target_epochs": len(target),
+        "target_last": max(target, default=None),
+    }
+    if set(source) == set(target) or not source or not target:
+        return topic.row("leader epochs", IDENTICAL, "Leaders changed equally often.", counts=counts)
+    meaning = "Clients that carry an epoch with a position must drop it when they move."
+    return topic.row("leader epochs", BY_DESIGN, meaning, "each cluster elects its own leaders", counts)

@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kaput.compare.leftovers import BOUNDS, Leftovers, classify_leftovers
-from kaput.compare.matching import EXPOSED, SOURCE
-from kaput.compare.positions import CLAIMS, EXAMPLES, Point, Positions, derive_positions
+from kaput.compare.matching import EXPOSED, SOURCE, Progress, match_all, units_of
+from kaput.compare.positions import (
+    CLAIMS,
+    EXAMPLES,
+    Positions,
+    TranslatedPosition,
+    derive_positions,
+    with_second_copies,
+)
 from kaput.compare.reading import PartitionFacts, ReadRequest, read_partition
-from kaput.compare.rounds import Progress, match_all, units_of
-from kaput.compare.second_copies import with_second_copies
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -44,6 +49,10 @@ class PairTotals:
     exposed: int = 0
     examples: Mapping[str, Sequence[_Row]] = field(default_factory=dict)
     claims: Mapping[str, int] = field(default_factory=dict)
+
+    def of_matched(self, name: str) -> int:
+        """One of the counts of matched records; 0 without such records."""
+        return int(self.matched.get(name) or 0)
 
     def left_of(self, kind: str, what: str = "count") -> int:
         """The number of unmatched records of a kind, or another total (`what`) of them."""
@@ -81,7 +90,7 @@ def compare_records(
     files: Mapping[tuple[int, int], Path],
     folder: Path,
     compacted: Collection[int] = (),
-    points: Sequence[Point] = (),
+    points: Sequence[TranslatedPosition] = (),
     claims: pl.DataFrame | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> RecordTotals:
@@ -121,7 +130,7 @@ def _record_totals(
     positions: Positions,
     left: Leftovers,
     exposed: Mapping[int, int],
-    points: Sequence[Point],
+    points: Sequence[TranslatedPosition],
 ) -> RecordTotals:
     matched = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
     keys = {row["pair"]: row for row in left.keys.iter_rows(named=True)}

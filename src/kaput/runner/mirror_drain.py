@@ -1,7 +1,7 @@
 """Waits until a mirror has caught up: the last record of each source partition is in the target too.
 
 MirrorMaker copies each partition in order, so everything before it has been copied as well, if it ever will
-be. Runs before the drain, while mirrors still run. compare/waiting.py does the same for any two clusters,
+be. Runs before the drain, while mirrors still run. compare/mirrors.py does the same for any two clusters,
 which must answer; here one may be gone and a topic may not exist yet, so it polls the end of each partition
 with a librdkafka client. Not here: the lag during the run (mirror_watch.py).
 """

@@ -11,7 +11,7 @@ import pytest
 
 from fakes.in_process import InProcess
 from fakes.mirror_pairs import Pair, Record, by_hashes, generate, write
-from kaput.compare.positions import CLAIMS, Point
+from kaput.compare.positions import CLAIMS, TranslatedPosition
 from kaput.compare.records import PairTotals, RecordTotals, compare_records
 
 _LEFT = ("missing", "behind", "expired", "copy", "newer", "older", "foreign", "superseded")
@@ -120,7 +120,12 @@ def test_compacted_topics_are_compared_by_key(tmp_path: Path) -> None:
 def test_positions_are_counted_record_by_record(tmp_path: Path) -> None:
     """Read again, skipped, and where the group has to go on; the offset syncs of a mirror are looked up."""
     source, target = plain(*range(20)), plain(*[n for n in range(20) if n not in (3, 4)])
-    points = [Point("g", 0, 10, 8), Point("g", 0, 10, 5), Point("g", 0, 10, 11), Point("g", 0, 20, 18)]
+    points = [
+        TranslatedPosition("g", 0, 10, 8),
+        TranslatedPosition("g", 0, 10, 5),
+        TranslatedPosition("g", 0, 10, 11),
+        TranslatedPosition("g", 0, 20, 18),
+    ]
     claims = pl.DataFrame([(0, 10, 8), (0, 11, 8), (0, 3, 3)], schema=CLAIMS, orient="row")
     found = compared(tmp_path, {0: Pair(source, target)}, points=points, claims=claims)
     told = [

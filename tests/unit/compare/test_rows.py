@@ -11,17 +11,15 @@ import pytest
 
 from kaput.cluster.admin.existing import AccessRule
 from kaput.cluster.record_batches import LogRecord
-from kaput.compare import access_rows, group_rows, log_rows, record_rows, schema_rows, topic_rows
-from kaput.compare.answer import Answer, Row
+from kaput.compare.answer import AspectRow, ComparisonAnswer, document
 from kaput.compare.description import HIDDEN, ClusterDescription, TopicDescription
-from kaput.compare.group_positions import GroupPositions, PartitionPair
-from kaput.compare.group_rows import GroupPlace
-from kaput.compare.mirror_topics import checkpoints, offset_sync_topics, offset_syncs
+from kaput.compare.groups import GroupPlace, GroupPositions, PartitionPair, group_rows
+from kaput.compare.mirrors import checkpoints, offset_sync_topics, offset_syncs
 from kaput.compare.pairing import Naming, naming, wanted_topics
-from kaput.compare.presentation import document
 from kaput.compare.reading import PartitionFacts
+from kaput.compare.record_rows import TopicTotals, compared_partitions, log_rows, record_rows
 from kaput.compare.records import PairTotals, RecordTotals
-from kaput.compare.topic_totals import TopicTotals
+from kaput.compare.settings_rows import acl_rows, quota_row, schema_row, subjects, topic_rows
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 from kaput.report.render import html, terminal
@@ -40,7 +38,7 @@ def test_groups_that_may_be_hidden_in_the_target_are_not_compared() -> None:
         assert ClusterDescription({}, groups=listed, unknown={what: "no"}).comparable(groups) == listed
 
 
-def statuses(rows: list[Row]) -> dict[str, str]:
+def statuses(rows: list[AspectRow]) -> dict[str, str]:
     """By aspect."""
     return {row.aspect: row.status for row in rows}
 
@@ -72,7 +70,7 @@ def totals(matched: Mapping[str, Any] | None = None, **more: Any) -> PairTotals:
 def of_records(pair: PairTotals, waited: bool = False, quiet: bool = False, **config: str) -> dict[str, str]:
     """The statuses of all rows about records."""
     both = TopicTotals(topic(config), topic(config), {0: pair}, waited, frozenset({0} if quiet else ()))
-    return statuses([*record_rows.rows(both), *log_rows.rows(both)])
+    return statuses([*record_rows(both), *log_rows(both)])
 
 
 def different(found: dict[str, str]) -> dict[str, str]:
@@ -82,7 +80,7 @@ def different(found: dict[str, str]) -> dict[str, str]:
 
 def test_equal_topics_are_identical() -> None:
     """Every aspect, none left out."""
-    found = statuses(topic_rows.rows(topic(), topic()))
+    found = statuses(topic_rows(topic(), topic()))
     assert found == dict.fromkeys(("partitions", "replicas", "config"), "identical")
     assert different(of_records(totals())) == {}
 
@@ -107,7 +105,7 @@ def test_a_difference_between_topics_is_judged(
     source: TopicDescription, target: TopicDescription, expected: dict[str, str]
 ) -> None:
     """What mirrors leave to the target differs by design, everything else is lost."""
-    assert different(statuses(topic_rows.rows(source, target))) == expected
+    assert different(statuses(topic_rows(source, target))) == expected
 
 
 @pytest.mark.parametrize(
@@ -181,16 +179,16 @@ def test_access_rules_are_judged(
 ) -> None:
     """With the names that topics have in the target."""
     both = [ClusterDescription({}, None if rules is None else frozenset(rules)) for rules in (source, target)]
-    found = access_rows.rules(*both, Naming("default", "dc1.").in_target, ["orders"])
+    found = acl_rows(*both, Naming("default", "dc1.").in_target, ["orders"])
     assert statuses(found) == expected
 
 
 def test_quotas_are_judged() -> None:
     """Each value of each entity."""
     quota = {"user a": {"producer_byte_rate": 5.0}}
-    assert access_rows.quotas(quota, quota).status == "identical"
-    assert access_rows.quotas({}, quota).status == "identical"
-    assert access_rows.quotas(quota, {}).counts["different"] == 1
+    assert quota_row(quota, quota).status == "identical"
+    assert quota_row({}, quota).status == "identical"
+    assert quota_row(quota, {}).counts["different"] == 1
 
 
 @pytest.mark.parametrize(
@@ -205,7 +203,7 @@ def test_quotas_are_judged() -> None:
 )
 def test_a_groups_position_is_judged_by_records(place: GroupPlace, expected: str) -> None:
     """Read again by design, skipped is lost, and so is a position that does not exist."""
-    (row,) = group_rows.rows({"billing": [place]})
+    (row,) = group_rows({"billing": [place]})
     assert row.status == expected
 
 
@@ -236,12 +234,10 @@ def test_schemas_are_compared_by_subject_and_version() -> None:
     """Missing, with another id, with another text; deleted ones and other records do not count."""
     records = [schema("a", 1, {"id": 1, "schema": "x"}), schema("b", 1, {"id": 2, "schema": "y"})]
     noise = [LogRecord(0, 0, 0, b"no json", b"", []), schema("c", 1, {"id": 3, "deleted": True})]
-    source = schema_rows.subjects([*records, *noise])
-    assert schema_rows.row("_schemas", source, source).status == "identical"
-    target = schema_rows.subjects(
-        [schema("a", 1, {"id": 7, "schema": "x"}), records[1], schema("b", 1, None)]
-    )
-    row = schema_rows.row("_schemas", source, target)
+    source = subjects([*records, *noise])
+    assert schema_row("_schemas", source, source).status == "identical"
+    target = subjects([schema("a", 1, {"id": 7, "schema": "x"}), records[1], schema("b", 1, None)])
+    row = schema_row("_schemas", source, target)
     assert [(each["subject"], each["why"]) for each in row.examples] == [
         ("a", "another id"),
         ("b", "missing"),
@@ -323,8 +319,8 @@ def test_replication_policy_is_detected_from_target_topics(
 def test_answer_status_is_its_worst_row() -> None:
     """As text without what is identical, as a page with it, and as JSON."""
     rows = [
-        Row("topic orders", "order", "identical", "In order."),
-        Row(
+        AspectRow("topic orders", "order", "identical", "In order."),
+        AspectRow(
             "topic orders",
             "records",
             "lost",
@@ -334,7 +330,9 @@ def test_answer_status_is_its_worst_row() -> None:
         ),
     ]
     both = TopicTotals(topic(), topic(), {0: totals(left={"behind": {"count": 2}})})
-    answer = Answer("dc1", "dc2", "identity", record_rows.compared(both), rows, ["quotas of dc1: refused"])
+    answer = ComparisonAnswer(
+        "dc1", "dc2", "identity", compared_partitions(both), rows, ["quotas of dc1: refused"]
+    )
     text = terminal.render(document(answer)).plain
     assert answer.status == "lost" and "Two are missing." in text and "In order." not in text
     assert "its last 2 records were not compared" in text and "quotas of dc1: refused" in text

@@ -12,16 +12,19 @@ from kafka.record.memory_records import MemoryRecords
 from kaput.cluster.existing import StandingCluster
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.cluster.record_batches import Batch, batches
-from kaput.compare.decoding import (
+from kaput.compare.reading import (
     ABORTED,
     LOG_APPEND_TIME,
     NULL_KEY,
     TOMBSTONE,
     TRANSACTIONAL,
     Aborts,
+    PartitionFacts,
+    ReadRequest,
+    _count,
+    _Gaps,
     columns,
 )
-from kaput.compare.reading import PartitionFacts, ReadRequest, _count, _Gaps
 from kaput.core import TopicPartition
 
 _HEADERS: list[list[tuple[str, bytes | None]]] = [
