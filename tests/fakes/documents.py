@@ -84,6 +84,8 @@ def _check_types_of_sums(run: Run, asked: Sequence[Question]) -> None:
 
 def _facts(run: Run, asked: Sequence[Question]) -> Iterator[str]:
     for section, key, fields in (part for question in asked for part in question.report(run)):
+        if isinstance(key, tuple) and any(fields.get("excused", {}).values()):
+            yield f"group {key[1]}: {key[0]} excused: {fields['excused']}"
         for name, value in fields.items() if section in ("facts", "group_facts") else ():
             whose = "" if key is None else f"group {key}: "
             several = sorted(map(str, value)) if isinstance(value, list) else [str(value)]

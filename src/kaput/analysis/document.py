@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kaput.analysis.engine.examples import SHOWN
-from kaput.analysis.engine.question import Question, Row
-from kaput.analysis.questions.fates import FateCounts
+from kaput.analysis.engine.question import Key, Question, Row
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError
 from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings
 from kaput.evidence.findings import Run as RunFindings
-from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
-from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.judge import Judgement, judge
 
-Sections = Mapping[tuple[str, int | str | None], dict[str, Any]]
+Sections = Mapping[tuple[str, Key], dict[str, Any]]
 
 
 def findings(run: Run, questions: Sequence[Question]) -> Findings:
@@ -39,7 +38,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         notes=[*run.given.manifest.notes, *judgement.notes, *_suspect_notes(sections), *_ignored_notes(run)],
         expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
-        anomalies=_anomalies(run, facts, judgement, _stories(questions)),
+        anomalies=_anomalies(run, facts, sections, judgement, _stories(questions)),
         faults=[
             FaultFindings(
                 id=one.id,
@@ -64,24 +63,33 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
 
 def _sections(run: Run, questions: Iterable[Question]) -> Sections:
     """The fields that all questions report, by section and key. Concatenates lists reported by several."""
-    found: dict[tuple[str, int | str | None], dict[str, Any]] = defaultdict(dict)
+    sections: dict[tuple[str, Key], dict[str, Any]] = defaultdict(dict)
     for section, key, fields in (part for question in questions for part in question.report(run)):
         for name, value in fields.items():
-            here = found[section, key]
+            here = sections[section, key]
             here[name] = here[name] + value if name in here else value
-    return found
+    return sections
 
 
 def _facts(run: Run, sections: Sections) -> Facts:
-    counts = {name: run.totals.counted(name) for name in RUN_ANOMALIES}
     groups = [
-        GroupFacts(
-            counts={name: run.totals.counted(name, index) for name in GROUP_ANOMALIES},
-            **sections["group_facts", index],
-        )
+        GroupFacts(**_counts(run, sections, GROUP_ANOMALIES, index), **sections["group_facts", index])
         for index in run.groups
     ]
-    return Facts(counts=counts, groups=groups, **sections["facts", None])
+    return Facts(**_counts(run, sections, RUN_ANOMALIES), groups=groups, **sections["facts", None])
+
+
+def _counts(run: Run, sections: Sections, names: Iterable[str], index: int | None = None) -> dict[str, Any]:
+    """Everything that is counted of each anomaly of the run or of a group, by name."""
+    totals = run.totals
+    reported = {name: sections["anomaly", (name, index)] for name in names}
+    return {
+        "counts": {name: totals.counted(name, index) for name in names},
+        "flagged": {name: totals.cases[name, index, True] for name in names},
+        "unclear": {name: totals.unclear[name, index] for name in names},
+        "causes": {name: fields.get("causes", {}) for name, fields in reported.items()},
+        "excused": {name: fields.get("excused", {}) for name, fields in reported.items()},
+    }
 
 
 def _check(run: Run, questions: Iterable[Question]) -> None:
@@ -98,11 +106,13 @@ def _check(run: Run, questions: Iterable[Question]) -> None:
 
 def _check_excused(facts: Facts) -> None:
     """Checks that no more cases are excused than counted. Raises AccountingError."""
-    counts: dict[tuple[str, str | None], int] = {(name, None): n for name, n in facts.counts.items()}
+    counts: dict[tuple[str, str | None], int] = {}
     excused: Counter[tuple[str, str | None]] = Counter()
-    for group in facts.groups:
-        counts |= {(name, group.group): n for name, n in group.counts.items()}
-        excused["unseen", group.group] += group.too_early + group.maybe_too_early + group.moved_away
+    every: list[Facts | GroupFacts] = [facts, *facts.groups]
+    for of in every:
+        group = of.group if isinstance(of, GroupFacts) else None
+        counts |= {(name, group): n for name, n in of.counts.items()}
+        excused += Counter({(name, group): sum(kinds.values()) for name, kinds in of.excused.items()})
     for one in facts.consequences:
         excused[one.name, one.group] += one.count
     wrong = [
@@ -136,74 +146,45 @@ def _stories(questions: Iterable[Question]) -> dict[str, Callable[[Row], str]]:
 
 
 def _anomalies(
-    run: Run, facts: Facts, judgement: Judgement, stories: Mapping[str, Callable[[Row], str]]
+    run: Run,
+    facts: Facts,
+    sections: Sections,
+    judgement: Judgement,
+    stories: Mapping[str, Callable[[Row], str]],
 ) -> list[Anomaly]:
+    """Every anomaly of the run, and every one of groups for each group (once if there is none)."""
     examples: dict[tuple[str, int | None], list[Example]] = defaultdict(list)
     for row in run.totals.examples:
         examples[row["name"], row["grp"]].append(_example(row, stories[row["name"]]))
-    found = [
-        Anomaly(
+
+    def anomaly(name: str, index: int | None = None) -> Anomaly:
+        of = facts if index is None else facts.groups[index]
+        group = of.group if isinstance(of, GroupFacts) else None
+        return Anomaly(
             name=name,
-            count=facts.counts[name],
-            permitted=judgement.permitted.get((name, None), 0),
-            causes=_causes(name, facts),
-            extra_copies=FateCounts(run).extra_copies() if name == "duplicate" else None,
-            examples=examples[name, None][:SHOWN],
+            count=of.counts.get(name, 0),
+            permitted=judgement.permitted.get((name, group), 0),
+            group=group,
+            causes=of.causes.get(name, {}),
+            counts=_by_part(run, name),
+            extra_copies=sections["anomaly", (name, index)].get("extra_copies"),
+            examples=examples[name, index][:SHOWN],
         )
-        for name in RUN_ANOMALIES
-    ]
-    for name in GROUP_ANOMALIES:
-        found += [
-            Anomaly(
-                name=name,
-                count=group.counts[name],
-                permitted=judgement.permitted.get((name, group.group), 0),
-                group=group.group,
-                causes=_by_cause(group.vanished) if name == "vanished" else {},
-                examples=examples[name, index][:SHOWN],
-            )
-            for index, group in enumerate(facts.groups)
-        ] or [Anomaly(name=name, count=0, permitted=0)]
-    return found
+
+    of_groups = [anomaly(name, index) for name in GROUP_ANOMALIES for index in run.groups or [None]]
+    return [*(anomaly(name) for name in RUN_ANOMALIES), *of_groups]
+
+
+def _by_part(run: Run, name: str) -> dict[str, int]:
+    """The number of cases by topic, producer or mirror; empty if the anomaly is not counted by these."""
+    topics = run.names.topics if ANOMALIES[name].by == "topic" else None
+    counts = {part: n for (of, part), n in run.totals.by_part.items() if of == name}
+    return dict(sorted((topics[int(part)] if topics else part, n) for part, n in counts.items()))
 
 
 def _example(row: Row, story: Callable[[Row], str]) -> Example:
     fields = ("producer", "seq", "topic", "partition", "offset")
     return Example(**{name: row.get(name) for name in fields}, story=story(row))
-
-
-def _causes(name: str, facts: Facts) -> dict[str, int]:
-    if name == "lost":
-        return _by_cause(facts.losses)
-    if name == "removed":
-        return dict(facts.removed)
-    if name == "inconsistent-offset":
-        return _by_cause(facts.displaced)
-    if name == "unmirrored":
-        return dict(facts.unmirrored)
-    by_replay = {
-        "duplicate": sum(one.count for one in facts.replayed_twice),
-        "reordered": sum(one.count for one in facts.reordered if one.replay),
-    }.get(name, 0)
-    return {"replay": by_replay} if by_replay else _store_causes(facts) if name == "lost-in-store" else {}
-
-
-def _store_causes(facts: Facts) -> dict[str, int]:
-    """How many kept messages were lost by Kafka, and how many by the store."""
-    by_kafka = facts.kept.lost_after_replay
-    causes = {"kafka": by_kafka, "store": facts.kept.lost_in_store - by_kafka}
-    return {cause: n for cause, n in causes.items() if n}
-
-
-def _by_cause(kinds: Sequence[Loss | Displaced]) -> dict[str, int]:
-    """Counts by cause. What is unexplained, and was removed as configured, counts as `deleted` (by a step of
-    the timeline), `compaction` or `retention`.
-    """
-    found: Counter[str] = Counter()
-    for kind in kinds:
-        removed = kind.known.removed_by if kind.cause == "unexplained" else None
-        found["deleted" if removed == "step" else removed or kind.cause] += kind.count
-    return dict(sorted(found.items()))
 
 
 def _suspect_notes(sections: Sections) -> Iterator[str]:

@@ -125,6 +125,8 @@ class Anomaly(FindingsPart):
     messages: `replay`, those that a store had. Of lost-in-store: `store`, or `kafka` where a replay had been
     given an acknowledgement.
     """
+    counts: dict[str, int] = {}
+    """Of anomalies that are also counted by topic, producer or mirror: how many of each."""
     extra_copies: int | None = None
     """Of duplicates: stored copies beyond the first; null for other anomalies."""
     examples: list[Example] = []

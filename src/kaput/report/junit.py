@@ -17,12 +17,10 @@ from kaput.core import plural
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
 from kaput.evidence.findings_service import Expected
 from kaput.report.sentences import confirmation, promise_reasons
-from kaput.scenario.anomalies import RUN_ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES, RUN_ANOMALIES
 
 # Characters that XML 1.0 forbids, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-_NOT_FOUND = ("lost", "vanished")  # anomalies of messages that are stored nowhere
 
 
 def to_junit(*runs: Findings) -> str:
@@ -100,14 +98,15 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
 
 def _not_judged(anomaly: Anomaly, findings: Findings) -> str | None:
     """Why the absence of this anomaly proves nothing; None if it proves something."""
-    if anomaly.name in _NOT_FOUND and findings.totals.unread:
+    missing = ANOMALIES[anomaly.name].missing if anomaly.name in ANOMALIES else None
+    if missing == "log" and findings.totals.unread:
         return f"{findings.totals.unread:,} messages were not read back"
-    if anomaly.name in {*RUN_ANOMALIES, *_NOT_FOUND} and findings.unread_partitions:
+    if (missing == "log" or anomaly.name in RUN_ANOMALIES) and findings.unread_partitions:
         return f"{plural(len(findings.unread_partitions), 'partition')} not read to the end"
-    if anomaly.name == "lost-in-store" and findings.kept is not None and findings.kept.unclear:
+    if missing == "store" and findings.kept is not None and findings.kept.unclear:
         return f"{plural(findings.kept.unclear, 'kept message')} in a store that could not be read"
     undrained = [g.group for g in findings.groups if g.group == anomaly.group and not g.drained]
-    if anomaly.name in ("unseen", "unprocessed") and undrained:
+    if missing == "group" and undrained:
         return f"group {undrained[0]} had not read everything when the run ended"
     return None
 

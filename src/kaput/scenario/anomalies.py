@@ -1,7 +1,8 @@
-"""The table of anomalies: their names, what is counted, and the meaning of those that are never permitted.
+"""The table of anomalies: their names, what is counted, and by what.
 
-docs/GLOSSARY.md defines them, analysis/questions/ finds them. Everything that lists anomalies (a scenario's
-`expect`, attributes of findings, verdicts, reports, planted evidence) uses this table.
+docs/GLOSSARY.md defines them; everything else about one is in its file of analysis/questions/: how it is
+found, the sentence for a case, how it is ruled. What lists anomalies (a scenario's `expect`, attributes of
+findings, verdicts, reports, planted evidence) loops over this table.
 """
 
 from __future__ import annotations
@@ -9,122 +10,70 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+Part = Literal["topic", "producer", "mirror"]
+Missing = Literal["log", "group", "store"]
+
 
 class Anomaly(NamedTuple):
-    """An anomaly. `of`: counted once for the run, or for each group; `what`: a description; `never`: what
-    follows the count if it is never permitted (core.py: counted), None if the configuration decides or it is
-    not an error (verdict/judge.py).
+    """An anomaly. `what`: a description; `by`: whether it is counted once for the run, for each group, or
+    once for the run and also by the topic, producer or mirror of each case; `missing`: what a message was not
+    found in, so that it proves nothing if that was not read to the end.
     """
 
-    of: Literal["run", "group"]
     what: str
-    never: str | None = None
+    by: Literal["run", "group"] | Part = "run"
+    missing: Missing | None = None
 
 
 ANOMALIES: Mapping[str, Anomaly] = {
-    "lost": Anomaly("run", "Acknowledged, stored nowhere."),
-    "removed": Anomaly("run", "Acknowledged, and removed as configured."),
-    "duplicate": Anomaly("run", "Stored more than once."),
-    "recovered": Anomaly("run", "Outcome unknown, yet stored."),
-    "ghost": Anomaly(
-        "run",
-        "Failed, yet stored.",
-        "{messages are|message is} stored although {their|its} producer was told that "
-        "{they definitely are|it definitely is} not",
-    ),
-    "phantom": Anomaly(
-        "run", "Stored, never sent.", "{records are|record is} stored with an identity that was never sent"
-    ),
-    "corrupt": Anomaly(
-        "run",
-        "Records with a wrong checksum.",
-        "{records are|record is} damaged: {their|its} checksum does not match",
-    ),
-    "reordered": Anomaly("run", "Stored after a later message of the same producer."),
-    "inconsistent-offset": Anomaly("run", "One offset with two identities."),
-    "lost-in-store": Anomaly("run", "Kept by a store, and no longer in the log or in any store."),
-    "torn-transaction": Anomaly("run", "Transactions of which a part is stored, and a part not."),
-    "lost-commit": Anomaly("run", "Committed transactions with nothing visible."),
+    "lost": Anomaly("Acknowledged, stored nowhere.", missing="log"),
+    "removed": Anomaly("Acknowledged, and removed as configured."),
+    "duplicate": Anomaly("Stored more than once."),
+    "recovered": Anomaly("Outcome unknown, yet stored."),
+    "ghost": Anomaly("Failed, yet stored."),
+    "phantom": Anomaly("Stored, never sent."),
+    "corrupt": Anomaly("Records with a wrong checksum."),
+    "reordered": Anomaly("Stored after a later message of the same producer."),
+    "inconsistent-offset": Anomaly("One offset with two identities."),
+    "lost-in-store": Anomaly("Kept by a store, and no longer in the log or in any store.", missing="store"),
+    "torn-transaction": Anomaly("Transactions of which a part is stored, and a part not."),
+    "lost-commit": Anomaly("Committed transactions with nothing visible."),
     "hanging-transaction": Anomaly(
-        "run", "Last stable offsets that stalled for longer than a transaction may stay open."
+        "Last stable offsets that stalled for longer than a transaction may stay open."
     ),
-    "unmirrored": Anomaly("run", "Acknowledged in a mirror's source, and not in its target."),
-    "mirrored-twice": Anomaly("run", "More often in a mirror's target than in its source."),
-    "mirror-reordered": Anomaly(
-        "run",
-        "Mirrored after a later record of the same partition.",
-        "{messages are|message is} in a mirror's target behind later ones of the same partition of its "
-        "source",
-    ),
-    "looped": Anomaly("run", "Brought back by mirrors to the cluster that they were sent to."),
-    "unseen": Anomaly(
-        "group", "Stored, never delivered.", "stored {messages were|message was} never delivered"
-    ),
-    "redelivered": Anomaly("group", "Delivered more than once."),
-    "poll-skip": Anomaly(
-        "group",
-        "Deliveries that jump over stored records.",
-        "{polls|poll} jumped over stored records without a change of assignment",
-    ),
-    "nonmonotonic-poll": Anomaly(
-        "group", "Deliveries that step back.", "{polls|poll} went back without a change of assignment"
-    ),
-    "commit-ahead": Anomaly(
-        "group",
-        "Commits past what was delivered.",
-        "{commits|commit} passed records that had not been delivered yet",
-    ),
-    "unassigned-delivery": Anomaly(
-        "group",
-        "Deliveries from partitions that the member did not own.",
-        "{records were|record was} delivered to a member that did not own {their|its} partition",
-    ),
-    "vanished": Anomaly("group", "Delivered, stored nowhere."),
+    "unmirrored": Anomaly("Acknowledged in a mirror's source, and not in its target."),
+    "mirrored-twice": Anomaly("More often in a mirror's target than in its source."),
+    "mirror-reordered": Anomaly("Mirrored after a later record of the same partition."),
+    "looped": Anomaly("Brought back by mirrors to the cluster that they were sent to."),
+    "unseen": Anomaly("Stored, never delivered.", by="group", missing="group"),
+    "redelivered": Anomaly("Delivered more than once.", by="group"),
+    "poll-skip": Anomaly("Deliveries that jump over stored records.", by="group"),
+    "nonmonotonic-poll": Anomaly("Deliveries that step back.", by="group"),
+    "commit-ahead": Anomaly("Commits past what was delivered.", by="group"),
+    "unassigned-delivery": Anomaly("Deliveries from partitions that the member did not own.", by="group"),
+    "vanished": Anomaly("Delivered, stored nowhere.", by="group", missing="log"),
     "translated-ahead": Anomaly(
-        "group",
-        "Below the position of a group that was moved, and never delivered to it.",
-        "{messages are|message is} below the position at which the group began in another cluster, and it "
-        "was never delivered {them|it}",
+        "Below the position of a group that was moved, and never delivered to it.", by="group"
     ),
     "translated-behind": Anomaly(
-        "group", "Delivered to a group before it was moved to a position at or below them."
+        "Delivered to a group before it was moved to a position at or below them.", by="group"
     ),
-    "double-accept": Anomaly(
-        "group",
-        "Records that a share group accepted more than once.",
-        "{records were|record was} accepted more than once, each time confirmed by a broker",
-    ),
+    "double-accept": Anomaly("Records that a share group accepted more than once.", by="group"),
     "delivered-after-accept": Anomaly(
-        "group",
-        "Records that a share group delivered after an accept of them was confirmed.",
-        "{records were|record was} delivered although a broker had confirmed {their|its} accept",
+        "Records that a share group delivered after an accept of them was confirmed.", by="group"
     ),
-    "over-delivered": Anomaly(
-        "group",
-        "Records that a share group delivered more often than its limit.",
-        "{records were|record was} delivered with a delivery count beyond the group's limit",
-    ),
+    "over-delivered": Anomaly("Records that a share group delivered more often than its limit.", by="group"),
     "lost-release": Anomaly(
-        "group",
-        "Records that came back to a share group and were never delivered again.",
-        "{records came back to the group, below its limit, and were|record came back to the group, below its "
-        "limit, and was} never delivered again",
+        "Records that came back to a share group and were never delivered again.", by="group"
     ),
     "aborted-read": Anomaly(
-        "group",
-        "Messages of transactions that never committed, delivered with read_committed.",
-        "{messages of transactions that never committed were|message of a transaction that never committed "
-        "was} delivered with read_committed",
+        "Messages of transactions that never committed, delivered with read_committed.", by="group"
     ),
-    "processed-twice": Anomaly(
-        "group", "Inputs of a pipe with more than one output.", "{inputs have|input has} more than one output"
-    ),
-    "unprocessed": Anomaly(
-        "group", "Inputs of a pipe without an output.", "{inputs have|input has} no output"
-    ),
+    "processed-twice": Anomaly("Inputs of a pipe with more than one output.", by="group"),
+    "unprocessed": Anomaly("Inputs of a pipe without an output.", by="group", missing="group"),
 }
-RUN_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "run"}
-GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.of == "group"}
+GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.by == "group"}
+RUN_ANOMALIES = {name: one for name, one in ANOMALIES.items() if name not in GROUP_ANOMALIES}
 
 
 def attribute(name: str) -> str:

@@ -130,26 +130,20 @@ class ReplayedTwice:
 class GroupFacts:
     """One consumer group.
 
-    `counts`: its anomalies by name; `vanished`: the losses behind these. Of `unseen`: `too_early`: stored
-    before a late group began; `maybe_too_early`: possibly so; `moved_away`: only in a cluster that the group
-    had left. `unrecorded`: a share group with deliveries but without share_events; `unnoticed`: records that
-    would be a lost-release, but that a killed member may have acquired for the last time; `unseen_back`,
-    `ahead_back`: the cost of failing back in `unseen` and `translated-ahead`, by the cause of being
-    unmirrored.
+    By anomaly, `counts`: all cases; `flagged`: those with a flag; `unclear`: possible cases; `causes` and
+    `excused`: cases by cause, and by what excuses them. `vanished`: the losses behind these. `unrecorded`: a
+    share group with deliveries but without share_events.
     """
 
     group: str
     drained: bool
     counts: Mapping[str, int] = field(default_factory=dict)
-    redelivered_after_commit: int = 0
+    flagged: Mapping[str, int] = field(default_factory=dict)
+    unclear: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    excused: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     vanished: Sequence[Loss] = ()
-    too_early: int = 0
     unrecorded: bool = False
-    unnoticed: int = 0
-    maybe_too_early: int = 0
-    moved_away: int = 0
-    unseen_back: Mapping[str, int] = field(default_factory=dict)
-    ahead_back: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -192,14 +186,11 @@ class Facts:
     """One run. Times are ns since the epoch.
 
     `acked_elsewhere`: acknowledged messages that are neither stored nor lost: not read back or not committed.
-    `counts`: the run's own anomalies by name; `removed`: removed as configured, by cause; `consequences`:
-    cases in `counts`, and in those of groups, that follow from losses; `replayed_twice`: those of
-    `duplicates` that a store had; `unmirrored`: by cause; `mirrored_twice_exactly_once`,
-    `looped_by_default_policy`: those that the mirrors' settings promise to prevent. `slump_s`: the longest
-    time below the requested rate, None without one; `stuck`: over all groups, at the heal of the fault with
-    the most. `hanging_within_grace`: last stable offsets that stalled no longer than the coordinator may
-    take; `hanging_perhaps`: no longer than that if the coordinator was down as long as possible;
-    `standstill_s`: the longest stall. `standstill_ms` to `end_to_end_p99_ms`: what `expect` can limit, None
+    Of the run's own anomalies, by name: `counts` to `excused` as in GroupFacts. `consequences`: cases in
+    `counts`, and in those of groups, that follow from losses; `replayed_twice`: those of `duplicates` that a
+    store had. `slump_s`: the longest time below the requested rate, None without one; `stuck`: over all
+    groups, at the heal of the fault with the most; `standstill_s`: the longest stall of a last stable offset.
+    `standstill_ms` to `end_to_end_p99_ms`: what `expect` can limit, None
     without a measurement. `polled_ns`: how late changes of leader and ISR may have been noticed, None if the
     cluster recorded them. `features`: by cluster, levels when the load began.
     """
@@ -208,7 +199,10 @@ class Facts:
     sent: int
     acked: int
     counts: Mapping[str, int] = field(default_factory=dict)
-    removed: Mapping[str, int] = field(default_factory=dict)
+    flagged: Mapping[str, int] = field(default_factory=dict)
+    unclear: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    excused: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unread: int = 0
     acked_elsewhere: int = 0
     unread_partitions: Sequence[UnreadPartition] = ()
@@ -225,8 +219,6 @@ class Facts:
     troubles: Sequence[str] = ()
     leader_changes: int = 0
     consequences: Sequence[Consequence] = ()
-    hanging_within_grace: int = 0
-    hanging_perhaps: int = 0
     standstill_s: int | None = None
     polled_ns: int | None = None
     slump_s: int | None = None
@@ -238,8 +230,5 @@ class Facts:
     stuck: int = 0
     end_offsets: int = 0
     end_offsets_known: bool = False
-    unmirrored: Mapping[str, int] = field(default_factory=dict)
-    mirrored_twice_exactly_once: int = 0
-    looped_by_default_policy: int = 0
     mirrors: Sequence[MirrorAtEnd] = ()
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

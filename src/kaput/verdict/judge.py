@@ -2,7 +2,7 @@
 
 Kafka's promise is judged first, then the scenario's expectations; the verdict is the worse of the two. Not
 here: rules for each anomaly (rules.py, and the files of questions), what a configuration promises
-(contracts.py, producer_contracts.py), what the scenario expects (expectations.py).
+(contracts.py), what the scenario expects (expectations.py).
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from kaput.core import counted, plural
 from kaput.evidence.findings_service import Expected
-from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, Anomaly
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.doubts import doubts
-from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.expectations import compare, not_compared, verdict_of
 from kaput.verdict.facts import Facts, GroupFacts
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
-
-_DELIVERED_AGAIN = (
-    "{records were|record was} delivered again after {their offsets|its offset} had been committed"
-)
+from kaput.verdict.rules import ExistingClusterLimits, Grounds, Ruled, VerdictRule
 
 
 @dataclass(frozen=True)
@@ -42,14 +37,9 @@ class Judgement:
     expectations: Sequence[Expected] = ()
 
 
-def _never(anomalies: Mapping[str, Anomaly]) -> Iterator[tuple[str, str]]:
-    """The anomalies that are never permitted, with their meaning."""
-    return ((name, one.never) for name, one in anomalies.items() if one.never is not None)
-
-
 @dataclass
-class _Findings:
-    """The sentences and permitted counts found so far."""
+class _Sentences:
+    """The sentences and permitted counts so far."""
 
     violations: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -65,7 +55,7 @@ class _Findings:
         for ruling, count in rulings:
             if count:
                 by_ruling[ruling] += count
-        for (word, why), count in sorted(by_ruling.items(), key=lambda found: (-found[1], found[0])):
+        for (word, why), count in sorted(by_ruling.items(), key=lambda ruled: (-ruled[1], ruled[0])):
             sentence = f"{of_group}{counted(count, f'{what}: {why}')}."
             if word == "permitted":
                 self.permitted[name, group] += count
@@ -81,50 +71,56 @@ def judge(facts: Facts, scenario: Scenario | None, rules: Mapping[str, VerdictRu
 
     Without its scenario it is unknown what was promised: inconclusive.
     """
-    found = _Findings()
-    found.permitted["recovered", None] = facts.counts.get("recovered", 0)
-    for group in facts.groups:
-        found.permitted["redelivered", group.group] = (
-            group.counts.get("redelivered", 0) - group.redelivered_after_commit
-        )
+    sentences = _Sentences()
+    for name, rule in rules.items():
+        if rule.harmless != "none":
+            for group in facts.groups if name in GROUP_ANOMALIES else [None]:
+                key = (name, group.group if group else None)
+                sentences.permitted[key] = rule.harmless_cases(name, group or facts)
     if scenario is None:
         reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
-        return Judgement("inconclusive", "inconclusive", [reason], [], found.permitted)
-    grounds = Grounds(facts, scenario, ExistingClusterLimits.of(facts))
-    for name, rule in rules.items():
-        if name in RUN_ANOMALIES:
-            found.rule(name, rule.what, rule.ruled(grounds))
-    for name, meaning in _never(RUN_ANOMALIES):
-        if count := facts.counts.get(name):
-            found.violations.append(f"{counted(count, meaning)} ({name}).")
-    for group in facts.groups:
-        _judge_group(found, group, replace(grounds, group=group), rules)
-    found.doubts += doubts(facts, scenario)
-    return _judgement(found, facts, scenario, grounds.limits)
+        return Judgement("inconclusive", "inconclusive", [reason], [], sentences.permitted)
+    limits = ExistingClusterLimits.of(facts)
+    for group in (None, *facts.groups):
+        _judge_anomalies(sentences, Grounds(facts, scenario, limits, group), rules)
+        if group is not None:
+            sentences.doubts += _doubts_about(group)
+    sentences.doubts += doubts(facts, scenario)
+    return _judgement(sentences, facts, scenario, limits)
 
 
-def _judge_group(
-    found: _Findings, group: GroupFacts, grounds: Grounds, rules: Mapping[str, VerdictRule]
-) -> None:
+def _judge_anomalies(sentences: _Sentences, known: Grounds, rules: Mapping[str, VerdictRule]) -> None:
+    """Rules on all anomalies of the run, or of `known.group`; first on what contracts decide."""
+    group = known.group.group if known.group else None
+    mine = {name: rule for name, rule in rules.items() if (name in GROUP_ANOMALIES) == (group is not None)}
     unclear: Counter[str] = Counter()
-    for name, rule in rules.items():
-        if name in GROUP_ANOMALIES:
-            ruled = list(rule.ruled(grounds))
-            found.rule(name, rule.what, ruled, group.group)
-            unclear[name] = sum(n for ruling, n in ruled if ruling.word == "unclear" and not rule.uncounted)
-    for name, meaning in {**dict(_never(GROUP_ANOMALIES)), "redelivered": _DELIVERED_AGAIN}.items():
-        count = group.counts.get(name, 0) - unclear[name] - found.permitted[name, group.group]
-        excused = [(ruling, n) for ruling, n in grounds.following(name) if ruling.word != "violation"]
-        found.rule(name, meaning, excused, group.group)
+    for name, rule in mine.items():
+        ruled = list(rule.ruled(replace(known, name=name)))
+        sentences.rule(name, rule.what, ruled, group)
+        unclear[name] = sum(n for ruling, n in ruled if ruling.word == "unclear" and not rule.uncounted)
+    # Those last of which some cases are harmless.
+    in_order = (name for name in ANOMALIES if name in mine)
+    for name in sorted(in_order, key=lambda name: mine[name].harmless != "none"):
+        if (meaning := mine[name].never) is None:
+            continue
+        one = replace(known, name=name)
+        count = one.count - unclear[name] - sentences.permitted[name, group]
+        excused = [(ruling, n) for ruling, n in one.following() if ruling.word != "violation"]
+        sentences.rule(name, meaning, excused, group)
         if count := count - sum(n for _, n in excused):
-            found.violations.append(f"group {group.group}: {counted(count, meaning)} ({name}).")
+            of_group = "" if group is None else f"group {group}: "
+            sentences.violations.append(f"{of_group}{counted(count, meaning)} ({name}).")
+
+
+def _doubts_about(group: GroupFacts) -> Iterator[str]:
+    """A sentence for each reason why what a group did is not known."""
     if group.unrecorded:
-        found.doubts.append(
+        yield (
             f"group {group.group}: records were delivered, and no share_events are recorded: "
             "what was accepted, released or delivered without effect is unknown."
         )
     if not group.drained:
-        found.doubts.append(
+        yield (
             f"group {group.group} had not read everything when the run ended: "
             "what it has not seen is not counted."
         )
@@ -147,23 +143,23 @@ def _figures(facts: Facts) -> dict[str, float | None]:
 
 
 def _judgement(
-    found: _Findings, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits
+    sentences: _Sentences, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits
 ) -> Judgement:
-    promise: Verdict = "violated" if found.violations else "inconclusive" if found.doubts else "held"
+    promise: Verdict = "violated" if sentences.violations else "inconclusive" if sentences.doubts else "held"
     permitted: Counter[str] = Counter()
-    for (name, _), count in found.permitted.items():
+    for (name, _), count in sentences.permitted.items():
         permitted[name] += count
     expected = compare(scenario.expect, promise, _figures(facts), facts.sent, permitted, facts.mirrors)
-    reasons = found.violations + found.doubts
+    reasons = sentences.violations + sentences.doubts
     reasons += [one.reason for one in expected if one.met != "met"]
     if promise == "held":
         reasons.append(_held_sentence(facts))
     return Judgement(
         verdict_of(promise, expected),
         promise,
-        [reason[0].upper() + reason[1:] for reason in reasons + found.permissions],
+        [reason[0].upper() + reason[1:] for reason in reasons + sentences.permissions],
         _notes(facts, scenario) + limits.notes(),
-        found.permitted,
+        sentences.permitted,
         expected,
     )
 

@@ -77,7 +77,7 @@ def test_cases_are_counted_by_name_group_and_flag_and_for_members() -> None:
     totals, _ = _totals([1, 2, 3], [5, 10, 7])
     assert totals.cases == {("odd", 1, False): 2, ("odd", 1, True): 2}
     assert totals.unclear == {("odd", 1): 1, ("odd", 0): 1}
-    assert totals.by_member == {("odd", 1, 0): 4}
+    assert totals.by_member == {("odd", 1, 0, False): 2, ("odd", 1, 0, True): 2}
     assert (totals.counted("odd"), totals.counted("odd", 1), totals.counted("odd", 0)) == (4, 4, 0)
 
 

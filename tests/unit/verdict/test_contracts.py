@@ -8,12 +8,14 @@ import pytest
 
 from kaput.verdict.contracts import (
     Ruling,
+    on_duplicate,
     on_loss,
     on_overwritten,
+    on_reordered,
+    on_replayed_twice,
     spec_of,
 )
 from kaput.verdict.facts import Circumstances, Displaced, Loss, Reordered, ReplayedTwice
-from kaput.verdict.producer_contracts import on_duplicate, on_reordered, on_replayed_twice
 from unit.verdict.conftest import Make
 
 ACROSS = Ruling("permitted", "acks=1 promises nothing across a change of leader")

@@ -6,11 +6,9 @@ import pytest
 
 from kaput.analysis.questions import questions
 from kaput.core import counted
-from kaput.scenario.anomalies import ANOMALIES
 
-CLAUSES = [one.never for one in ANOMALIES.values() if one.never] + [
-    rule.what for question in questions() for rule in question.rules.values()
-]
+RULES = [rule for question in questions() for rule in question.rules.values()]
+CLAUSES = [clause for rule in RULES for clause in (rule.what, rule.never) if clause]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.existing_cluster import ExistingClusterLimits
 from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.rules import ExistingClusterLimits
 from unit.verdict.conftest import Make, facts_of, judge
 
 POLLED = 211_000_000

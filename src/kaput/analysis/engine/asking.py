@@ -17,12 +17,20 @@ from kaput.analysis.engine.examples import Case, as_cases, first, shown
 from kaput.analysis.engine.pieces import Parts, Piece, by_part
 from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, Unclear
 from kaput.analysis.engine.sums import Kind, Sum, total
-from kaput.analysis.runs.names import Names
+from kaput.analysis.runs.names import SHIFT, Names
+from kaput.scenario.anomalies import ANOMALIES
 
 COUNTS: Mapping[str, Sum] = {
     "cases": Sum(("name", "group", "flag"), ("n",)),
     "unclear": Sum(("name", "group", "flag"), ("n",)),
-    "by_member": Sum(("name", "group", "member"), ("n",)),
+    "by_member": Sum(("name", "group", "member", "flag"), ("n",)),
+    "by_part": Sum(("name", "part"), ("n",)),
+}
+# The part that a case belongs to, of anomalies that are also counted by parts.
+_PARTS: Mapping[str, pl.Expr] = {
+    "topic": pl.col("place") // SHIFT,
+    "producer": pl.col("producer"),
+    "mirror": pl.col("mirror"),
 }
 
 
@@ -62,14 +70,18 @@ class _Collector:
             rows = shown(find.rows, question.shown_by)
             self._shown[find.name] = rows if find.finish is None else find.finish(rows)
             self._count("cases", find.name, find.rows)
+            of_members = find.rows if find.by_member is None else find.by_member
+            if {"group", "member"} <= set(of_members.columns):
+                self._count("by_member", find.name, of_members)
+            part = _PARTS.get(ANOMALIES[find.name].by) if find.name in ANOMALIES else None
+            if part is not None:
+                self._count("by_part", find.name, find.rows.with_columns(part=part.cast(pl.String)))
 
     def _count(self, kind: str, name: str, rows: pl.DataFrame) -> None:
         named = rows.with_columns(pl.lit(name).alias("name"))
         absent = {"group": pl.lit(None, pl.Int64), "flag": pl.lit(False)}
         missing = (value.alias(column) for column, value in absent.items() if column not in rows.columns)
         self._counts[kind].append(COUNTS[kind].of(named.with_columns(missing)))
-        if kind == "cases" and {"group", "member"} <= set(rows.columns):
-            self._counts["by_member"].append(COUNTS["by_member"].of(named))
 
     def found(self) -> TaskFinds:
         """The collected finds."""
@@ -108,13 +120,15 @@ def passed_tables(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
 @dataclass
 class RunTotals:
     """What all tasks found: `sums` by name; numbers of cases by name, group and flag; of unclear ones by name
-    and group; of cases by name, group and member; `examples`, the first of each anomaly; `pieces` by part.
+    and group; of cases by name, group, member and flag, and by name and part (topic, producer or mirror);
+    `examples`, the first of each anomaly; `pieces` by part.
     """
 
     sums: dict[str, pl.DataFrame] = field(default_factory=dict)
     cases: Counter[tuple[str, int | None, bool]] = field(default_factory=Counter)
     unclear: Counter[tuple[str, int | None]] = field(default_factory=Counter)
-    by_member: Counter[tuple[str, int, int]] = field(default_factory=Counter)
+    by_member: Counter[tuple[str, int, int, bool]] = field(default_factory=Counter)
+    by_part: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: list[Case] = field(default_factory=list)
     pieces: dict[int, list[Piece]] = field(default_factory=dict)
 
@@ -131,8 +145,10 @@ class RunTotals:
             self.cases[name, group, flag] += n
         for name, group, _, n in sums.pop("unclear", pl.DataFrame()).iter_rows():
             self.unclear[name, group] += n
-        for name, group, member, n in sums.pop("by_member", pl.DataFrame()).drop_nulls().iter_rows():
-            self.by_member[name, group, member] += n
+        for name, group, member, flag, n in sums.pop("by_member", pl.DataFrame()).drop_nulls().iter_rows():
+            self.by_member[name, group, member, flag] += n
+        for name, part, n in sums.pop("by_part", pl.DataFrame()).drop_nulls().iter_rows():
+            self.by_part[name, part] += n
         self.sums |= sums
         for question in questions:
             for name in question.stories:

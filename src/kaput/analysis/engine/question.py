@@ -54,11 +54,13 @@ class View(Protocol):
 class Cases(NamedTuple):
     """Cases of an anomaly. Columns: `n`, how many cases a row stands for; and those that its story needs.
     Optional: `group`; `member`; `flag`, to count some cases separately. `finish` is applied to the examples.
+    `by_member`: (group, member, flag, n), for the counts of members, if a case may count for several of them.
     """
 
     name: str
     rows: pl.DataFrame
     finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    by_member: pl.DataFrame | None = None
 
 
 class Unclear(NamedTuple):
@@ -85,13 +87,16 @@ class To(NamedTuple):
 Find = Cases | Unclear | SumPart | To
 
 
+Key = int | str | tuple[str, int | None] | None
+
+
 class Reported(NamedTuple):
-    """Fields of the findings (`section` findings, group or fault) or of the verdict's facts (facts or
-    group_facts). `key`: the group's number, or the fault's id.
+    """Fields of the findings (`section` findings, group, fault or anomaly) or of the verdict's facts (facts
+    or group_facts). `key`: the group's number, the fault's id, or the anomaly and its group's number.
     """
 
     section: str
-    key: int | str | None
+    key: Key
     fields: Mapping[str, Any]
 
 
@@ -152,6 +157,13 @@ def group(index: int, **fields: Any) -> Reported:
 def fault(id_: str, **fields: Any) -> Reported:
     """Fields of a fault's findings."""
     return Reported("fault", id_, fields)
+
+
+def anomaly(name: str, group: int | None = None, **fields: Any) -> Reported:
+    """Of an anomaly (of a group): `causes` and `extra_copies` for its findings, and `excused`, the number of
+    cases by what excuses them, for its rule.
+    """
+    return Reported("anomaly", (name, group), fields)
 
 
 def facts(**fields: Any) -> Reported:

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, SumPart, group, group_facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, group
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
 from kaput.analysis.facts.stays import stays
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
 from kaput.core import FOREVER_NS, clock
+from kaput.verdict.rules import VerdictRule, never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -52,8 +53,15 @@ class Commits(Question):
 
     stays: pl.DataFrame | None = None
 
-    sums = {"receivers": _RECEIVERS}
     stories = {"redelivered": _redelivered, "commit-ahead": _ahead}
+    rules = {
+        "redelivered": VerdictRule(
+            never="{records were|record was} delivered again after {their offsets|its offset} had been "
+            "committed",
+            harmless="unflagged",
+        ),
+        "commit-ahead": never("{commits|commit} passed records that had not been delivered yet"),
+    }
 
     def before_places(self, run: Run) -> Commits:
         """Sets when and where groups began."""
@@ -65,8 +73,9 @@ class Commits(Question):
         ordered, committed = places.ordered, places.committed
         again = redelivered(ordered, committed)
         if again.height:
-            yield Cases("redelivered", again.rename({"committed": "flag"}))
-            yield SumPart("receivers", receivers(ordered, again))
+            flag = {"committed": "flag"}
+            by_member = receivers(ordered, again).rename(flag)
+            yield Cases("redelivered", again.rename(flag), by_member=by_member)
         if committed.is_empty():
             return
         for then in in_stays(committed, ordered, self.stays):
@@ -84,12 +93,6 @@ class Commits(Question):
         for index in run.groups:
             after = run.totals.cases["redelivered", index, True]
             yield group(index, redelivered_after_commit=after)
-            yield group_facts(index, redelivered_after_commit=after)
-
-
-def of_members(run: Run) -> dict[tuple[int, int, bool], int]:
-    """By group, member, and whether after a commit: how many redelivered offsets it received."""
-    return {(g, member, after): n for g, member, after, n in run.sums["receivers"].drop_nulls().iter_rows()}
 
 
 def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from kaput.analysis.engine.question import (
     Row,
     SumPart,
     To,
+    anomaly,
     facts,
     findings,
     group,
@@ -41,8 +42,8 @@ from kaput.evidence.findings import (
     Totals,
 )
 from kaput.scenario.vocabulary import OUTCOMES
-from kaput.verdict.producer_contracts import on_duplicate, on_replayed_twice
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.contracts import on_duplicate, on_replayed_twice
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -83,7 +84,14 @@ class Fates(Question):
         "recovered": lambda r: _given_up(r, "given up by its producer"),
         "ghost": lambda r: _given_up(r, "definitely refused"),
     }
-    rules = {"duplicate": VerdictRule("{messages are|message is} stored more than once", _duplicate_rulings)}
+    rules = {
+        "duplicate": VerdictRule("{messages are|message is} stored more than once", _duplicate_rulings),
+        "recovered": VerdictRule(harmless="all"),
+        "ghost": never(
+            "{messages are|message is} stored although {their|its} producer was told that "
+            "{they definitely are|it definitely is} not"
+        ),
+    }
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -146,6 +154,7 @@ class Fates(Question):
             acked_elsewhere=acked - sum(counts.fates["acked", stored] for stored in ("0", "1", "n")),
             duplicates=counts.duplicates(),
         )
+        yield anomaly("duplicate", extra_copies=counts.extra_copies())
         for index in run.groups:
             yield group(index, delivered_messages=counts.delivered(index), fates=counts.found_of(index))
 
@@ -257,6 +266,7 @@ class Phantoms(Question):
 
     passes = {"phantoms": dict.fromkeys((*RECORD, "n"), pl.Int64)}
     stories = {"phantom": lambda r: f"{at(r)} holds {message(r)}, which was never sent in this run"}
+    rules = {"phantom": never("{records are|record is} stored with an identity that was never sent")}
     shown_by = RECORD
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:

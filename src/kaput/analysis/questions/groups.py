@@ -6,7 +6,7 @@ Not here: counting records, which the tasks do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ import polars as pl
 from kaput.analysis.engine.question import Question, Reported, group, group_facts
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.questions.commits import of_members
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.findings_parts import Lag, MemberFindings, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
@@ -69,25 +68,22 @@ def _members(run: Run, index: int) -> list[MemberFindings]:
     delivered = run.sums["delivered"].filter(group=index).group_by("member").agg(pl.col("records").sum())
     records = {names.members[m]: n for m, n in delivered.iter_rows()}
     refused = Counter(e["member"] for e in events if e["kind"] == "refused")
-    receivers = of_members(run)
     return [
         MemberFindings(
             member=m,
             delivered=records.get(m, 0),
             commits_refused=refused[m],
-            redelivered_after_commit=receivers.get((index, names.members.index(m), True), 0),
-            anomalies=_anomalies(run, index, names.members.index(m), receivers),
+            redelivered_after_commit=run.totals.by_member["redelivered", index, names.members.index(m), True],
+            anomalies=_anomalies(run, index, names.members.index(m)),
         )
         for m in sorted({e["member"] for e in events} | set(records))
     ]
 
 
-def _anomalies(
-    run: Run, index: int, member: int, receivers: Mapping[tuple[int, int, bool], int]
-) -> dict[str, int]:
-    found = {name: run.totals.by_member[name, index, member] for name in GROUP_ANOMALIES}
-    found["redelivered"] = sum(receivers.get((index, member, after), 0) for after in (False, True))
-    return {name: n for name, n in found.items() if n}
+def _anomalies(run: Run, index: int, member: int) -> dict[str, int]:
+    cases = run.totals.by_member
+    counts = {name: sum(cases[name, index, member, f] for f in (False, True)) for name in GROUP_ANOMALIES}
+    return {name: n for name, n in counts.items() if n}
 
 
 def _share_members(run: Run, index: int) -> list[ShareMemberFindings]:

@@ -15,7 +15,17 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, To, facts, findings
+from kaput.analysis.engine.question import (
+    Check,
+    Find,
+    Question,
+    Reported,
+    SumPart,
+    To,
+    anomaly,
+    facts,
+    findings,
+)
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
@@ -24,7 +34,7 @@ from kaput.analysis.runs.run import Ints, whole_us
 from kaput.evidence.findings_kept import KeptAtStore, KeptFindings
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import ReplayedTwice
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import VerdictRule, by_flag
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -39,11 +49,8 @@ _OF_COPIES = {"stored": pl.Int64, "replayed": pl.Boolean, "in_doubt": pl.Boolean
 _EVERY = -1  # instead of a store: all stores
 _NONE_KEPT: Mapping[str, type[pl.DataType]] = {"store": pl.Int64, "fate": pl.String, "n": pl.Int64}
 
-
-def _lost_in_store(known: Grounds) -> Ruled:
-    by_kafka = known.facts.kept.lost_after_replay
-    yield Ruling("violation", "the store had confirmed {them|it}"), known.facts.kept.lost_in_store - by_kafka
-    yield Ruling("violation", "Kafka had acknowledged {them|it} to a replay"), by_kafka
+_BY_STORE = Ruling("violation", "the store had confirmed {them|it}")
+_BY_KAFKA = Ruling("violation", "Kafka had acknowledged {them|it} to a replay")
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class KeptMessages(Question):
     rules = {
         "lost-in-store": VerdictRule(
             "{messages|message} that a store had kept {are|is} stored nowhere, and no store has {them|it}",
-            _lost_in_store,
+            by_flag(_BY_KAFKA, _BY_STORE),
         )
     }
     needs = {"rows": ("kept", "replayed"), "places": ("kept_copies",)}
@@ -143,6 +150,10 @@ class KeptMessages(Question):
             )
             yield findings(kept=kept)
             yield facts(kept=kept, replayed_twice=twice)
+            causes = {"kafka": after_replay, "store": kept.lost_in_store - after_replay}
+            if again := sum(one.count for one in twice):
+                yield anomaly("duplicate", causes={"replay": again})
+            yield anomaly("lost-in-store", causes={cause: n for cause, n in causes.items() if n})
 
     def checks(self, run: Run) -> Iterator[Check]:
         """Kept and lost messages, counted by fate and otherwise."""

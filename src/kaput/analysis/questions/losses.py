@@ -9,7 +9,7 @@ contract of the verdict depends on. Not here: which epoch overwrote each message
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from kaput.analysis.engine.question import (
     Row,
     SumPart,
     To,
+    anomaly,
     facts,
     fault,
 )
@@ -36,7 +37,7 @@ from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
 from kaput.core import MS, clock
 from kaput.verdict.contracts import REMOVED, Ruling
-from kaput.verdict.facts import Circumstances, Loss, Removal
+from kaput.verdict.facts import Circumstances, Displaced, Loss, Removal
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
@@ -64,6 +65,17 @@ def losses_of(kinds: pl.DataFrame, names: Names, count: str) -> list[Loss]:
 def loss_of(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
     """The Loss of a row with the columns LOSS."""
     return Loss(row["producer"], names.topics[row["topic"]], row["cause"], count, circumstances(row))
+
+
+def by_cause(kinds: Iterable[Loss | Displaced]) -> dict[str, int]:
+    """Counts by cause. What is unexplained, and was removed as configured, counts as `deleted` (by a step of
+    the timeline), `compaction` or `retention`.
+    """
+    counts: Counter[str] = Counter()
+    for kind in kinds:
+        removed = kind.known.removed_by if kind.cause == "unexplained" else None
+        counts["deleted" if removed == "step" else removed or kind.cause] += kind.count
+    return dict(sorted(counts.items()))
 
 
 def circumstances(row: Mapping[str, Any]) -> Circumstances:
@@ -118,8 +130,7 @@ def _removed(row: Row) -> str:
 
 
 def _removed_rulings(known: Grounds) -> Ruled:
-    found = known.facts.removed
-    return ((Ruling("permitted", why), found.get(cause, 0)) for cause, why in REMOVED.items())
+    return ((Ruling("permitted", why), known.causes.get(cause, 0)) for cause, why in REMOVED.items())
 
 
 def _by_removal(run: Run) -> dict[Removal, int]:
@@ -217,8 +228,10 @@ class Losses(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Losses by kind for the verdict; losses of each fault."""
-        yield facts(losses=losses_of(run.sums["losses"], run.names, "messages"))
-        yield facts(removed=_by_removal(run))
+        losses = losses_of(run.sums["losses"], run.names, "messages")
+        yield facts(losses=losses)
+        yield anomaly("lost", causes=by_cause(losses))
+        yield anomaly("removed", causes=_by_removal(run))
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
         late = dict(after_heal.iter_rows())
         for reach in run.reaches:

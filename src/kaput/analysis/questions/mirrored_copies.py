@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, facts
+from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.order import reordered
@@ -38,7 +38,7 @@ from kaput.analysis.runs.cutting import PLACES, beyond, overlay
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.views.homes import IS_MIRRORED
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import VerdictRule, by_flag, never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -48,12 +48,6 @@ if TYPE_CHECKING:
 
 _AT_LEAST_ONCE = Ruling("permitted", "a mirror without exactly-once copies each record at least once")
 _EXACTLY_ONCE = Ruling("violation", "the mirror has exactly-once")
-
-
-def _mirrored_twice_rulings(known: Grounds) -> Ruled:
-    exactly = known.facts.mirrored_twice_exactly_once
-    yield _EXACTLY_ONCE, exactly
-    yield _AT_LEAST_ONCE, known.facts.counts.get("mirrored-twice", 0) - exactly
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ class MirroredTwice(Question):
     rules = {
         "mirrored-twice": VerdictRule(
             "{messages are|message is} stored more often in a mirror's target than in its source",
-            _mirrored_twice_rulings,
+            by_flag(_EXACTLY_ONCE, _AT_LEAST_ONCE),
         )
     }
     shown_by = MESSAGE
@@ -90,10 +84,6 @@ class MirroredTwice(Question):
         directions = pl.concat_str("source", "target", separator="->")
         yield Cases("mirrored-twice", found.with_columns(flag=directions.is_in(pairs)))
         yield SumPart("mirrored_twice", found.select("source", "target", "n"))
-
-    def report(self, run: Run) -> Iterator[Reported]:
-        """The number from mirrors with exactly-once."""
-        yield facts(mirrored_twice_exactly_once=run.totals.cases["mirrored-twice", None, True])
 
 
 def twice(messages: Messages) -> pl.DataFrame:
@@ -127,6 +117,12 @@ class MirrorOrder(Question):
         "mirror-reordered": lambda r: (
             f"{message(r)} is at {at(r)}, copied from offset {r['first_offset']:,} of the source, "
             f"after the copy of offset {r['behind']:,}"
+        )
+    }
+    rules = {
+        "mirror-reordered": never(
+            "{messages are|message is} in a mirror's target behind later ones of the same partition of its "
+            "source"
         )
     }
     shown_by = RECORD
@@ -173,12 +169,6 @@ _IDENTITY = Ruling(
 _DEFAULT = Ruling("violation", "with the default policy a mirror does not copy what came from its target")
 
 
-def _loops(known: Grounds) -> Ruled:
-    by_default_policy = known.facts.looped_by_default_policy
-    yield _DEFAULT, by_default_policy
-    yield _IDENTITY, known.facts.counts.get("looped", 0) - by_default_policy
-
-
 @dataclass(frozen=True)
 class Looped(Question):
     """`default_policy_clusters`: targets of mirrors, of which none has the identity policy."""
@@ -187,7 +177,11 @@ class Looped(Question):
 
     sums = {"looped": Sum(("home",), ("n",))}
     stories = {"looped": lambda r: f"{message(r)} came back to its own cluster, as {at(r)}"}
-    rules = {"looped": VerdictRule("{messages were|message was} brought back by mirrors", _loops)}
+    rules = {
+        "looped": VerdictRule(
+            "{messages were|message was} brought back by mirrors", by_flag(_DEFAULT, _IDENTITY)
+        )
+    }
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Looped:
@@ -207,10 +201,6 @@ class Looped(Question):
             "looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
         )
         yield SumPart("looped", found.select("home", "n"))
-
-    def report(self, run: Run) -> Iterator[Reported]:
-        """The number that no identity policy explains."""
-        yield facts(looped_by_default_policy=run.totals.cases["looped", None, True])
 
 
 _ALONE = dict.fromkeys((*RECORD, "n"), pl.Int64)

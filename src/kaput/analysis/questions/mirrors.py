@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.causes.attribution import in_old_topic
-from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, facts, findings
+from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, anomaly, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import message
 from kaput.analysis.facts.mirrors import MirrorFacts
@@ -80,7 +80,7 @@ CAUSES = tuple(RULINGS)
 
 
 def _rulings(known: Grounds) -> Ruled:
-    return ((RULINGS[cause], n) for cause, n in sorted(known.facts.unmirrored.items()))
+    return ((RULINGS[cause], n) for cause, n in sorted(known.causes.items()))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Unmirrored(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Unmirrored messages by cause, over all mirrors."""
-        yield facts(unmirrored=dict(_by_cause(run)))
+        yield anomaly("unmirrored", causes=dict(_by_cause(run)))
 
     def checks(self, run: Run) -> Iterator[Check]:
         """Unmirrored messages counted by case and by cause."""

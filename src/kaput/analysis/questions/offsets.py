@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kaput.analysis.causes.attribution import CIRCUMSTANCES
-from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
+from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, anomaly, facts
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions.losses import circumstances, rank
+from kaput.analysis.questions.losses import by_cause, circumstances, rank
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
 from kaput.analysis.runs.run import in_order
 from kaput.verdict.facts import ORDINARY, Displaced
-from kaput.verdict.rules import VerdictRule
+from kaput.verdict.rules import VerdictRule, never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -46,7 +46,8 @@ class Offsets(Question):
         "inconsistent-offset": VerdictRule(
             "{offsets were|offset was} assigned to more than one message",
             lambda known: ((known.on_overwritten(one), one.count) for one in known.facts.displaced),
-        )
+        ),
+        "corrupt": never("{records are|record is} damaged: {their|its} checksum does not match"),
     }
 
     def of_places(self, places: Places) -> Iterator[Find]:
@@ -66,18 +67,18 @@ class Offsets(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Inconsistent offsets by cause, for the verdict."""
-        yield facts(
-            displaced=[
-                Displaced(
-                    run.names.located(row["place"])[0],
-                    row["producer"],
-                    row["cause"] or "unexplained",
-                    row["n"],
-                    ORDINARY if row["cause"] is None else circumstances(row),
-                )
-                for row in run.sums["displaced"].iter_rows(named=True)
-            ]
-        )
+        every = [
+            Displaced(
+                run.names.located(row["place"])[0],
+                row["producer"],
+                row["cause"] or "unexplained",
+                row["n"],
+                ORDINARY if row["cause"] is None else circumstances(row),
+            )
+            for row in run.sums["displaced"].iter_rows(named=True)
+        ]
+        yield facts(displaced=every)
+        yield anomaly("inconsistent-offset", causes=by_cause(every))
 
     def checks(self, run: Run) -> Iterator[Check]:
         """Inconsistent offsets counted by case and by cause."""

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, facts
+from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, anomaly, facts
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
 from kaput.analysis.runs.run import in_order
 from kaput.core import FOREVER_NS
+from kaput.verdict.contracts import on_reordered
 from kaput.verdict.facts import Reordered
-from kaput.verdict.producer_contracts import on_reordered
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
@@ -107,7 +107,10 @@ class StorageOrder(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Reordered messages by producer, and whether the leader changed in between."""
-        yield facts(reordered=_by_producer(run))
+        reordered_ = _by_producer(run)
+        yield facts(reordered=reordered_)
+        by_replay = sum(one.count for one in reordered_ if one.replay)
+        yield anomaly("reordered", causes={"replay": by_replay} if by_replay else {})
 
     def checks(self, run: Run) -> Iterator[Check]:
         """Reordered messages counted by case and by producer."""

@@ -21,6 +21,7 @@ from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
 from kaput.analysis.runs.names import SHIFT
 from kaput.verdict.facts import Consequence, Loss
+from kaput.verdict.rules import never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -51,6 +52,10 @@ class Pipes(Question):
     stories = {
         "processed-twice": lambda r: f"{message(r)}, the input at {at(r)}, has {r['times']:,} outputs",
         "unprocessed": lambda r: f"{message(r)}, the input at {at(r)}, has no output",
+    }
+    rules = {
+        "processed-twice": never("{inputs have|input has} more than one output"),
+        "unprocessed": never("{inputs have|input has} no output"),
     }
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:

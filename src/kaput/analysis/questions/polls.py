@@ -19,6 +19,7 @@ from kaput.analysis.engine.question import Cases, Find, Question
 from kaput.analysis.engine.words import at, poll
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.cutting import PLACES, covered
+from kaput.verdict.rules import never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -40,6 +41,14 @@ class Polls(Question):
         ),
         "unassigned-delivery": lambda r: (
             f"member {r['member']} received {at(r)} while the partition was not assigned to it"
+        ),
+    }
+
+    rules = {
+        "poll-skip": never("{polls|poll} jumped over stored records without a change of assignment"),
+        "nonmonotonic-poll": never("{polls|poll} went back without a change of assignment"),
+        "unassigned-delivery": never(
+            "{records were|record was} delivered to a member that did not own {their|its} partition"
         ),
     }
 

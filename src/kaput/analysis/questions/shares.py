@@ -28,9 +28,8 @@ from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.core import MS, clock
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
-from kaput.scenario.anomalies import ANOMALIES
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -59,9 +58,15 @@ def _lost_release(row: Row) -> str:
     )
 
 
+_NOT_AGAIN = (
+    "{records came back to the group, below its limit, and were|record came back to the group, below its "
+    "limit, and was} never delivered again"
+)
+
+
 def _unnoticed(known: Grounds) -> Ruled:
     why = "a member that was killed may have been handed them once more, for the last time"
-    yield Ruling("unclear", why), known.group.unnoticed if known.group else 0
+    yield Ruling("unclear", why), known.unclear
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,16 @@ class Shares(Question):
     }
     needs = dict.fromkeys(("rows", "stored", "places"), ("share_events",))
     rules = {
-        "lost-release": VerdictRule(str(ANOMALIES["lost-release"].never), _unnoticed, uncounted=True),
+        "double-accept": never(
+            "{records were|record was} accepted more than once, each time confirmed by a broker"
+        ),
+        "delivered-after-accept": never(
+            "{records were|record was} delivered although a broker had confirmed {their|its} accept"
+        ),
+        "over-delivered": never(
+            "{records were|record was} delivered with a delivery count beyond the group's limit"
+        ),
+        "lost-release": VerdictRule(_NOT_AGAIN, _unnoticed, never=_NOT_AGAIN, uncounted=True),
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
@@ -135,11 +149,7 @@ class Shares(Question):
         delivered = set(run.sums["delivered"]["group"])
         for index in run.groups:
             share = run.given.types[index] == "share"
-            yield group_facts(
-                index,
-                unrecorded=share and index not in shared and index in delivered,
-                unnoticed=run.totals.unclear["lost-release", index],
-            )
+            yield group_facts(index, unrecorded=share and index not in shared and index in delivered)
 
 
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:

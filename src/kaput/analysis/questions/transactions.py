@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -49,7 +48,7 @@ from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import Consequence, Loss
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -83,10 +82,10 @@ _COMMIT_IS_A_PROMISE = Ruling("violation", "a committed transaction is visible a
 _ABORTED = Ruling("violation", "messages of uncommitted transactions must never be visible")
 
 
-def _broken(name: str, known: Grounds) -> Ruled:
+def _broken(known: Grounds) -> Ruled:
     """Rulings: a commit must show all or nothing, except for messages that may be lost."""
-    rest = known.facts.counts.get(name, 0)
-    for ruling, n in known.following(name):
+    rest = known.count
+    for ruling, n in known.following():
         rest -= n
         yield _COMMIT_IS_A_PROMISE if ruling.word == "violation" else ruling, n
     yield _ABORTED, rest
@@ -109,12 +108,8 @@ class BrokenTransactions(Question):
         ),
     }
     rules = {
-        "torn-transaction": VerdictRule(
-            "{transactions are|transaction is} stored in part", partial(_broken, "torn-transaction")
-        ),
-        "lost-commit": VerdictRule(
-            "committed {transactions are|transaction is} not visible at all", partial(_broken, "lost-commit")
-        ),
+        "torn-transaction": VerdictRule("{transactions are|transaction is} stored in part", _broken),
+        "lost-commit": VerdictRule("committed {transactions are|transaction is} not visible at all", _broken),
     }
     shown_by = MESSAGE
 
@@ -205,6 +200,12 @@ class AbortedRead(Question):
 
     passes = {"aborted_reads": CLAIM_TYPES}
     stories = {"aborted-read": _aborted_read}
+    rules = {
+        "aborted-read": never(
+            "{messages of transactions that never committed were|message of a transaction that never "
+            "committed was} delivered with read_committed"
+        )
+    }
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -253,10 +254,9 @@ _HANGS = Ruling("violation", "the coordinator should have aborted what had timed
 
 
 def _hanging_rulings(known: Grounds) -> Ruled:
-    in_time, perhaps = known.facts.hanging_within_grace, known.facts.hanging_perhaps
-    yield _IN_TIME, in_time
-    yield _PERHAPS_DOWN, perhaps
-    yield _HANGS, known.facts.counts.get("hanging-transaction", 0) - in_time - perhaps
+    yield _IN_TIME, known.flagged
+    yield _PERHAPS_DOWN, known.unclear
+    yield _HANGS, known.count - known.flagged - known.unclear
 
 
 @dataclass(frozen=True)
@@ -310,8 +310,6 @@ class HangingTransactions(Question):
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))
         yield facts(
-            hanging_within_grace=run.totals.cases["hanging-transaction", None, True],
-            hanging_perhaps=run.totals.unclear["hanging-transaction", None],
             standstill_s=most.ns // 1_000_000_000 if most else None,
         )
 

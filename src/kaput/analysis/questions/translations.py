@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, group_facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, anomaly
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
@@ -37,7 +37,7 @@ from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
 from kaput.core import clock
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -166,11 +166,6 @@ def rulings(by_cause: Mapping[str, int]) -> Iterator[tuple[Ruling, int]]:
             yield Ruling(word, f"{_NEVER_HAD_TEXT} (unmirrored, {cause}): {why}"), n
 
 
-def _failing_back_rulings(known: Grounds) -> Ruled:
-    assert known.group is not None
-    return rulings(known.group.ahead_back)
-
-
 @dataclass(frozen=True)
 class TranslatedAhead(Question):
     """`moves`: where groups began; `beginnings`: of late groups; `mirrors`: between the clusters."""
@@ -189,7 +184,10 @@ class TranslatedAhead(Question):
     }
     rules = {
         "translated-ahead": VerdictRule(
-            "{messages were|message was} skipped in another cluster", _failing_back_rulings
+            "{messages were|message was} skipped in another cluster",
+            lambda known: rulings(known.excused),
+            never="{messages are|message is} below the position at which the group began in another cluster, "
+            "and it was never delivered {them|it}",
         )
     }
     shown_by = MESSAGE
@@ -215,15 +213,10 @@ class TranslatedAhead(Question):
         """The cost of failing back, for the verdict."""
         for index in run.groups:
             back = run.sums["ahead_back"].filter(group=index).select("fate", "n")
-            yield group_facts(index, ahead_back=dict(back.iter_rows()))
+            yield anomaly("translated-ahead", index, excused=dict(back.iter_rows()))
 
 
 _COARSE = Ruling("permitted", "a translated position may be behind the one that the group had")
-
-
-def _rulings(known: Grounds) -> Ruled:
-    assert known.group is not None
-    yield _COARSE, known.group.counts.get("translated-behind", 0)
 
 
 @dataclass(frozen=True)
@@ -239,7 +232,10 @@ class TranslatedBehind(Question):
         )
     }
     rules = {
-        "translated-behind": VerdictRule("{messages are|message is} read again in another cluster", _rulings)
+        "translated-behind": VerdictRule(
+            "{messages are|message is} read again in another cluster",
+            lambda known: [(_COARSE, known.count)],
+        )
     }
     shown_by = MESSAGE
 

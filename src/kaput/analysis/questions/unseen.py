@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, group_facts
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, anomaly
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     from kaput.analysis.views.messages import Messages
 
 _MOVED = Ruling("permitted", "the group had moved to another cluster, which has no copy of {them|it}")
-_TOO_EARLY = Sum(("group", "topic", "unclear"), ("n",))
-_OWED_FROM = Sum(("group", "place"), (), ("offset",))
+# What excuses unseen messages, besides a cause of being unmirrored (mirrors.py).
+_TOO_EARLY, _MAYBE_TOO_EARLY, _MOVED_AWAY = "too early", "maybe too early", "moved away"
+
+
+_NEVER = "stored {messages were|message was} never delivered"
 
 
 def _too_early(known: Grounds) -> Ruled:
@@ -50,13 +53,12 @@ def _too_early(known: Grounds) -> Ruled:
             "promises nothing about what was stored longer than that before the group first read the "
             "partition"
         )
-    yield Ruling("permitted", f"{setting} {first}"), group.too_early
-    yield (
-        Ruling("unclear", f"{setting} {first}, and when that was is unknown"),
-        group.maybe_too_early,
-    )
-    yield _MOVED, group.moved_away
-    yield from rulings(group.unseen_back)
+    excused = dict(known.excused)
+    yield Ruling("permitted", f"{setting} {first}"), excused.pop(_TOO_EARLY, 0)
+    unknown = Ruling("unclear", f"{setting} {first}, and when that was is unknown")
+    yield unknown, excused.pop(_MAYBE_TOO_EARLY, 0)
+    yield _MOVED, excused.pop(_MOVED_AWAY, 0)
+    yield from rulings(excused)
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,14 @@ class Unseen(Question):
     returned: Mapping[int, int] = field(default_factory=dict)
 
     sums = {
-        "too_early": _TOO_EARLY,
-        "owed_from": _OWED_FROM,
+        "too_early": Sum(("group", "topic", "unclear"), ("n",)),
+        "owed_from": Sum(("group", "place"), (), ("offset",)),
         "moved_away": Sum(("group",), ("n",)),
         "unseen_back": Sum(("group", "fate"), ("n",)),
     }
     passes = {"unseen": dict.fromkeys(("group", *RECORD, "n"), pl.Int64)}
     stories = {"unseen": lambda r: f"{message(r)} is stored as {at(r)} and was never delivered to the group"}
-    rules = {"unseen": VerdictRule("stored {messages were|message was} never delivered", _too_early)}
+    rules = {"unseen": VerdictRule(_NEVER, _too_early, never=_NEVER)}
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Unseen:
@@ -138,13 +140,13 @@ class Unseen(Question):
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
         failing_back = run.sums["unseen_back"]
         for index in run.groups:
-            yield group_facts(
-                index,
-                too_early=counts.get((index, False), 0),
-                maybe_too_early=counts.get((index, True), 0),
-                moved_away=away.get(index, 0),
-                unseen_back=dict(failing_back.filter(group=index).select("fate", "n").iter_rows()),
-            )
+            excused = {
+                _TOO_EARLY: counts.get((index, False), 0),
+                _MAYBE_TOO_EARLY: counts.get((index, True), 0),
+                _MOVED_AWAY: away.get(index, 0),
+                **dict(failing_back.filter(group=index).select("fate", "n").iter_rows()),
+            }
+            yield anomaly("unseen", index, excused=excused)
 
 
 def _excused(run: Run) -> dict[tuple[int, bool], int]:

@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, To, group_facts
+from kaput.analysis.engine.question import (
+    Cases,
+    Check,
+    Find,
+    Question,
+    Reported,
+    SumPart,
+    To,
+    anomaly,
+    group_facts,
+)
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions.losses import LOSS, losses_of
+from kaput.analysis.questions.losses import LOSS, by_cause, losses_of
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
 from kaput.analysis.runs.cutting import MESSAGES, meeting, single
 from kaput.analysis.runs.names import SHIFT
@@ -75,7 +85,9 @@ class Vanished(Question):
         """The losses, for the verdict."""
         for index in run.groups:
             kinds = run.sums["vanished"].filter(group=index)
-            yield group_facts(index, vanished=losses_of(kinds, run.names, "messages"))
+            losses = losses_of(kinds, run.names, "messages")
+            yield group_facts(index, vanished=losses)
+            yield anomaly("vanished", index, causes=by_cause(losses))
 
     def checks(self, run: Run) -> Iterator[Check]:
         """Vanished messages counted by case and by cause."""

@@ -95,7 +95,7 @@ def anomalies(run: JudgedRun) -> Section:
 
 
 def _row(anomaly: Anomaly) -> list[str | Cell]:
-    causes = ", ".join(f"{cause} {count:,}" for cause, count in anomaly.causes.items() if count)
+    causes = ", ".join(f"{cause} {count:,}" for cause, count in {**anomaly.causes, **anomaly.counts}.items() if count)
     copies = plural(anomaly.extra_copies, "extra copy", "extra copies") if anomaly.extra_copies else ""
     text = "; ".join(part for part in (causes, copies) if part)
     stories = [example.story for example in anomaly.examples]
