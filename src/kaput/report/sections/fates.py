@@ -95,7 +95,8 @@ def anomalies(run: JudgedRun) -> Section:
 
 
 def _row(anomaly: Anomaly) -> list[str | Cell]:
-    causes = ", ".join(f"{cause} {count:,}" for cause, count in {**anomaly.causes, **anomaly.counts}.items() if count)
+    parts = {**anomaly.causes, **anomaly.counts}
+    causes = ", ".join(f"{part} {count:,}" for part, count in parts.items() if count)
     copies = plural(anomaly.extra_copies, "extra copy", "extra copies") if anomaly.extra_copies else ""
     text = "; ".join(part for part in (causes, copies) if part)
     stories = [example.story for example in anomaly.examples]
