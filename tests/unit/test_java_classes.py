@@ -32,4 +32,4 @@ def test_classes_are_compiled_from_their_sources(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     kept = {path.name: path.read_bytes() for path in (ROOT / "src").rglob("*.class")}
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
-    assert set(kept) == {"KaputProducer.class", "RequestVersions.class"}
+    assert set(kept) == {"ConfigNames.class", "KaputProducer.class", "RequestVersions.class"}

@@ -19,6 +19,7 @@ from kaput.runner.progress import NotesOnly
 if TYPE_CHECKING:
     from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.api.scratch import Scratch
+    from kaput.cluster.distribution import Distribution
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
     from kaput.runner.run_cluster import ClusterProvider
@@ -35,6 +36,7 @@ def run(
     bootstrap_servers: str | None = None,
     command_config: str | Path | None = None,
     use_existing_topics: bool = False,
+    allow_unknown: bool = False,
     page: bool = True,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Run:
@@ -42,8 +44,9 @@ def run(
 
     `scenario`: a built-in name, a YAML file, or its content as a dict. `set`: changes by path, such as
     `{"workload.producers.0.acks": 1}`. `bootstrap_servers`: your own cluster, with the client properties file
-    `command_config`; `use_existing_topics`: whether its topics may be written to. `page`: whether to write
-    report.html. `note`: called with phases and faults as they begin.
+    `command_config`; `use_existing_topics`: whether its topics may be written to.
+    `allow_unknown`: whether settings may have names that Kafka and its clients do not know. `page`: whether
+    to write report.html. `note`: called with phases and faults as they begin.
 
     A violated promise does not raise an exception: see `Run.findings.verdict`. Raises UsageError for a
     mistake in the arguments, LabError if there is nothing to judge, Interrupted.
@@ -55,6 +58,7 @@ def run(
     from kaput.processes.reaper import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
+    from kaput.runner.setting_check import check_settings
 
     existing = _existing(bootstrap_servers, command_config, use_existing_topics, kafka_home)
     name, resolved = _resolve(scenario, set or {}, existing is not None)
@@ -65,6 +69,8 @@ def run(
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     with _environment_restored(), interrupts(), Scratch() as scratch:
         reap_orphans()
+        if not allow_unknown:
+            check_settings(resolved, java, _jars(java, kafka_home, note) if existing is None else None)
         if existing is None:
             provider = own_provider(resolved, java, kafka_home, note)
         else:
@@ -140,11 +146,21 @@ def _existing(
     return ExistingClusterOptions(servers, Path(config) if config is not None else None, use_topics)
 
 
+def _jars(
+    java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
+) -> Callable[[str], Distribution]:
+    """What finds the jars of a version."""
+    from kaput.cluster.distribution import from_home, resolve
+
+    home = Path(kafka_home) if kafka_home else None
+    return lambda version: resolve(version, java, note=note) if home is None else from_home(home)
+
+
 def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """The provider of a new cluster. Fetches all jars and packages that the run needs first."""
-    from kaput.cluster.distribution import Distribution, resolve, with_additional_jars
+    from kaput.cluster.distribution import resolve, with_additional_jars
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.own_cluster import provider_for
     from kaput.workload.librdkafka.versions import packages

@@ -88,6 +88,12 @@ UseExistingTopic = Annotated[
     ),
 ]
 
+AllowUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."
+    ),
+]
 FindingsJson = Annotated[
     bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
 ]
@@ -115,6 +121,7 @@ def run_command(
     bootstrap_servers: OwnCluster = None,
     command_config: CommandConfig = None,
     use_existing_topic: UseExistingTopic = False,
+    allow_unknown: AllowUnknown = False,
     baseline: Baseline = None,
     tolerance: ToleranceOption = None,
     columns: Columns = None,
@@ -162,7 +169,16 @@ def run_command(
     varied = [key for choice in choices for key in choice.varied]
     printed = TableOptions(columns_of(columns, several, varied), reports)
     with run_all(
-        choices, seed, repeat, runs, kafka_home, dashboard, page, existing=existing, metrics=metrics
+        choices,
+        seed,
+        repeat,
+        runs,
+        kafka_home,
+        dashboard,
+        page,
+        existing=existing,
+        metrics=metrics,
+        allow_unknown=allow_unknown,
     ) as series:
         show_series(series, json, several, page, baselines, printed, score)
 

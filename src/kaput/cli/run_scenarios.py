@@ -38,12 +38,13 @@ def run_all(
     *,
     existing: ExistingClusterOptions | None = None,
     metrics: str | None = None,
+    allow_unknown: bool = False,
 ) -> Iterator[Series]:
     """Runs and judges each choice `repeat` times; all mistakes are reported before anything starts.
 
     `existing`: the user's own cluster to run on; `dashboard`: whether to serve one within the block;
     `metrics`: the address to serve Prometheus metrics of the runs at; `pages`: whether each run except the
-    last gets its report.html before the next one starts.
+    last gets its report.html before the next one starts; `allow_unknown`: as for prepare.
 
     Yields the results before Spark stops, so that they can be shown at once.
     """
@@ -62,7 +63,7 @@ def run_all(
         with shown.handed_over() if shown else nullcontext():
             # kaput does not choose the network of an existing cluster.
             named = [(choice.name, choice.scenario) for choice in choices]
-            prepare(named, java, kafka_home, enters=existing is None)
+            prepare(named, java, kafka_home, own=existing is None, allow_unknown=allow_unknown)
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
         provider = partial(_provider, java, existing)
@@ -121,16 +122,31 @@ def _plans(
 
 
 def prepare(
-    named: Sequence[tuple[str, Scenario]], java: Java, kafka_home: Path | None = None, *, enters: bool = True
+    named: Sequence[tuple[str, Scenario]],
+    java: Java,
+    kafka_home: Path | None = None,
+    *,
+    own: bool = True,
+    allow_unknown: bool = False,
 ) -> None:
-    """Fetches everything that these named scenarios need; then enters their network, if `enters`.
+    """Fetches everything that these named scenarios need, checks their settings, and enters their network.
+
+    `own`: whether kaput starts their clusters, and so chooses their network and version; `allow_unknown`:
+    whether settings may have names that Kafka and its clients do not know.
 
     Raises UsageError, DistributionError, NamespacesError before anything starts.
     """
+    from kaput.cli.jars import distribution_for
+    from kaput.runner.setting_check import check_settings
+
     scenarios = [scenario for _, scenario in named]
     _fetch_others(scenarios, java)
     _install_clients(named)
-    if enters:
+    if not allow_unknown:
+        jars = (lambda version: distribution_for(version, java, kafka_home)) if own else None
+        for scenario in scenarios:
+            check_settings(scenario, java, jars)
+    if own:
         _enter_network(scenarios, java, kafka_home)
 
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.java_properties import Setting, login_options, read_settings
 from kaput.errors import UsageError
+from kaput.java_properties import Setting, login_options, read_settings
 
 # From Java's names to librdkafka's.
 _LIBRDKAFKA_NAMES = {

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.authorization import hidden_resources
 from kaput.cluster.admin.client import admin_client, one_line
-from kaput.cluster.java_properties import read_properties
 from kaput.errors import LabError, UsageError
+from kaput.java_properties import read_properties
 from kaput.operate.doctor.snapshot import (
     Broker,
     Commit,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaput.cluster.java_properties import login_options, read_properties, read_settings
 from kaput.errors import UsageError
+from kaput.java_properties import login_options, read_properties, read_settings
 
 _MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required "
 _ALICE = {"username": "alice", "password": "secret1"}

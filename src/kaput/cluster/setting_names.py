@@ -1,0 +1,58 @@
+"""The settings that a version of Kafka knows, from its own jars (java/ConfigNames.java), once per version.
+
+Kafka ignores what it does not know, at most with a warning in a log: a misspelled min.insync.replicas is one
+replica. Not here: which settings a scenario has (runner/setting_check.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kaput.cache import cache_dir
+from kaput.cluster.cds import find_archive
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.jvm import java_command
+from kaput.errors import DistributionError
+from kaput.java import Java
+
+_CLASSES = Path(__file__).parent / "java"
+_TIMEOUT_S = 60
+
+
+def setting_names(distribution: Distribution, java: Java) -> Mapping[str, frozenset[str]]:
+    """Names by kind: broker, topic, group, producer, consumer; without the kinds that the version lacks.
+
+    Raises DistributionError.
+    """
+    kept = cache_dir("settings") / f"{distribution.id}.json"
+    try:
+        names = json.loads(kept.read_text())
+    except (OSError, ValueError):
+        names = _ask(distribution, java)
+        part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+        part.write_text(json.dumps(names))
+        part.replace(kept)
+    return {kind: frozenset(each) for kind, each in names.items()}
+
+
+def _ask(distribution: Distribution, java: Java) -> dict[str, list[str]]:
+    with_ours = replace(distribution, jars=(*distribution.jars, _CLASSES))
+    command = java_command(java, with_ours, "ConfigNames", [], archive=find_archive(distribution, java))
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DistributionError(
+            f"the settings of Kafka {distribution.version} cannot be read: {error}"
+        ) from None
+    names: dict[str, list[str]] = {}
+    for kind, _, name in (line.partition(" ") for line in done.stdout.splitlines()):
+        names.setdefault(kind, []).append(name)
+    if done.returncode or not {"broker", "topic"} <= names.keys():
+        last = (done.stderr.strip().splitlines() or ["no error output"])[-1]
+        raise DistributionError(f"the settings of Kafka {distribution.version} cannot be read: {last}")
+    return names

@@ -1,0 +1,117 @@
+"""Refuses settings that nothing would read, before anything starts.
+
+Brokers and Java's clients ignore names that they do not know, and librdkafka stops the client. Names are
+compared with those of the version in use. Not here: settings that kaput sets itself (scenario/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kaput.cluster.distribution import Distribution
+from kaput.cluster.setting_names import setting_names
+from kaput.errors import UsageError
+from kaput.java import Java
+from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.nearest import nearest
+from kaput.workload.librdkafka.setting_check import refused
+
+# Settings of one listener or of a plugin, which Kafka passes on without knowing their names; and those of
+# ZooKeeper mode in a scenario for both modes.
+_FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.", "zookeeper.")
+_UNKNOWN = "No such configuration property"
+# Names of librdkafka's that Java's clients do not share, for proposals.
+_LIBRDKAFKA_NAMES = (
+    "batch.num.messages", "debug", "fetch.message.max.bytes", "fetch.queue.backoff.ms", "fetch.wait.max.ms",
+    "log_level", "max.in.flight", "message.max.bytes", "message.send.max.retries", "message.timeout.ms",
+    "queue.buffering.max.kbytes", "queue.buffering.max.messages", "queue.buffering.max.ms",
+    "queued.max.messages.kbytes", "queued.min.messages", "request.required.acks", "socket.keepalive.enable",
+    "socket.timeout.ms", "statistics.interval.ms", "sticky.partitioning.linger.ms",
+    "topic.metadata.refresh.interval.ms",
+)  # fmt: skip
+
+
+def check_settings(
+    scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution] | None
+) -> None:
+    """Raises UsageError with a line for each setting that its reader does not know, and DistributionError.
+
+    `distribution_of`: the jars of a version that the scenario's clusters or Java clients have; None: only
+    what librdkafka reads is checked (an existing cluster answers for itself).
+    """
+    mistakes = list(_of_clients(scenario, java, distribution_of))
+    if distribution_of is not None:
+        mistakes = [*_of_clusters(scenario, java, distribution_of), *mistakes]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+
+
+def _of_clusters(
+    scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution]
+) -> Iterator[str]:
+    for name, cluster in scenario.all_clusters.items():
+        if cluster.config:
+            place = f"clusters.{name}.config" if name else "cluster.config"
+            yield from _unknown(place, cluster.config, "broker", distribution_of(cluster.kafka), java)
+    for number, topic in enumerate(scenario.topics):
+        if topic.config:
+            version = scenario.cluster_of_topic(topic.name).kafka
+            place = f"topics.{number}.config"
+            yield from _unknown(place, topic.config, "topic", distribution_of(version), java)
+    for number, group in enumerate(scenario.workload.groups):
+        if group.group_config:
+            place = f"workload.groups.{number}.group-config"
+            version = scenario.cluster_of(group).kafka
+            yield from _unknown(place, group.group_config, "group", distribution_of(version), java)
+
+
+def _of_clients(
+    scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution] | None
+) -> Iterator[str]:
+    work = scenario.workload
+    clients: list[tuple[str, str, Producers | Group]] = [
+        *((f"workload.producers.{n}.config", "producer", each) for n, each in enumerate(work.producers)),
+        *((f"workload.groups.{n}.config", "consumer", each) for n, each in enumerate(work.groups)),
+    ]
+    for place, kind, client in clients:
+        if client.client == "java" and client.config and distribution_of is not None:
+            version = client.client_version or scenario.cluster_of(client).kafka
+            yield from _unknown(place, client.config, kind, distribution_of(version), java)
+        elif client.client == "librdkafka" and client.config:
+            names = set(_LIBRDKAFKA_NAMES)
+            if distribution_of is not None:
+                kafka = distribution_of(scenario.cluster_of(client).kafka)
+                names |= setting_names(kafka, java).get(kind, frozenset())
+            yield from _of_librdkafka(place, kind, client, names)
+
+
+def _of_librdkafka(place: str, kind: str, client: Producers | Group, names: set[str]) -> Iterator[str]:
+    """`names`: some that librdkafka may know, to propose."""
+    version = client.client_version
+    reasons = refused(kind, client.config, version)
+    for name, reason in reasons.items():
+        if not reason.startswith(_UNKNOWN):
+            yield f"{place}: {name}={client.config[name]}: {reason}"
+            continue
+        near = [word for word in nearest(name, names, count=5) if _knows(kind, word, version)]
+        which = f" (confluent-kafka {version})" if version is not None else ""
+        yield _sentence(place, name, f"no {kind} setting of librdkafka{which}", near)
+
+
+def _knows(kind: str, name: str, version: str | None) -> bool:
+    reason = refused(kind, {name: ""}, version).get(name, "")
+    return not reason.startswith(_UNKNOWN)
+
+
+def _unknown(place: str, config: Config, kind: str, distribution: Distribution, java: Java) -> Iterator[str]:
+    names = setting_names(distribution, java).get(kind)
+    if names is None:
+        return  # a kind that came later
+    for name in config:
+        if name not in names and not name.startswith(_FREE):
+            what = f"no {kind} setting of Kafka {distribution.version}"
+            yield f"{_sentence(place, name, what, nearest(name, names))} (--allow-unknown: it is a plugin's)"
+
+
+def _sentence(place: str, name: str, what: str, near: list[str]) -> str:
+    return f"{place}: {name} is {what}; {f'did you mean {near[0]}?' if near else 'leave it out'}"

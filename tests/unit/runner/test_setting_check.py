@@ -1,0 +1,84 @@
+"""Settings that nothing would read are refused before anything starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaput.cluster.distribution import resolve
+from kaput.errors import UsageError
+from kaput.java import find_java
+from kaput.runner.setting_check import check_settings
+from kaput.scenario.builtin import builtin_names
+from kaput.scenario.loader import load_builtin
+
+
+def checked(*overrides: str, own: bool = True) -> None:
+    """Checks a built-in scenario with these changes, as before a run."""
+    java = find_java()
+    scenario = load_builtin("consumer-failover", overrides)
+    check_settings(scenario, java, (lambda version: resolve(version, java)) if own else None)
+
+
+_PRODUCER, _GROUP = "workload.producers.0", "workload.groups.0"
+
+
+_LIBRDKAFKA = "setting of librdkafka; did you mean"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("cluster.config.min.insync.replica=2", "config: min.insync.replica is no broker setting of Kafka"),
+        ("cluster.config.min.insync.replica=2", "did you mean min.insync.replicas?"),
+        ("cluster.config.unclean.leader.election.enabled=false", "mean unclean.leader.election.enable?"),
+        ("topics.0.config.retention=5", "topics.0.config: retention is no topic setting of Kafka"),
+        (f"{_PRODUCER}.config.linger.millis=5", f"no producer {_LIBRDKAFKA} linger.ms?"),
+        (f"{_GROUP}.config.session.timeout=5", f"no consumer {_LIBRDKAFKA} session.timeout.ms?"),
+        (f"{_PRODUCER}.config.linger.ms=soon", f"{_PRODUCER}.config: linger.ms=soon: Invalid value"),
+    ],
+)
+def test_unknown_setting_is_named_with_the_nearest_word(override: str, message: str) -> None:
+    """Of brokers, topics and librdkafka's clients; a value that librdkafka refuses is one too."""
+    with pytest.raises(UsageError) as raised:
+        checked(override)
+    assert message in str(raised.value)
+
+
+def test_java_clients_have_java_names() -> None:
+    """The names of the client's own version."""
+    java = (f"{_PRODUCER}.client=java", f"{_PRODUCER}.config.delivery.timeout=5")
+    with pytest.raises(UsageError, match=r"no producer setting of Kafka .* delivery\.timeout\.ms\?"):
+        checked(*java)
+    checked(f"{_PRODUCER}.client=java", f"{_PRODUCER}.config.delivery.timeout.ms=60000")
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    """One line each."""
+    with pytest.raises(UsageError) as raised:
+        checked("cluster.config.nonsense=1", "topics.0.config.nonsense=1", f"{_PRODUCER}.config.nonsense=1")
+    assert [line.split(":")[0] for line in str(raised.value).splitlines()] == [
+        "cluster.config",
+        "topics.0.config",
+        f"{_PRODUCER}.config",
+    ]
+
+
+def test_settings_of_listeners_and_plugins_are_accepted() -> None:
+    """Kafka passes them on without knowing them."""
+    checked(
+        "cluster.config.listener.name.internal.plain.sasl.jaas.config=x", "topics.0.config.retention.ms=5000"
+    )
+
+
+def test_existing_cluster_is_only_checked_for_librdkafka() -> None:
+    """Its brokers answer for themselves."""
+    checked("topics.0.config.nonsense=1", own=False)
+    with pytest.raises(UsageError, match="nonsense is no producer setting"):
+        checked(f"{_PRODUCER}.config.nonsense=1", own=False)
+
+
+def test_built_in_scenarios_only_have_known_settings() -> None:
+    """All that run on the default version."""
+    java = find_java()
+    for name in builtin_names():
+        check_settings(load_builtin(name), java, lambda version: resolve(version, java))
