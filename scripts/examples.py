@@ -20,8 +20,8 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.report.comparison import Entry
 from kaput.report.comparison_report import to_text
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages
-from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.leaders import leader_sentences
 from kaput.report.sentences import verdict_sentence
 

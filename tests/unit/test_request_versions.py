@@ -15,7 +15,7 @@ from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.report.document import Bullets, Table
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.versions import section
 from kaput.runner.cluster_events import record_requests
 from kaput.scenario.model import Scenario

@@ -156,7 +156,7 @@ def _numbers(text: str | None) -> list[float]:
 
 def chart_of(tuning: Tuning) -> str:
     """The chart as SVG."""
-    from kaput.report.charts.thresholds import ThresholdPoint, thresholds_svg
+    from kaput.report.charts.standalone import ThresholdPoint, thresholds_svg
 
     points = [
         ThresholdPoint(

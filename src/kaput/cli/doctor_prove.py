@@ -75,7 +75,7 @@ def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
     """Prints a sentence for each pair. Raises LabError if one of its runs failed."""
     from kaput.errors import LabError
     from kaput.operate.doctor.experiments import fix_helps
-    from kaput.report.formats import number
+    from kaput.report.document import number
 
     by_name = {result.findings.run.scenario: result.findings for result in series.results}
     status = 0

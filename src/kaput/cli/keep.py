@@ -106,8 +106,7 @@ def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -
         return
     from kaput.console import Console
     from kaput.core import plural
-    from kaput.report.document import Table
-    from kaput.report.formats import number
+    from kaput.report.document import Table, number
     from kaput.report.render.terminal import table_text
 
     console = Console(soft_wrap=True)

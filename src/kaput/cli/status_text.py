@@ -9,8 +9,7 @@ from rich.text import Text
 
 from kaput.core import plural
 from kaput.printable import printable_document
-from kaput.report.document import Table
-from kaput.report.formats import NOTHING, number
+from kaput.report.document import NOTHING, Table, number
 from kaput.report.render.terminal import table_text
 
 

@@ -37,7 +37,7 @@ def columns_of(text: str | None, several: bool, varied: Iterable[str]) -> tuple[
     if text is None:
         return ()
     from kaput.errors import UsageError
-    from kaput.report.columns import parse
+    from kaput.report.comparison import parse
 
     if not several:
         raise UsageError("--columns is for the table of several runs")

@@ -151,8 +151,7 @@ def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
     """The status line, a row for each partition, and the firing alerts."""
     from rich.text import Text
 
-    from kaput.report.document import Table
-    from kaput.report.formats import NOTHING
+    from kaput.report.document import NOTHING, Table
     from kaput.report.render.terminal import table_text
 
     read = {(place["topic"], place["partition"]): place for place in status.get("places", ())}

@@ -10,8 +10,7 @@ from urllib.parse import quote
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader
 
-from kaput.report.render.html import environment, template_file
-from kaput.report.render.vega_bundle import vega_bundle
+from kaput.report.render.html import environment, template_file, vega_bundle
 
 _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 

@@ -25,9 +25,9 @@ from kaput.dashboard.pages import render
 from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.subscribers import FullSnapshot, Subscribers
 from kaput.errors import KaputError
+from kaput.report.charts.standalone import coverage_chart
 from kaput.report.document import Chart
 from kaput.report.render.html import chart_data
-from kaput.report.sections.search import coverage_chart
 
 
 class Searches(Protocol):

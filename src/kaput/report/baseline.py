@@ -10,7 +10,7 @@ from fractions import Fraction
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.report.comparison import FIGURES
-from kaput.report.formats import number
+from kaput.report.document import number
 from kaput.scenario.nearest import hint
 
 DEFAULT = "20%"

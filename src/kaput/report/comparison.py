@@ -1,24 +1,27 @@
 """Figures of several runs as table columns: a line for each run, or for each variant with repetitions.
 
-Columns that differ come first. This module makes the cells; sections/compared.py makes the table.
+Columns that differ come first. This module makes the labels of runs, and the cells of columns, which are
+chosen by name (`--columns`); comparison_report.py makes the table.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from kaput.errors import UsageError
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.evidence.findings_service import Availability
-from kaput.report.formats import NOTHING, number
-from kaput.report.labels import short_names, value_of
+from kaput.report.document import NOTHING, number
 from kaput.report.sentences import verdict_word
 from kaput.report.statistics import Summary, summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.scenario.nearest import hint
 from kaput.scenario.options import RESIZE
 
 _FAILED = "failed"  # the run failed in the lab, so there is no verdict
@@ -299,3 +302,96 @@ def _ends_of_outages(line: Sequence[Entry]) -> str:
     if len(line) == 1:
         return "".join(found)
     return "; ".join(f"{count}: {waits}" for waits, count in Counter(found).items())
+
+
+def labels(entries: Sequence[Entry]) -> list[str]:
+    """A label for each run: its scenario, if there are several, and its varied settings. Repetitions share a
+    label; other runs never do.
+    """
+    several = len({entry.scenario for entry in entries}) > 1
+    short = short_names(list(dict.fromkeys(key for entry in entries for key in entry.varied)))
+    found: dict[str, str] = {}
+    often: Counter[str] = Counter()
+    for entry in entries:
+        if entry.variant in found:
+            continue
+        words = [f"{short[key]} {value_of(entry.varied, key)}" for key in entry.varied]
+        label = ", ".join([*([entry.scenario] if several or not words else []), *words])
+        often[label] += 1
+        found[entry.variant] = f"{label} ({often[label]})" if often[label] > 1 else label
+    return [found[entry.variant] for entry in entries]
+
+
+def unique_labels(entries: Sequence[Entry]) -> list[str]:
+    """Labels, with the name of the run's folder where several runs share a label."""
+    named = labels(entries)
+    often = Counter(named)
+    return [
+        f"{name}, {entry.run}" if often[name] > 1 else name
+        for name, entry in zip(named, entries, strict=True)
+    ]
+
+
+def value_of(varied: Mapping[str, JsonValue], key: str) -> str:
+    """The value of a varied setting; `-` if it was not varied in this run."""
+    if key not in varied:
+        return NOTHING
+    value = varied[key]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def short_names(keys: Sequence[str]) -> dict[str, str]:
+    """Shortens keys of settings to the shortest suffixes that are distinct; a name below `config` is not
+    split.
+    """
+    ends = {key: _ends(key) for key in keys}
+    found = {}
+    for key in keys:
+        others = [ends[other] for other in keys if other != key]
+        longer = (".".join(ends[key][-n:]) for n in range(1, len(ends[key]) + 1))
+        found[key] = next(
+            (
+                short
+                for n, short in enumerate(longer, 1)
+                if short != "verdict" and not any(other[-n:] == ends[key][-n:] for other in others)
+            ),
+            key,
+        )
+    return found
+
+
+def _ends(key: str) -> list[str]:
+    before, config, setting = key.partition(".config.")
+    return [*before.split("."), "config", setting] if config else key.split(".")
+
+
+def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
+    """Parses `lost,ack-p99-ms` into column names. `varied`: the settings that differ between the runs, each
+    of which is a column. Raises UsageError for an unknown name.
+    """
+    short = short_names(list(dict.fromkeys(varied)))
+    known = {_key(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
+    known |= {_key(key): name for key, name in short.items() if _key(key) not in known}
+    names = []
+    for word in text.split(","):
+        if (name := known.get(_key(word))) is None:
+            near = hint(_key(word), known)
+            every = "" if near.startswith("valid") else f" Valid are {', '.join(known)}"
+            raise UsageError(f"--columns {word.strip()}: no such column; {near}{every}")
+        names.append(name)
+    return list(dict.fromkeys(names))
+
+
+def chosen(comparison: Comparison, names: Sequence[str]) -> list[RunColumn]:
+    """The columns with these names, in this order. The columns that identify the runs come first, unless
+    `names` has one of them.
+    """
+    every = {column.name: column for column in (*comparison.naming, *comparison.figures)}
+    naming = [column for column in comparison.naming if column.names]
+    first = [] if any(column.name in names for column in naming) else naming
+    nothing = [NOTHING] * len(comparison.naming[0].cells)
+    return [*first, *(every.get(name) or RunColumn(name, nothing) for name in names)]
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace(" ", "-")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from rich.text import Text
 
+from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.comparison import Entry, compare
-from kaput.report.document import Document, Head, Section
+from kaput.report.comparison import FIGURES, Comparison, Entry, RunColumn, chosen, compare, unique_labels
+from kaput.report.document import NOTHING, Block, Bullets, Document, Head, Paragraph, Section, Table, number
 from kaput.report.render import terminal
-from kaput.report.sections import compared
+from kaput.report.sentences import verdict_sentence, verdict_word
+from kaput.report.statistics import LEAST, Summary, summarise
 
 _FOOT = "Each run's own page, with examples and proof, is report.html in its run folder. Works offline."
 
@@ -32,8 +37,8 @@ def overview(
     text = to_text(entries, width, columns)
     if not paths:
         return text
-    notable = compared.notable(entries)
-    sections = [*([notable] if notable else []), compared.reports(entries, paths)]
+    worth_a_look = notable(entries)
+    sections = [*([worth_a_look] if worth_a_look else []), reports(entries, paths)]
     # No width, so that the table of paths is never transposed.
     return text.append("\n").append_text(terminal.render(Document(Head(""), sections)))
 
@@ -54,19 +59,108 @@ def to_html(
     """The HTML page. `entries`: the same runs as entries of a comparison; `links`: (text, address) pairs for
     the top of the page.
     """
+    from kaput.report import comparison_charts
     from kaput.report.render import html
-    from kaput.report.sections import compared_charts
 
     sections = [
         *_tables(entries, columns),
-        *compared_charts.sections(runs, entries),
-        compared.folders([folder.path for folder, _ in runs]),
+        *comparison_charts.sections(runs, entries),
+        folders([folder.path for folder, _ in runs]),
     ]
     judged = [findings for _, findings in runs]
-    return html.render(Document(compared.head(compare(entries), judged), sections, _FOOT, links))
+    return html.render(Document(head(compare(entries), judged), sections, _FOOT, links))
 
 
 def _tables(entries: Sequence[Entry], columns: Sequence[str]) -> list[Section]:
-    statistics = compared.statistics(entries)
-    table = compared.table(compare(entries, every=bool(columns)), columns)
-    return [table, *([statistics] if statistics else [])]
+    over_runs = statistics(entries)
+    return [
+        table(compare(entries, every=bool(columns)), columns),
+        *([over_runs] if over_runs else []),
+    ]
+
+
+_VERDICTS = ("held", "inconclusive", "violated")  # from best to worst
+
+
+def head(comparison: Comparison, runs: Sequence[Findings]) -> Head:
+    """The number of runs and their verdicts. The tone is the worst verdict, or `loss` if all runs held and
+    any lost messages.
+    """
+    worst = max((findings.verdict for findings in runs), key=_VERDICTS.index)
+    tone = "loss" if worst == "held" and any(findings.lost for findings in runs) else worst
+    return Head(f"{plural(len(runs), 'run')}: {_verdicts(runs)}", tone=tone, name=comparison.title)
+
+
+def _verdicts(runs: Sequence[Findings]) -> str:
+    counts = Counter((_VERDICTS.index(findings.verdict), verdict_word(findings)) for findings in runs)
+    return ", ".join(f"{count} {word}" for (_, word), count in sorted(counts.items()))
+
+
+def table(comparison: Comparison, names: Sequence[str] = ()) -> Section:
+    """A line for each run, or for each variant with repetitions. Figures that are the same in all lines are
+    listed below the table, unless columns were chosen by name or there is only one line.
+    """
+    single = len(comparison.naming[0].cells) == 1
+    figures = [column for column in comparison.figures if single or column.differs]
+    shown = chosen(comparison, names) if names else [*comparison.naming, *figures]
+    blocks: list[Block] = [_grid(shown)]
+    if known := [column for column in shown if any(cell != NOTHING for cell in column.intervals)]:
+        naming = [column for column in comparison.naming if column.names]
+        intervals = [replace(column, cells=column.intervals) for column in known]
+        blocks += [Paragraph("95 % intervals of the means (bootstrap)"), _grid([*naming, *intervals])]
+    same = [
+        f"{column.name} {column.cells[0]}"
+        for column in comparison.figures
+        if not names and column not in figures and column.cells[0] != NOTHING
+    ]
+    if same:
+        blocks.append(Paragraph(f"The same in all: {', '.join(same)}", "fine"))
+    return Section(comparison.title, blocks)
+
+
+def _grid(columns: Sequence[RunColumn]) -> Table:
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    return Table([column.name for column in columns], rows, "".join("rl"[column.left] for column in columns))
+
+
+def statistics(entries: Sequence[Entry]) -> Section | None:
+    """A line for each figure; None unless there are several judged runs, all of one variant."""
+    judged = [entry.findings for entry in entries if entry.findings is not None]
+    if len(judged) < 2 or len({entry.variant for entry in entries if entry.findings is not None}) > 1:
+        return None
+    intervals = len(judged) >= LEAST
+    rows = []
+    for figure in FIGURES:
+        values = [value for one in judged if (value := figure.of(one)) is not None]
+        cells = _cells(summarise(values)) if values else ["0", *[NOTHING] * 4]
+        rows.append([figure.name, *cells][: 6 if intervals else 5])
+    header = ["", "runs", "mean", "minimum", "maximum", *(["95 % interval"] if intervals else [])]
+    more = f"With {LEAST} or more runs, a 95 % interval of the mean is shown as well."
+    blocks: list[Block] = [Table(header, rows), *([] if intervals else [Paragraph(more, "fine")])]
+    return Section(f"Statistics over {len(judged)} runs: {_verdicts(judged)}", blocks)
+
+
+def _cells(summary: Summary) -> list[str]:
+    figures = (number(value) for value in (summary.mean, summary.minimum, summary.maximum))
+    return [str(summary.n), *figures, summary.interval]
+
+
+def notable(entries: Sequence[Entry]) -> Section | None:
+    """A line for each run that did not hold or that lost messages."""
+    lines = [
+        f"{label}: {verdict_sentence(findings)}"
+        for label, entry in zip(unique_labels(entries), entries, strict=True)
+        if (findings := entry.findings) is not None and (findings.verdict != "held" or findings.lost)
+    ]
+    return Section("Runs that did not hold, or lost messages", [Bullets(lines)]) if lines else None
+
+
+def reports(entries: Sequence[Entry], paths: Sequence[str]) -> Section:
+    """The path of each run's report."""
+    rows = list(zip(unique_labels(entries), paths, strict=False))
+    return Section("Reports", [Table(["run", "report"], rows, "ll")])
+
+
+def folders(paths: Sequence[Path]) -> Section:
+    """The paths of the run folders."""
+    return Section("The runs", [Bullets([str(path) for path in paths])])

@@ -1,7 +1,7 @@
 """A report as data: a head, and sections of paragraphs, lists, tables and charts.
 
 sections/ builds documents from findings; render/ draws them as text, Markdown or HTML; neither imports the
-other. All text is plain: the renderers escape it.
+other. All text is plain: the renderers escape it. Numbers are formatted by the functions at the top.
 """
 
 from __future__ import annotations
@@ -9,6 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+NOTHING = "-"
+
+
+def number(value: float | None) -> str:
+    """1234567 -> `1,234,567`; small numbers keep some decimals; None -> `-`."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, int) or abs(value) >= 100 or value == round(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """`9,480 ms`, or `-`."""
+    return NOTHING if value is None else f"{number(value)} ms"
+
+
+def percent(share: float | None) -> str:
+    """0.1068 -> `10.7 %`, or `-`."""
+    return NOTHING if share is None else f"{share * 100:.1f} %"
+
 
 Phrase = str | tuple[str, ...]  # a text, or its parts if some of them are Terms
 Spec = Mapping[str, Any]  # a Vega-Lite chart

@@ -13,13 +13,13 @@ import altair as alt
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.charts.dots import dot_plots
 from kaput.report.charts.lines import DrawnRow, steps
 from kaput.report.charts.parts import IMAGE_PX
 from kaput.report.charts.rows import data_of, timeline_rows
+from kaput.report.charts.standalone import dot_plots
 from kaput.report.comparison import Entry, compare
-from kaput.report.sections.compared_charts import drawn_runs
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.comparison_charts import drawn_runs
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.summary import head
 from kaput.report.timeline.reading import TimelineData, read_timeline
 

@@ -15,8 +15,18 @@ from typing import Any
 from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.report.comparison import EVERY_FIGURE
-from kaput.report.document import Block, Cell, Code, Document, Head, Paragraph, Section, Table
-from kaput.report.formats import NOTHING, number
+from kaput.report.document import (
+    NOTHING,
+    Block,
+    Cell,
+    Code,
+    Document,
+    Head,
+    Paragraph,
+    Section,
+    Table,
+    number,
+)
 from kaput.report.sentences import verdict_word
 from kaput.report.statistics import Summary, summarise, wilson
 from kaput.scenario.matrix import Cell as MatrixCell

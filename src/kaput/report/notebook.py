@@ -13,7 +13,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.printable import printable
 from kaput.report.run_report import scenario_of, to_text
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.summary import head
 
 _COLORS = {"held": "#1a7f37", "violated": "#b42318", "inconclusive": "#9a6700"}

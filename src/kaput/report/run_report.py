@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.text import Text
@@ -12,10 +13,49 @@ from kaput.evidence.folder import RunFolder
 from kaput.printable import printable
 from kaput.report.document import Document, Section
 from kaput.report.render import terminal
-from kaput.report.sections import SECTIONS
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import (
+    JudgedRun,
+    availability,
+    fates,
+    faults,
+    groups,
+    kept,
+    leaders,
+    mirrors,
+    performance,
+    plan,
+    published,
+    rerun,
+    resized,
+    summary,
+    transactions,
+    versions,
+)
 from kaput.report.sections.summary import head
 from kaput.scenario.model import Scenario
+
+# In the order in which they are shown.
+SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
+    summary.reasons,
+    summary.expectations,
+    availability.section,
+    faults.section,
+    leaders.section,
+    fates.fates,
+    kept.section,
+    mirrors.section,
+    plan.section,
+    fates.anomalies,
+    groups.section,
+    transactions.section,
+    resized.section,
+    performance.rates,
+    performance.latency,
+    versions.section,
+    published.section,
+    rerun.configuration,
+    rerun.rerun,
+)
 
 _FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
 

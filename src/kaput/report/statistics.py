@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, median
 
-from kaput.report.formats import NOTHING, number
+from kaput.report.document import NOTHING, number
 
 _Z95 = 1.959964
 LEAST = 5  # values for an interval: fewer have none

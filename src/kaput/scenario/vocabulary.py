@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 Verdict = Literal["held", "violated", "inconclusive"]
@@ -16,6 +16,13 @@ Security = Literal["none", "scram-tls"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 CLIENT_OUTCOMES = OUTCOMES[:3]
+# Anomalies that follow from a message's fate alone: outcomes of its send, and how often it is stored.
+FATE_ANOMALIES: Mapping[str, tuple[Sequence[Outcome], Sequence[str]]] = {
+    "lost": (("acked",), ("0",)),
+    "duplicate": (OUTCOMES, ("n",)),
+    "recovered": (("unknown",), ("1", "n")),
+    "ghost": (("failed", "refused"), ("1", "n")),
+}
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 
 PROMISE: Mapping[str, str] = {

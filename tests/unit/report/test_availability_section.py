@@ -15,8 +15,8 @@ from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages, section, waited, waits_in_a_cell
-from kaput.report.sections.judged_run import JudgedRun
 
 BEGAN = 1_700_000_000 * SECOND
 ORDERS = {"topic": "orders", "partition": 0}

@@ -14,13 +14,11 @@ from fakes.isolation import CUT_MS, END_MS, judged
 from kaput.cli.main import app
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.charts.dots import dot_plots
-from kaput.report.comparison import Entry
+from kaput.report.charts.standalone import dot_plots
+from kaput.report.comparison import Entry, labels
 from kaput.report.comparison_report import to_html
 from kaput.report.images import to_svg
-from kaput.report.labels import labels
-from kaput.report.timeline.alignment import aligned
-from kaput.report.timeline.reading import TimelineData, read_timeline
+from kaput.report.timeline.reading import TimelineData, aligned, read_timeline
 
 EVIL = "<img src=x onerror=alert(1)></script>"
 runner = CliRunner()

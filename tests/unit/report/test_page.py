@@ -22,8 +22,8 @@ from kaput.report.document import Cell, Term, text_of
 from kaput.report.images import to_png, to_svg
 from kaput.report.render.html import glossary
 from kaput.report.run_report import document, to_html, to_markdown
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.fates import adds_up, fates_table
-from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.timeline.reading import MOST_STEPS, read_timeline
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'`|*&amp;</script>"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaput.report.paired import Pairs, holm, pairs_needed
+from kaput.report.regression_report import Pairs, holm, pairs_needed
 from kaput.report.statistics import wilson
 
 VALUES = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=8)

@@ -12,7 +12,7 @@ from kaput.evidence.findings import Findings
 from kaput.report.comparison import Entry, compare
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_markdown, to_text
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.summary import head
 from kaput.report.sentences import verdict_sentence
 

@@ -7,7 +7,7 @@ from handmade_findings import document
 
 from kaput.evidence.findings import FaultFindings
 from kaput.report.sections.faults import began_at
-from kaput.report.timeline.recovery import recovery_bars
+from kaput.report.timeline.bars import recovery_bars
 
 MS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.report.sections.setup import setup
+from kaput.report.sections.summary import setup
 from kaput.scenario.loader import load_builtin
 
 

@@ -10,7 +10,7 @@ from handmade_findings import anomaly
 from kaput.evidence.findings import Findings
 from kaput.report.render import html
 from kaput.report.run_report import document, to_markdown, to_text
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 
 

@@ -12,8 +12,7 @@ from kaput.evidence.findings import Findings, MeanRates, Slump
 from kaput.evidence.folder import RunFolder
 from kaput.report.charts.rows import timeline_rows
 from kaput.report.run_report import to_html
-from kaput.report.sections import groups, leaders
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun, groups, leaders
 from kaput.report.sections.summary import faults_in_a_line, head
 from kaput.report.timeline import bars
 from kaput.report.timeline.bars import Bar, TimelineClock

@@ -7,15 +7,21 @@ and JSON that cannot close its script element.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from kaput.cache import cache_dir
+from kaput.errors import LabError
+from kaput.evidence.folder import replace_text
 from kaput.report.document import Block, Chart, Document, Term, Timelines, every_block, parts
-from kaput.report.render.vega_bundle import vega_bundle
 
 _SIGNS = {"held": "✓", "loss": "✓", "violated": "✗", "inconclusive": "?"}
 
@@ -91,3 +97,34 @@ def glossary() -> dict[str, str]:
 def template_file(name: str) -> str:
     """The text of a file in templates/."""
     return (files("kaput.report.render") / "templates" / name).read_text(encoding="utf-8")
+
+
+_LEAST_CHARS = 100_000  # anything shorter is not a complete bundle
+
+
+def vega_bundle() -> str:
+    """The script that draws charts: Vega, Vega-Lite and vega-embed, bundled by vl-convert without a network.
+
+    Bundling takes seconds, so the bundle of each version is kept in the user's cache; if the cache is not
+    writable, the bundle is made each time.
+    """
+    cached = _cached()
+    if cached is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            text = cached.read_text(encoding="utf-8")
+            if len(text) > _LEAST_CHARS:
+                return text
+    import vl_convert
+
+    made: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # as vl-convert documents it
+    if cached is not None and os.access(cached.parent, os.W_OK):
+        with suppress(OSError):
+            replace_text(cached, made)
+    return made
+
+
+def _cached() -> Path | None:
+    try:
+        return cache_dir("charts") / f"vl-convert-{version('vl-convert-python')}.js"
+    except LabError:
+        return None

@@ -1,51 +1,32 @@
-"""The sections of a report. Each module builds its section from findings, for all renderers.
+"""The sections of the report of one run. Each module builds its section from findings, for all renderers.
 
-To add a section, add a module with a function that takes a JudgedRun and returns a Section, or None if it has
-nothing to show, and add the function to SECTIONS (docs/ADDING_A_SECTION.md).
+A section is a function that takes a JudgedRun and returns a Section, or None if it has nothing to show; it is
+in SECTIONS of run_report.py (docs/ADDING_A_SECTION.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
-from kaput.report.document import Section
-from kaput.report.sections import (
-    availability,
-    fates,
-    faults,
-    groups,
-    kept,
-    leaders,
-    mirrors,
-    performance,
-    plan,
-    published,
-    rerun,
-    resized,
-    summary,
-    transactions,
-    versions,
-)
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+from kaput.scenario.model import Scenario
 
-SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
-    summary.reasons,
-    summary.expectations,
-    availability.section,
-    faults.section,
-    leaders.section,
-    fates.fates,
-    kept.section,
-    mirrors.section,
-    plan.section,
-    fates.anomalies,
-    groups.section,
-    transactions.section,
-    resized.section,
-    performance.rates,
-    performance.latency,
-    versions.section,
-    published.section,
-    rerun.configuration,
-    rerun.rerun,
-)
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """A run with its findings; `scenario` and `manifest` where they are known."""
+
+    findings: Findings
+    scenario: Scenario | None = None
+    manifest: Manifest | None = None
+
+    def seconds(self, ns: int | None) -> float | None:
+        """A time in seconds since the load began, as in the timeline; None if unknown or more than a day
+        away.
+        """
+        began_ns = self.findings.run.started_ns
+        seconds = None if ns is None or not began_ns else (ns - began_ns) / 1e9
+        return None if seconds is None or abs(seconds) > _DAY_S else seconds

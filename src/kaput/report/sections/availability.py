@@ -7,9 +7,19 @@ from collections.abc import Iterator, Sequence
 from kaput.core import plural
 from kaput.evidence.findings_claims import EndedBy, Wait, needs_heal
 from kaput.evidence.findings_service import Availability, Standstill
-from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term, limited
-from kaput.report.formats import NOTHING, number, percent
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import (
+    NOTHING,
+    Block,
+    Cell,
+    Paragraph,
+    Section,
+    Table,
+    Term,
+    limited,
+    number,
+    percent,
+)
+from kaput.report.sections import JudgedRun
 
 _ROWS = 12
 _MOST_EVENTS = 8  # shown for one standstill

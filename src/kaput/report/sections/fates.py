@@ -5,9 +5,9 @@ from __future__ import annotations
 from kaput.core import plural
 from kaput.evidence.findings import Anomaly, Findings
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.report.sentences import arithmetic_sentence
-from kaput.scenario.vocabulary import CLIENT_OUTCOMES, OUTCOMES
+from kaput.scenario.vocabulary import CLIENT_OUTCOMES, FATE_ANOMALIES, OUTCOMES
 
 _STORED = {
     "0": "stored 0 times",
@@ -17,13 +17,6 @@ _STORED = {
     "uncommitted": "not committed",
 }
 _IF_ANY = ("unread", "uncommitted")  # columns that are shown only if they have any messages
-# The name for messages with this outcome, stored this often.
-_NAMES = {
-    ("acked", "0"): "lost",
-    ("unknown", "1"): "recovered",
-    ("failed", "1"): "ghost",
-    ("refused", "1"): "ghost",
-}
 
 
 def fates(run: JudgedRun) -> Section:
@@ -58,7 +51,10 @@ def fates_table(findings: Findings) -> Table:
 
 
 def _cell(findings: Findings, outcome: str, stored: str, count: int) -> Cell:
-    name = "duplicate" if stored == "n" else _NAMES.get((outcome, stored), "")
+    names = (
+        name for name, (outcomes, times) in FATE_ANOMALIES.items() if outcome in outcomes and stored in times
+    )
+    name = next(names, "")
     lost = findings.lost
     if name == "lost" and lost < count:
         removed = f"{count - lost:,} removed"

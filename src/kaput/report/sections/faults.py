@@ -6,13 +6,22 @@ from collections.abc import Iterator
 from functools import partial
 
 from kaput.evidence.findings import FaultFindings
-from kaput.report.document import Block, Chart, NamedPart, NamedValues, Section, Spec, Term
-from kaput.report.formats import milliseconds, percent
+from kaput.report.document import (
+    Block,
+    Chart,
+    NamedPart,
+    NamedValues,
+    Section,
+    Spec,
+    Term,
+    milliseconds,
+    percent,
+)
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import waited
-from kaput.report.sections.judged_run import JudgedRun
 from kaput.report.sections.summary import target_of
 from kaput.report.sentences import confirmation
-from kaput.report.timeline.recovery import recovery_bars
+from kaput.report.timeline.bars import recovery_bars
 
 
 def section(run: JudgedRun) -> Section | None:
@@ -33,7 +42,7 @@ def _item(run: JudgedRun, fault: FaultFindings, number: int) -> NamedPart:
 
 
 def _recovery(fault: FaultFindings) -> Spec:
-    from kaput.report.charts.recovery import recovery_chart
+    from kaput.report.charts.standalone import recovery_chart
 
     return recovery_chart(list(recovery_bars(fault)))
 

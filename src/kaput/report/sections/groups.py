@@ -7,10 +7,21 @@ from collections.abc import Iterator
 from kaput.core import plural
 from kaput.evidence.findings import Findings, GroupFindings
 from kaput.evidence.findings_parts import RebalanceFindings, ShareMemberFindings
-from kaput.report.document import Block, Folded, NamedPart, Paragraph, Section, Table, Term, limited
-from kaput.report.formats import NOTHING, milliseconds, number
+from kaput.report.document import (
+    NOTHING,
+    Block,
+    Folded,
+    NamedPart,
+    Paragraph,
+    Section,
+    Table,
+    Term,
+    limited,
+    milliseconds,
+    number,
+)
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.fates import adds_up
-from kaput.report.sections.judged_run import JudgedRun
 
 _MOST_REBALANCES = 50  # of a group
 _MOST_MEMBERS = 100

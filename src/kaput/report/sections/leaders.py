@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from kaput.core import plural
 from kaput.evidence.findings import Findings, LeaderChange
 from kaput.evidence.findings_parts import Learned, PartitionSnapshot
-from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited
-from kaput.report.formats import milliseconds
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited, milliseconds
+from kaput.report.sections import JudgedRun
 
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kaput.core import clock, plural
 from kaput.evidence.findings_mirrors import MirrorComparison, MirrorFindings
-from kaput.report.document import Block, Bullets, Cell, Section, Table, Term
-from kaput.report.formats import NOTHING
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Table, Term
+from kaput.report.sections import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:

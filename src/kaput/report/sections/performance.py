@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kaput.core import plural
 from kaput.evidence.findings import Findings
-from kaput.report.document import Block, Bullets, Paragraph, Section, Table
-from kaput.report.formats import milliseconds, number
+from kaput.report.document import Block, Bullets, Paragraph, Section, Table, milliseconds, number
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import waited
-from kaput.report.sections.judged_run import JudgedRun
 
 _MOST_UNAVAILABLE = 3
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kaput.evidence.findings_mirrors import PlanFindings, Wait
-from kaput.report.document import Block, Cell, NamedValues, Section, Table, Term
-from kaput.report.formats import NOTHING
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import NOTHING, Block, Cell, NamedValues, Section, Table, Term
+from kaput.report.sections import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.report.document import Bullets, Section
-from kaput.report.formats import milliseconds, number, percent
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import Bullets, Section, milliseconds, number, percent
+from kaput.report.sections import JudgedRun
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import Block, Code, NamedValues, Section
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.model import Scenario
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kaput.evidence.findings_parts import ResizedTopic
-from kaput.report.document import NamedPart, Section, Table
-from kaput.report.formats import NOTHING
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import NOTHING, NamedPart, Section, Table
+from kaput.report.sections import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:

@@ -11,12 +11,22 @@ from collections.abc import Iterator
 from kaput.core import plural
 from kaput.evidence.findings import FaultFindings, LeaderChange
 from kaput.evidence.findings_claims import needs_heal
-from kaput.report.document import Bullets, Cell, Figure, Head, Section, Table, Term
-from kaput.report.formats import milliseconds, number, percent
+from kaput.report.document import (
+    Bullets,
+    Cell,
+    Figure,
+    Head,
+    Section,
+    Table,
+    Term,
+    milliseconds,
+    number,
+    percent,
+)
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages
-from kaput.report.sections.judged_run import JudgedRun
-from kaput.report.sections.setup import setup
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
+from kaput.scenario.model import Config, Scenario
 
 _MOST_FAULTS = 3
 
@@ -164,3 +174,45 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
         yield Figure(name, f"{service.standstill_s:,.1f} s", share, service.standstills > 0)
     if findings.latency_ms.ack.p99 is not None:
         yield Figure("ack latency p99", milliseconds(findings.latency_ms.ack.p99))
+
+
+# Broker and topic settings that decide how long an outage lasts, or what may be lost.
+_NOTABLE = (
+    "min.insync.replicas",
+    "broker.session.timeout.ms",
+    "zookeeper.session.timeout.ms",
+    "replica.lag.time.max.ms",
+    "unclean.leader.election.enable",
+)
+
+
+def setup(scenario: Scenario) -> str:
+    """The settings that decide what may be lost and how long an outage lasts, in one line.
+
+    `3 brokers; orders: 6 partitions, replication factor 3; 1 producer: acks=all; group billing: 3
+    members`.
+    """
+    return "; ".join(_parts(scenario))
+
+
+def _parts(scenario: Scenario) -> Iterator[str]:
+    for name, cluster in scenario.all_clusters.items():
+        brokers = plural(cluster.brokers, "broker")
+        other = "broker.session" if cluster.mode == "zookeeper" else "zookeeper."  # not read in this mode
+        used = {key: value for key, value in cluster.config.items() if not key.startswith(other)}
+        yield ", ".join([f"{name}: {brokers}" if name else brokers, *_notable(used)])
+    for mirror in scenario.mirrors:
+        yield f"mirror {mirror.name}: {', '.join(mirror.topics)}"
+    for topic in scenario.topics:
+        count, factor = plural(topic.partition_count, "partition"), topic.replica_count()
+        words = [count, f"replication factor {factor}", *_notable(topic.config)]
+        yield f"{topic.full_name}: {', '.join(words)}"
+    for spec in scenario.workload.producers:
+        idempotence = "with" if spec.idempotence else "without"
+        yield f"{plural(spec.count, 'producer')} to {spec.topic}: acks={spec.acks}, {idempotence} idempotence"
+    for group in scenario.workload.groups:
+        yield f"group {group.id}: {plural(group.members, 'member')}"
+
+
+def _notable(config: Config) -> Iterator[str]:
+    return (f"{name}={str(config[name]).lower()}" for name in _NOTABLE if name in config)

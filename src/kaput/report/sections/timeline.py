@@ -15,8 +15,8 @@ from kaput.report.document import (
     Table,
     Term,
     Timelines,
+    number,
 )
-from kaput.report.formats import number
 from kaput.report.timeline.reading import COUNTS, LATENCIES, StepFigures, TimelineData
 
 _MOST_EVENTS = 300

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kaput.core import plural
 from kaput.evidence.findings import Findings
-from kaput.report.document import Bullets, Section
-from kaput.report.formats import milliseconds
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.document import Bullets, Section, milliseconds
+from kaput.report.sections import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaput.evidence.findings_versions import FeatureLevels
 from kaput.report.document import Block, Bullets, Section, Table
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 
 
 def section(run: JudgedRun) -> Section | None:

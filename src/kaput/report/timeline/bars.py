@@ -1,4 +1,6 @@
-"""Bars of the timeline, in seconds: faults, rebalances, leaders, ISRs, owners of partitions."""
+"""What the timeline shows, in seconds: bars (faults, rebalances, leaders, ISRs, owners of partitions, the
+phases of a recovery) and marks (elections, ISR changes, brokers and members that come or go, rebalances).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kaput.evidence.findings import Findings
+from kaput.core import plural
+from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.folder import Manifest
+from kaput.report.document import milliseconds
 
 NO_LEADER = "no leader"
 
@@ -203,3 +207,77 @@ def owners(events: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterato
     for key in list(held):
         end_ownership(key, None)
     return iter(sorted(found, key=lambda bar: (_by_number(bar.row), bar.begin)))
+
+
+_VERBS = {"joined": "joined", "left": "left", "killed": "was killed"}
+
+
+class Mark(NamedTuple):
+    """An event at one moment, in seconds."""
+
+    at: float
+    kind: str
+    text: str
+
+
+def rebalance_marks(findings: Findings, clock: TimelineClock) -> Iterator[Mark]:
+    """A mark where each rebalance began."""
+    for one in findings.rebalances:
+        if clock.within(one.started_ns):
+            never = "some partition never got an owner again"
+            lasted = never if one.took_ns is None else f"took {milliseconds(one.took_ns / 1e6)}"
+            text = f"{one.group}: {one.trigger}; {lasted}, {plural(one.members, 'member')}"
+            yield Mark(clock.s(one.started_ns), "rebalance", text)
+
+
+def event_marks(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Mark]:
+    """Elections (a change of leader), ISR changes, brokers and members joining or leaving."""
+    led: dict[tuple[str, int], int] = {}
+    for row in found:
+        place, kind = (row["topic"], row["partition"]), row["kind"]
+        text = None
+        if kind == "leader":
+            leader = row["leader"]
+            if place in led and led[place] != leader:
+                leads = "no leader of" if leader is None or leader < 0 else f"broker {leader} leads"
+                text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
+            led[place] = leader
+        elif kind == "isr":
+            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
+        elif kind in ("fenced", "unfenced", "started", "stopped"):
+            text = f"broker {row['broker']} {kind}"
+        elif kind in ("joined", "left", "killed"):
+            text = f"{row['member']} of {row['group']} {_VERBS[kind]}"
+        if text is not None and clock.within(row["at_ns"]):
+            name = {"leader": "election", "isr": "ISR change"}.get(kind, kind)
+            yield Mark(clock.s(row["at_ns"]), name, text)
+
+
+def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
+    """The phases of the recovery from a fault, in order, in seconds since it took effect; only the known
+    ones.
+    """
+    elected, first, isr = fault.election_ms, fault.first_ack_after_ms, fault.isr_restored_ms
+    read, drained = fault.first_delivery_after_ms, fault.backlog_drained_ms
+    healed = None
+    if fault.healed_ns is not None and fault.effective_ns is not None:
+        healed = (fault.healed_ns - fault.effective_ns) / 1e9
+        yield Bar("the fault", 0.0, healed, "fault", f"{healed:,.1f} s until the heal")
+    if elected is not None:
+        yield Bar("election", 0.0, elected / 1e3, "cluster", f"{elected:,.0f} ms")
+    if first is not None:
+        begin = min((elected or 0.0), first) / 1e3
+        waited = first - begin * 1e3
+        text = f"{waited:,.0f} ms after the election"
+        yield Bar("first acknowledgement", begin, first / 1e3, "client", text)
+    if read is not None:
+        begin = min((first or 0.0), read) / 1e3
+        text = f"{read - begin * 1e3:,.0f} ms after the first acknowledgement"
+        yield Bar("first delivery", begin, read / 1e3, "client", text)
+    if drained is not None:
+        begin = min((read or 0.0), drained) / 1e3
+        yield Bar(
+            "backlog drained", begin, drained / 1e3, "client", f"{drained / 1e3:,.1f} s after the fault"
+        )
+    if isr is not None and healed is not None:
+        yield Bar("full ISR", healed, healed + isr / 1e3, "cluster", f"{isr:,.0f} ms after the heal")

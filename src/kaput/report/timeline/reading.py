@@ -1,6 +1,6 @@
 """Reads the timeline of a run for charts: steps, bars and marks, in seconds since the load began.
 
-Reads RUN_DIR/analysis (timeline, lag, events), the findings and the manifest (bars.py, marks.py); judges and
+Reads RUN_DIR/analysis (timeline, lag, events), the findings and the manifest (bars.py); judges and
 counts nothing. If the analysis is missing or of an older kaput, there is no timeline, and the report omits
 it.
 """
@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.report.timeline import bars, marks
-from kaput.report.timeline.bars import Bar, TimelineClock
-from kaput.report.timeline.marks import Mark
+from kaput.report.timeline import bars
+from kaput.report.timeline.bars import Bar, Mark, TimelineClock
 
 MOST_STEPS = 2_000  # on a page: more would be finer than a screen shows
 _MOST_SAMPLES = 600  # of lag
@@ -135,7 +134,7 @@ def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
         in_stores=list(_in_stores(folder.analysis / "stores", clock)),
         moves=list(bars.moves(findings, clock)),
         mirror_lag=list(_mirror_lag(folder.analysis / "mirror_lag", clock)),
-        marks=sorted([*marks.events(events, clock), *marks.rebalances(findings, clock)]),
+        marks=sorted([*bars.event_marks(events, clock), *bars.rebalance_marks(findings, clock)]),
     )
 
 
@@ -221,3 +220,45 @@ def _lag(rows: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[La
             if key not in found or one.lag > found[key].lag:
                 found[key] = one
     return iter(sorted(found.values()))
+
+
+_MOMENTS = {"begin", "end", "at"}  # fields of bars, marks and samples that hold seconds
+
+
+def aligned(timelines: Sequence[TimelineData]) -> list[TimelineData]:
+    """The timelines with a common range, from the earliest begin to the latest end, in which 0 is when the
+    first fault of each run took effect. A run without a fault is not shifted.
+    """
+    zeros = [_first_fault(timeline) for timeline in timelines]
+    begin = min(
+        (timeline.begin_s - zero for timeline, zero in zip(timelines, zeros, strict=True)), default=0.0
+    )
+    end = max((timeline.end_s - zero for timeline, zero in zip(timelines, zeros, strict=True)), default=1.0)
+    return [
+        _shifted(timeline, zero, begin, end, f"{number}-")
+        for number, (timeline, zero) in enumerate(zip(timelines, zeros, strict=True))
+    ]
+
+
+def _first_fault(timeline: TimelineData) -> float:
+    return min((bar.begin for bar in timeline.faults if bar.kind == "fault"), default=0.0)
+
+
+def _shifted(timeline: TimelineData, zero: float, begin: float, end: float, key: str) -> TimelineData:
+    shifted = {name: _earlier(value, zero) for name, value in vars(timeline).items()}
+    began_ns = timeline.began_ns + round(zero * 1e9)
+    return TimelineData(
+        **{**shifted, "key": key, "began_ns": began_ns, "begin_s": round(begin, 3), "end_s": round(end, 3)}
+    )
+
+
+def _earlier(value: Any, by: float) -> Any:
+    """Steps, bars, marks or samples shifted earlier by `by` seconds; other values unchanged."""
+    if isinstance(value, StepFigures):
+        return value._replace(rows=[{**row, "s": round((row["s"] or 0.0) - by, 3)} for row in value.rows])
+    if isinstance(value, list):
+        return [
+            one._replace(**{n: round(getattr(one, n) - by, 3) for n in _MOMENTS & {*one._fields}})
+            for one in value
+        ]
+    return value

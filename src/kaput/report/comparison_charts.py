@@ -10,19 +10,17 @@ from altair.utils import schemapi
 from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.charts.dots import DotPlot, dot_plots
 from kaput.report.charts.lines import PEAK, DrawnRow, Scales, latency, rates, scales
 from kaput.report.charts.parts import without_seconds
 from kaput.report.charts.rows import faults, page_data
-from kaput.report.comparison import Entry
+from kaput.report.charts.standalone import DotPlot, dot_plots
+from kaput.report.comparison import Entry, unique_labels
 from kaput.report.document import Block, Chart, NamedValues, Paragraph, RunCharts, Section, Timelines
-from kaput.report.labels import unique_labels
-from kaput.report.sections.judged_run import JudgedRun
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.summary import faults_in_a_line
 from kaput.report.sections.timeline import MARKS
 from kaput.report.sentences import verdict_sentence
-from kaput.report.timeline.alignment import aligned
-from kaput.report.timeline.reading import TimelineData, read_timeline
+from kaput.report.timeline.reading import TimelineData, aligned, read_timeline
 
 MOST_TIMELINES = 8
 Runs = Sequence[tuple[RunFolder, Findings]]
