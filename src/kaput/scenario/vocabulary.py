@@ -16,12 +16,13 @@ Security = Literal["none", "scram-tls"]
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 CLIENT_OUTCOMES = OUTCOMES[:3]
+GIVEN_UP: Sequence[Outcome] = ("failed", "refused")  # the message is definitely not stored
 # Anomalies that follow from a message's fate alone: outcomes of its send, and how often it is stored.
 FATE_ANOMALIES: Mapping[str, tuple[Sequence[Outcome], Sequence[str]]] = {
     "lost": (("acked",), ("0",)),
     "duplicate": (OUTCOMES, ("n",)),
     "recovered": (("unknown",), ("1", "n")),
-    "ghost": (("failed", "refused"), ("1", "n")),
+    "ghost": (GIVEN_UP, ("1", "n")),
 }
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 

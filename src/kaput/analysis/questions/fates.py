@@ -41,7 +41,7 @@ from kaput.evidence.findings import (
     Stored,
     Totals,
 )
-from kaput.scenario.vocabulary import OUTCOMES
+from kaput.scenario.vocabulary import FATE_ANOMALIES, GIVEN_UP, OUTCOMES
 from kaput.verdict.contracts import on_duplicate, on_replayed_twice
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
 
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
 DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
-GIVEN_UP = ("failed", "refused")  # outcomes by which a message is definitely not stored
 
 
 def _given_up(row: Row, what: str) -> str:
@@ -161,15 +160,10 @@ class Fates(Question):
     def checks(self, run: Run) -> Iterator[Check]:
         """Anomalies counted by fate and by case."""
         counts, how = FateCounts(run), ("fate", "case")
-        for name, outcomes, stored in (
-            ("duplicate", OUTCOMES, ("n",)),
-            ("recovered", ("unknown",), ("1", "n")),
-            ("ghost", GIVEN_UP, ("1", "n")),
-        ):
+        for name, (outcomes, stored) in FATE_ANOMALIES.items():
             by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
+            by_fate -= not_lost(run) if name == "lost" else 0
             yield Check(name, by_fate, run.totals.counted(name), how)
-        lost = counts.fates["acked", "0"] - not_lost(run)
-        yield Check("lost", lost, run.totals.counted("lost"), ("fate", "case"))
 
 
 class FateCounts:
