@@ -44,8 +44,16 @@ def partitions(count: int) -> Callable[[Result], bool]:
 
 
 def share(brokers: int) -> Callable[[Result], bool]:
-    """Whether the messages that waited are those of one broker of so many."""
-    return lambda result: result.fault("kill")["affected_share"] == pytest.approx(1 / brokers, rel=0.1)
+    """Whether one broker's share of what was sent until its partition was acknowledged again had to wait."""
+
+    def holds(result: Result) -> bool:
+        fault = result.fault("kill")
+        until = fault["effective_ns"] + fault["first_ack_after_ms"] * 1e6
+        attempts = [row["attempt_ns"] for row in result.rows("sends", "attempt_ns")]
+        sent = sum(fault["effective_ns"] <= attempt < until for attempt in attempts)
+        return bool(fault["affected"] / sent == pytest.approx(1 / brokers, rel=0.1))
+
+    return holds
 
 
 def keeps_some(result: Result) -> bool:

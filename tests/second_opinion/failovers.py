@@ -153,12 +153,10 @@ class Failovers:
 
     def _record(self, place: Place, send: Row) -> Row | None:
         """The record that was acknowledged, if it is still where the acknowledgement says."""
-        mine = self.tables.home_records(send)
         if send["offset"] is None:
-            return mine[0] if mine else None
-        return next(
-            (r for r in mine if r["offset"] == send["offset"] and self.tables.place(r) == place), None
-        )
+            return next(iter(self.tables.home_records(send)), None)
+        record = self.tables.stored_at.get(place, {}).get(send["offset"])
+        return record if record in self.tables.home_records(send) else None
 
     # Affected messages.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cache
 from typing import NamedTuple
 
 from second_opinion.effects import Effect
@@ -40,6 +41,7 @@ class Groups:
     def __init__(self, tables: RunTables) -> None:
         self.tables = tables
 
+    @cache  # noqa: B019
     def topics(self, group: str, cluster: str | None, topic: str) -> bool:
         """Whether a group reads a topic; one that the scenario does not have reads what it was delivered."""
         spec = self.tables.group_specs.get(group)
@@ -80,7 +82,7 @@ class Groups:
         first = self.tables.first_delivery.get(group, {})
         stored, unread = [], []
         for send in sends:
-            if any(r.get("visible") is not False for r in self.tables.home_records(send)):
+            if self.tables.visible(send):
                 stored.append(send)
             elif send["outcome"] == "acked" and not self._known_gone(send):
                 unread.append(send)
@@ -106,10 +108,9 @@ class Groups:
             acked = send["outcome"] == "acked" and send["done_ns"] is not None
             if at is None or not acked or send["done_ns"] > fault.healed - 5 * SECOND or at <= fault.healed:
                 continue
-            records = self.tables.home_records(send)
-            if not records:
+            if not self.tables.home_records(send):
                 continue
-            visible = any(r.get("visible") is not False for r in records)
+            visible = self.tables.visible(send)
             readings[0] += visible
             readings[1] += visible or self._sees_everything(group)
         return set(readings)

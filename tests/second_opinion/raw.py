@@ -31,6 +31,10 @@ class Place(NamedTuple):
         return f"{prefix}{self.topic}/{self.partition}"
 
 
+def _message(row: Row) -> tuple[int, int, str | None, str]:
+    return row["producer"], row["seq"], row["cluster"], row["topic"]
+
+
 class RunTables:
     """Every table of one folder, read when it is first asked for."""
 
@@ -168,18 +172,20 @@ class RunTables:
         return found
 
     @cached_property
-    def records_of(self) -> dict[tuple[int, int], list[Row]]:
-        """By message: every intact record of it, in any cluster."""
-        found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    def _home_records(self) -> dict[tuple[int, int, str | None, str], list[Row]]:
+        found: dict[tuple[int, int, str | None, str], list[Row]] = defaultdict(list)
         for record in self.rows("log"):
             if record["producer"] is not None and record["seq"] is not None and record["intact"]:
-                found[record["producer"], record["seq"]].append(record)
+                found[_message(record)].append(record)
         return found
 
     def home_records(self, send: Row) -> list[Row]:
-        """The records of a message in the topic and cluster that it was sent to."""
-        records = self.records_of.get((send["producer"], send["seq"]), [])
-        return [r for r in records if (r["cluster"], r["topic"]) == (send["cluster"], send["topic"])]
+        """The intact records of a message in the topic and cluster that it was sent to."""
+        return self._home_records.get(_message(send), [])
+
+    def visible(self, send: Row) -> bool:
+        """Whether one of those is visible to readers of committed records."""
+        return any(record.get("visible") is not False for record in self.home_records(send))
 
     def transaction_outcome(self, send: Row) -> str | None:
         """What became of a message's transaction; null if it has none."""

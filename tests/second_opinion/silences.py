@@ -134,9 +134,7 @@ class Silences:
             if at is None:
                 continue
             wait = Waiting(send["attempt_ns"], max(send["attempt_ns"], at), True)
-            records = self.tables.home_records(send)
-            visible = any(r.get("visible") is not False for r in records)
-            (owed if visible else other).append((wait, send["outcome"]))
+            (owed if self.tables.visible(send) else other).append((wait, send["outcome"]))
         acked = [wait for wait, outcome in owed if outcome == "acked"]
         every = [wait for wait, _ in owed + other]
         # What it did not have to be delivered does not wait, but ends a silence all the same.
