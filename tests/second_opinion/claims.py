@@ -23,6 +23,7 @@ class Claims:
         self.claims: list[Row] = examiner.findings.get("claims") or []
         self.checks: dict[str, Any] = {
             "silence": self._silence,
+            "cause": self._cause,
             "unavailable": self._unavailable,
             "election": self._election,
             "first-ack": self._first_ack,
@@ -45,6 +46,7 @@ class Claims:
                 yield from check(claim)
         if self.claims:
             yield from self._missing()
+            yield from self._missing_causes()
 
     def _place(self, claim: Row) -> Place | None:
         if claim["topic"] is None:
@@ -82,6 +84,42 @@ class Claims:
         ended = clipped[begin, end].ended
         silence = Silence(begin, end, ended)
         yield self.of.ended_by(f"{_words(claim)}: ended_by", Scope(place=place), silence, {ended}, claim)
+
+    def _cause(self, claim: Row) -> Iterator[Opinion]:
+        """A fault that hit what waited, or whose heal it waited for; a rebalance; a step of the plan."""
+        words, scope = _words(claim), self.of.scope(claim)
+        begin, end = claim["from_ns"], claim["to_ns"]
+        own = [s[:2] for found in self.of.silences.readings(scope) for s in found]
+        if (begin, end) not in own:
+            yield Opinion(words, FALSE, "there was no such silence")
+            return
+        since = claim["figures"]["since_ns"]
+        if claim["fault"] is not None:
+            effect = self._effect(claim)
+            if effect is None or effect.begin >= end or effect.healed <= begin or effect.fault == "noop":
+                yield Opinion(words, FALSE, "the fault was not in effect meanwhile")
+                return
+            yield one_of(words, True, self.of.causes.hit(effect, scope, begin, end) | self._healed(claim))
+        elif any(row["started_ns"] == since for row in self.of.tables.rows("plan")):
+            kinds = ("move-groups", "fail-back") if scope.group else ("fence", "move-producers", "fail-back")
+            steps = [row for row in self.of.tables.rows("plan") if row["started_ns"] == since]
+            known = any(row["kind"] in kinds and (row["ended_ns"] or FOREVER) > begin for row in steps)
+            yield Opinion(words, TRUE if known and since < end else FALSE, f"{steps}")
+        else:
+            begins = {e["at_ns"] for e in self.of.groups.changes(scope.group or "")}
+            begins |= self.of.members_lost(scope.group or "")
+            yield Opinion(words, TRUE if since in begins and since <= end else FALSE, "no rebalance then")
+
+    def _healed(self, claim: Row) -> set[bool]:
+        """Whether the silence of this claim waited for the fault's heal, by its own claim (checked there)."""
+        same = ("cluster", "topic", "partition", "group", "producer", "from_ns", "to_ns")
+        waits = [
+            wait
+            for one in self.claims
+            if one["kind"] == "silence" and all(one[key] == claim[key] for key in same)
+            for wait in one["waited_for"]
+        ]
+        return {True} if any(wait["fault"] == claim["fault"] for wait in waits) else set()
 
     # Failovers.
 
@@ -239,6 +277,21 @@ class Claims:
                 stuck = self.of.groups.stuck(effect, group) if effect.healed != FOREVER else {0}
                 if 0 not in stuck and ("stuck", effect.id, None, group) not in told:
                     yield Opinion(f"no stuck of {effect.id} for {group}", FALSE, f"recomputed: {stuck}")
+
+    def _missing_causes(self) -> Iterator[Opinion]:
+        """Of each silence that is told: faults that hit it in every reading."""
+        same = ("cluster", "topic", "partition", "group", "from_ns", "to_ns")
+        told = {(*(one[key] for key in same), one["fault"]) for one in self.claims if one["kind"] == "cause"}
+        for claim in self.claims:
+            if claim["kind"] != "silence":
+                continue
+            begin, end = claim["from_ns"], claim["to_ns"]
+            for effect in self.of.effects.all:
+                if effect.fault == "noop" or not (effect.begin < end and effect.healed > begin):
+                    continue
+                hit = self.of.causes.hit(effect, self.of.scope(claim), begin, end)
+                if hit == {True} and (*(claim[key] for key in same), effect.id) not in told:
+                    yield Opinion(f"{_words(claim)}: no cause {effect.id}", FALSE, "it hit what waited")
 
     def _missing_of(self, effect: Effect, place: Place, told: set[Any]) -> Iterator[Opinion]:
         elections = self.of.failovers.elections(effect, place)

@@ -24,11 +24,13 @@ from second_opinion.answers import (
     scope_words,
     smallest,
 )
+from second_opinion.causes import Causes
 from second_opinion.claims import Claims
 from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
 from second_opinion.groups import Backlog, Groups
 from second_opinion.raw import MS, SECOND, Place, Row, RunTables
+from second_opinion.rebalances import Rebalances
 from second_opinion.silences import Scope, Silence, Silences
 from second_opinion.story import Story, Wait, readings_of
 
@@ -52,6 +54,8 @@ class Examiner:
         self.silences = Silences(self.tables)
         self.failovers = Failovers(self.tables, self.effects, self.silences)
         self.groups = Groups(self.tables)
+        self.causes = Causes(self.tables, self.failovers)
+        self.rebalances = Rebalances(self.tables, self.effects)
         self._stories: dict[Any, Story] = {}
 
     def all(self) -> Iterator[Opinion]:
@@ -192,7 +196,10 @@ class Examiner:
             return Opinion(words, TRUE if agreeing else NOT_DECIDABLE, told)
         if not agreeing:
             # "Not known" is not false where the record has no wait, and only the client is left.
-            unsaid = row.get("decidable") is False or (claimed == "unknown" and said == [""])
+            undecided = said == [""] or (
+                scope.place is None and not self._ended_alone(scope, places, silence)
+            )
+            unsaid = row.get("decidable") is False or (claimed == "unknown" and undecided)
             return Opinion(words, NOT_DECIDABLE if unsaid else FALSE, told)
         return Opinion(words, TRUE if agreeing == seen else NOT_DECIDABLE, told)
 
@@ -231,6 +238,11 @@ class Examiner:
                 if own.end == silence.end:
                     found.add(own.begin)
         return found
+
+    def _ended_alone(self, scope: Scope, places: list[Place], silence: Silence) -> bool:
+        """Whether one of the partitions that went on had a silence of its own up to then."""
+        ends = {own.end for place in places for own in self.silences.of(Scope(scope.group, place))}
+        return silence.end in ends
 
     def _last(self, waits: list[Wait], scope: Scope, place: Place, silence: Silence) -> set[str]:
         """What `ended_by` may be: the last wait, else the client if the record shows that it was held up."""
@@ -409,11 +421,20 @@ class Examiner:
     # Leaders.
 
     def _rebalances(self) -> Iterator[Opinion]:
+        before: dict[str, Row] = {}
         for row in self.findings.get("rebalances") or []:
-            words = f"rebalance of {row['group']} at {row['started_ns']}"
-            begins = {e["at_ns"] for e in self.groups.changes(row["group"])} | self.members_lost(row["group"])
-            known = row["started_ns"] in begins
-            yield Opinion(words, TRUE if known else FALSE, "whether any partition changed hands then")
+            group, begin, end = row["group"], row["started_ns"], row["ended_ns"]
+            words = f"rebalance of {group} at {begin}"
+            begins = {e["at_ns"] for e in self.groups.changes(group)} | self.members_lost(group)
+            yield Opinion(words, TRUE if begin in begins else FALSE, "no partition changed hands then")
+            unowned = {self.rebalances.unowned(group, begin, end)}
+            yield equal(f"{words}: unowned", row["unowned_partition_seconds"], unowned, 1e-6)
+            previous = before.get(group)
+            known, why = self.rebalances.trigger(
+                group, row["trigger"], begin, previous and (previous["ended_ns"] or previous["started_ns"])
+            )
+            yield Opinion(f"{words}: trigger {row['trigger']}", TRUE if known else FALSE, why)
+            before[group] = row
 
     def members_lost(self, group: str) -> set[int]:
         """When a fault took effect on a member of a group: it is lost before the group knows."""

@@ -285,6 +285,37 @@ def _times_are_unknown(found: Row, _: RunTables) -> None:
     found["claims"].append({**claim, "kind": "times-unknown", "fault": None, "topic": None})
 
 
+# Causes and rebalances.
+
+
+def _a_fault_elsewhere_is_a_cause(found: Row, _: RunTables) -> None:
+    claim = copy.deepcopy(_longest(found))
+    mirror = next(row for row in found["faults"] if row["target"].startswith("mirror"))
+    found["claims"].append({**claim, "kind": "cause", "fault": mirror["id"], "figures": {"since_ns": 0}})
+
+
+def _no_cause(found: Row, _: RunTables) -> None:
+    found["claims"] = [claim for claim in found["claims"] if claim["kind"] != "cause"]
+
+
+def _another_rebalance(found: Row) -> Row:
+    """The one that the pause of the member began."""
+    row: Row = found["rebalances"][-1]
+    return row
+
+
+def _another_trigger(found: Row, _: RunTables) -> None:
+    _another_rebalance(found)["trigger"] = "member-2 joined"
+
+
+def _unknown_trigger(found: Row, _: RunTables) -> None:
+    _another_rebalance(found)["trigger"] = "unknown"
+
+
+def _owned_all_the_time(found: Row, _: RunTables) -> None:
+    _another_rebalance(found)["unowned_partition_seconds"] = 0.0
+
+
 MUTANTS: dict[str, Mutant] = {
     "a silence begins before the last acknowledgement": Mutant("kill", _begins_earlier),
     "a silence ends after the next acknowledgement": Mutant("kill", _ends_later),
@@ -321,6 +352,11 @@ MUTANTS: dict[str, Mutant] = {
     "aborted messages within a second": Mutant("aborted", _aborted_messages_within_a_second),
     "everything within a second": Mutant("kill", _all_within_a_second),
     "a rebalance without a revocation": Mutant("member", _no_revocation),
+    "a fault elsewhere is the cause": Mutant("elsewhere", _a_fault_elsewhere_is_a_cause),
+    "the fault is not the cause": Mutant("kill", _no_cause),
+    "another trigger": Mutant("member", _another_trigger),
+    "no trigger": Mutant("member", _unknown_trigger),
+    "a frozen member owns its partitions": Mutant("member", _owned_all_the_time),
     "the load reached what was asked": Mutant("kill", _the_load_was_reached),
     "no acknowledgement has a time": Mutant("kill", _times_are_unknown),
 }

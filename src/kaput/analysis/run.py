@@ -25,7 +25,7 @@ from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.seeks import after_aborts
 from kaput.analysis.facts.serving import serving
-from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings, hindering_targets
+from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
 from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.names import Names
@@ -95,7 +95,7 @@ class Run:
         return Record(
             self.leader_history,
             serving(given.faults, given.cluster_events, given.scenario),
-            owners(given.group_events),
+            owners(given.group_events, [given.groups[group] for group in given.share_groups]),
             fencings(given.cluster_events),
         )
 
@@ -126,7 +126,6 @@ class Run:
         return Waiter(
             frozenset(f"producer {number}" for number in mine),
             group,
-            hindering_targets(self.given.faults, group) if group is not None else {},
             given_up,
         )
 

@@ -14,8 +14,8 @@ from kaput.evidence.findings_parts import FindingsPart
 
 EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
 ClaimKind = Literal[
-    "silence", "unavailable", "election", "first-ack", "affected", "stuck", "backlog", "within-1s", "load",
-    "rebalance", "times-unknown",
+    "silence", "cause", "unavailable", "election", "first-ack", "affected", "stuck", "backlog", "within-1s",
+    "load", "rebalance", "times-unknown",
 ]  # fmt: skip
 
 

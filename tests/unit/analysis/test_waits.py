@@ -11,7 +11,7 @@ from kaput.analysis.facts import leader_history
 from kaput.analysis.facts.assignments import owners
 from kaput.analysis.facts.leader_history import read_faults
 from kaput.analysis.facts.serving import serving
-from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, hindering_targets
+from kaput.analysis.facts.waits import Record, Story, Terms, Waiter
 from kaput.core import TopicPartition
 from kaput.evidence.findings_claims import needs_heal
 from kaput.evidence.schemas import TABLES
@@ -330,14 +330,13 @@ def test_seconds_of_the_client_before_a_condition_are_its_own() -> None:
 # Groups.
 
 
-def _group(**members: frozenset[str]) -> Waiter:
-    return Waiter(group="billing", members={slot.replace("_", "-"): of for slot, of in members.items()})
+GROUP = Waiter(group="billing")
 
 
 def test_group_without_an_owner_waits_for_a_rebalance() -> None:
     """Revoked at 10 s, assigned to another member at 14 s."""
     history = _led().event("assigned", -500).event("revoked", 10_000)
-    story = _story(history.event("assigned", 14_000, member="m2"), 10, 14.2, waiter=_group())
+    story = _story(history.event("assigned", 14_000, member="m2"), 10, 14.2, waiter=GROUP)
     assert _waits(story) == [("rebalance", 10, 14), ("client", 14, 14.2)]
     assert story.waits[0].record == "a member of billing was assigned orders/0"
 
@@ -345,41 +344,35 @@ def test_group_without_an_owner_waits_for_a_rebalance() -> None:
 def test_partition_of_another_group_without_an_owner_ends_nothing() -> None:
     history = _led().event("assigned", -500).event("assigned", -500, group="audit")
     history.event("revoked", 10_000, group="audit").event("assigned", 14_000, group="audit")
-    assert _not_known(_story(history, 10, 14.2, waiter=_group()))
+    assert _not_known(_story(history, 10, 14.2, waiter=GROUP))
 
 
 def test_group_waits_for_the_heal_of_the_owner() -> None:
     """Member 1 owns the partition and is paused."""
     history = _on_clients(_led().event("assigned", -500, member="member-1"), "member 1 of billing", 10, 20)
-    owner = _group(member_1=frozenset({"member 1 of billing"}))
-    assert _waits(_story(history, 10, 20.3, waiter=owner)) == [("heal", 10, 20), ("client", 20, 20.3)]
+    assert _waits(_story(history, 10, 20.3, waiter=GROUP)) == [("heal", 10, 20), ("client", 20, 20.3)]
 
 
 def test_group_does_not_wait_for_the_heal_of_a_member_that_owns_nothing() -> None:
     history = _on_clients(_led().event("assigned", -500, member="member-2"), "member 1 of billing", 10, 20)
-    other = _group(member_1=frozenset({"member 1 of billing"}))
-    assert _not_known(_story(history, 10, 20.3, waiter=other))
+    assert _not_known(_story(history, 10, 20.3, waiter=GROUP))
 
 
 def test_group_waits_for_the_isr_whatever_the_acks() -> None:
     """Records become visible once every member of the ISR has them."""
     history = _pause(_led().event("assigned", -500), 3, 10, 20)
-    assert _waits(_story(history, 10, 20.3, ONE, _group())) == [("heal", 10, 20), ("client", 20, 20.3)]
+    assert _waits(_story(history, 10, 20.3, ONE, GROUP)) == [("heal", 10, 20), ("client", 20, 20.3)]
 
 
-def test_faults_on_members_by_slot() -> None:
-    """Only those of the group; each member has its own."""
-    rows = [
-        dict.fromkeys(TABLES["faults"].schema.names)
-        | {"id": id_, "fault": "pause", "target": target, "brokers": [], "injected_ns": 0, "bit": True}
-        for id_, target in (
-            ("0-pause", "member 1 of billing"),
-            ("1-pause", "members 1, 2 of billing"),
-            ("2-pause", "member 2 of audit"),
-            ("3-pause", "broker 1"),
-        )
-    ]
-    assert hindering_targets(read_faults(rows), "billing") == {
-        "member-1": frozenset({"member 1 of billing", "members 1, 2 of billing"}),
-        "member-2": frozenset({"members 1, 2 of billing"}),
-    }
+def test_group_waits_for_the_heal_of_a_fault_on_all_its_members() -> None:
+    """The target names none of them."""
+    history = _on_clients(_led().event("assigned", -500, member="member-2.3"), "members of billing", 10, 20)
+    assert _waits(_story(history, 10, 20.3, waiter=GROUP)) == [("heal", 10, 20), ("client", 20, 20.3)]
+
+
+def test_share_group_goes_on_while_one_of_its_members_does() -> None:
+    """The member that joined last is killed: the partition still has the other one."""
+    history = _led().event("assigned", -500).event("assigned", -400, member="m2")
+    history.event("killed", 10_000, member="m2")
+    known = owners(_rows(history, "group_events"), ["billing"])
+    assert [sorted(members) for _, members in known["billing", PLACE]] == [["m1"], ["m1", "m2"], ["m1"]]

@@ -7,7 +7,7 @@ name a position. Not here: finding rebalances (rebalances.py).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -18,6 +18,7 @@ from kaput.core import TopicPartition
 REPEATED = "repeated"
 REMOVAL_KINDS = ("revoked", "lost", "left", "killed")
 Event = Mapping[str, Any]  # a row of group_events
+Owners = Mapping[tuple[str, TopicPartition], Sequence[tuple[int, frozenset[str]]]]
 
 
 def events_frame(names: Names, events: Iterable[Event]) -> pl.DataFrame:
@@ -77,15 +78,17 @@ def concerns(event: Event, place: TopicPartition) -> bool:
     return bool(event["topic"] == place[0]) and event["partition"] in (None, place[1])
 
 
-def owners(events: Iterable[Event]) -> dict[tuple[str, TopicPartition], list[tuple[int, str | None]]]:
-    """By group and partition: from when on which member owned it, None for no member; by time."""
-    found: dict[tuple[str, TopicPartition], list[tuple[int, str | None]]] = {}
+def owners(events: Iterable[Event], share_groups: Collection[str] = ()) -> Owners:
+    """By group and partition: from when on which members owned it, by time; several only in share groups."""
+    found: dict[tuple[str, TopicPartition], list[tuple[int, frozenset[str]]]] = {}
     for event in with_repeated(events):
-        place, group, at_ns = place_of(event), event["group"], event["at_ns"]
+        place, group, at_ns, member = place_of(event), event["group"], event["at_ns"], event["member"]
         if event["kind"] == "assigned" and place is not None:
-            found.setdefault((group, place), []).append((at_ns, event["member"]))
+            history = found.setdefault((group, place), [])
+            before = history[-1][1] if history and group in share_groups else frozenset()
+            history.append((at_ns, before | {member}))
         elif event["kind"] in REMOVAL_KINDS:
             for (of_group, one), history in found.items():
-                if of_group == group and concerns(event, one) and history[-1][1] == event["member"]:
-                    history.append((at_ns, None))
+                if of_group == group and concerns(event, one) and member in history[-1][1]:
+                    history.append((at_ns, history[-1][1] - {member}))
     return found

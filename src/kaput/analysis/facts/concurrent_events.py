@@ -1,4 +1,4 @@
-"""Describes the events of the cluster and of groups within a time, and the likeliest cause of a standstill.
+"""Describes the events of the cluster and of groups within a time, and the likeliest causes of a silence.
 
 Not here: finding standstills (questions/silences.py).
 """
@@ -15,7 +15,7 @@ from kaput.analysis.facts.leader_history import Change, FaultRow, same_cluster
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.findings_claims import Wait
 from kaput.evidence.findings_service import NotableEvent
-from kaput.scenario.values import target_group, target_producer
+from kaput.scenario.values import hits_member, target_group, target_producer
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
 _MAX_SHOWN = 20  # events of one standstill
 _MAX_NAMED = 3  # partitions of one change
+_MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
 
 
 class _Event(NamedTuple):
@@ -40,6 +41,14 @@ class _Event(NamedTuple):
         return (None in (place, self.place) or self.place == place) and (
             None in (group, self.group) or self.group == group
         )
+
+
+class Cause(NamedTuple):
+    """What held up a silence, likely. `fault`: its id; None for a rebalance, or a step of the plan."""
+
+    text: str
+    since_ns: int
+    fault: str | None = None
 
 
 class RunEvents:
@@ -65,46 +74,58 @@ class RunEvents:
         shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_MAX_SHOWN]]
         return shown, max(0, len(found) - _MAX_SHOWN)
 
-    def cause(
+    def causes(
         self,
         from_ns: int,
         to_ns: int,
         place: TopicPartition | None,
         group: str | None,
         waits: Sequence[Wait] = (),
-    ) -> str | None:
-        """The likeliest cause in words: faults whose heal it waited for, or that were in effect and hit this
-        partition (or this group's members); else a rebalance of the group; else a step of the plan. None: not
-        known.
+    ) -> list[Cause]:
+        """The likeliest causes of a silence: faults whose heal it waited for, or that were in effect and hit
+        this partition (or its owner in the group); else a rebalance of the group that it waited for; else a
+        step of the plan that moved these clients. None of them: not known.
         """
         healed = {wait.fault for wait in waits}
-        in_effect = [one for one in self._faults if one.fault != NOOP and _in_effect(one, from_ns, to_ns)]
-        found: list[str] = []
-        for fault in in_effect:
+        found: list[Cause] = []
+        for fault in self._faults:
+            if fault.fault == NOOP or not _in_effect(fault, from_ns, to_ns):
+                continue
             text = self._hit(fault, from_ns, to_ns, place, group)
             if text is None and fault.id in healed:
                 text = f"{_fault_text(fault)} was in effect; it waited for the heal"
-            found += [text] if text is not None else []
-        if found:
-            return "; ".join(found[:_MAX_NAMED])
-        for one in self._run.rebalances.found:
-            over_ns = one.ended_ns if one.ended_ns is not None else FOREVER_NS
-            if one.group == group and one.started_ns <= to_ns and over_ns >= from_ns:
-                return f"group {group} rebalanced: {one.trigger}"
-        for step in self._run.given.evidence.rows("plan"):
-            ended_ns = step["ended_ns"] if step["ended_ns"] is not None else FOREVER_NS
-            if step["started_ns"] < to_ns and ended_ns > from_ns:
-                return f"the plan's step {step['step']} was under way"
-        return None
+            found += [Cause(text, fault.effective_ns or from_ns, fault.id)] if text is not None else []
+        return found or self._rebalances(from_ns, to_ns, group, waits) or self._moves(from_ns, to_ns, group)
+
+    def _rebalances(self, from_ns: int, to_ns: int, group: str | None, waits: Sequence[Wait]) -> list[Cause]:
+        if not any(wait.condition == "rebalance" for wait in waits):
+            return []
+        return [
+            Cause(f"group {group} rebalanced: {one.trigger}", one.started_ns)
+            for one in self._run.rebalances.found
+            if one.group == group
+            and one.started_ns <= to_ns
+            and (one.ended_ns is None or one.ended_ns >= from_ns)
+        ][:1]
+
+    def _moves(self, from_ns: int, to_ns: int, group: str | None) -> list[Cause]:
+        kinds = _MOVES_PRODUCERS if group is None else _MOVES_GROUPS
+        return [
+            Cause(f"the plan's step {step['step']} was under way", step["started_ns"])
+            for step in self._run.given.evidence.rows("plan")
+            if step["kind"] in kinds
+            and step["started_ns"] < to_ns
+            and (step["ended_ns"] is None or step["ended_ns"] > from_ns)
+        ][:1]
 
     def _hit(
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
     ) -> str | None:
-        """How a fault in effect hit a partition, or the members of a group; None if it did not."""
+        """How a fault in effect hit a partition, or its owner in a group; None if it did not."""
         text = f"{_fault_text(fault)} was in effect"
-        members_of = target_group(fault.target)
-        if members_of is not None:
-            return text if members_of == group else None
+        if target_group(fault.target) is not None:
+            since, until = max(fault.effective_ns or from_ns, from_ns), min(_until_ns(fault), to_ns)
+            return text if group is not None and self._owned(fault, since, until, place, group) else None
         if target_producer(fault.target) is not None and group is None:
             return text if place is None or self._sends_to(fault.target, place) else None
         if not fault.brokers:
@@ -117,6 +138,24 @@ class RunEvents:
             return f"{text}, and hit {_listed(hit)}" if hit else None
         needed = self._needed(fault, place, at_ns, group)
         return None if needed is None else f"{text}; {needed}"
+
+    def _owned(
+        self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
+    ) -> bool:
+        """Whether a member that the fault hit owned the partition (without one: any) within that time, or was
+        the last to own it.
+        """
+        for (of_group, one), history in self._run.record.owners.items():
+            if of_group != group or place not in (None, one):
+                continue
+            ends = [*(at for at, _ in history[1:]), FOREVER_NS]
+            last: frozenset[str] = frozenset()
+            for (since, members), until in zip(history, ends, strict=True):
+                last = members or last
+                hit = any(hits_member(fault.target, group, member) for member in last)
+                if hit and since < to_ns and until > from_ns:
+                    return True
+        return False
 
     def _sends_to(self, target: str, place: TopicPartition) -> bool:
         code = self._run.names.code(place)
@@ -178,8 +217,11 @@ class RunEvents:
 
 
 def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
-    until = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
-    return fault.effective_ns is not None and fault.effective_ns < to_ns and until > from_ns
+    return fault.effective_ns is not None and fault.effective_ns < to_ns and _until_ns(fault) > from_ns
+
+
+def _until_ns(fault: FaultRow) -> int:
+    return FOREVER_NS if fault.healed_ns is None else fault.healed_ns
 
 
 def _fault_text(fault: FaultRow) -> str:

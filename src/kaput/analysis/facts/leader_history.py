@@ -207,7 +207,11 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
     led_before: int | None = None
     eligible: set[int] | None = None
     lost_ns: int | None = None  # since when there is no leader
-    for row in sorted(rows, key=_event_order):
+    ordered = sorted(rows, key=_event_order)
+    led = [row for row in ordered if row["kind"] == "leader"]
+    # A leader that another one (or none) followed in the same ms led nothing.
+    brief = {id(one) for one, later in pairwise(led) if one["at_ns"] // MS == later["at_ns"] // MS}
+    for row in ordered:
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
         change = Change(
@@ -219,6 +223,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
             led_before,
             within_ns=row["within_ns"] or 0,
             elr=tuple(row["elr"] or ()),
+            led_nothing=id(row) in brief,
         )
         if change.kind == "leader":
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
@@ -231,15 +236,13 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
                 change, lost_ns = replace(change, leaderless_ns=gone_ns), None
             elif leader is not None:
                 lost_ns = change.at_ns if lost_ns is None else lost_ns
-            led_before = leader if leader is not None and leader >= 0 else led_before
+            if leader is not None and leader >= 0 and not change.led_nothing:
+                led_before = leader
         if isr is not None:
             # Who may lead next without a loss: the ISR and the eligible leader replicas.
             eligible = {*isr, *(row["elr"] or ())}
         changes.append(change)
-    led = [change for change in changes if change.kind == "leader"]
-    # A leader that another one (or none) followed in the same ms led nothing.
-    brief = {id(one) for one, later in pairwise(led) if one.at_ns // MS == later.at_ns // MS}
-    return [replace(one, led_nothing=True) if id(one) in brief else one for one in changes]
+    return changes
 
 
 def _event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:

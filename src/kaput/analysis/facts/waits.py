@@ -6,21 +6,20 @@ Built on the driver. Not here: finding silences (questions/silences.py), and who
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from kaput.analysis.facts.leader_history import Change, FaultRow, LeaderHistory
+from kaput.analysis.facts.assignments import Owners
+from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.analysis.facts.serving import Hindrance, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait
-from kaput.scenario.values import target_group
+from kaput.scenario.values import hits_member
 
 SHORTEST_NS = SECOND  # of a silence
-Owners = Mapping[tuple[str, TopicPartition], Sequence[tuple[int, str | None]]]
 
 
 class Stage(IntEnum):
@@ -68,13 +67,12 @@ class Terms:
 
 @dataclass(frozen=True)
 class Waiter:
-    """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name,
-    and the targets of faults on each member. `given_up`: when messages failed or were given up.
+    """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name.
+    `given_up`: when messages failed or were given up.
     """
 
     producers: frozenset[str] = frozenset()
     group: str | None = None
-    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
     given_up: Sequence[tuple[int, int]] = ()
 
 
@@ -273,14 +271,17 @@ class _Walk:
         owners = self.record.owners.get((group, self.place))
         if owners is None:
             return State(Stage.READY)
-        owner = next((who for at, who in reversed(owners) if at <= at_ns), None)
-        if owner is None:
+        mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
+        if not mine:
             return State(Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED)
-        slot = owner.partition(".")[0]  # a process started again in a slot is `member-2.2`
-        held = [
-            one for target in sorted(self.waiter.members.get(slot, ())) for one in self._held(target, at_ns)
-        ]
-        return State(Stage.CLIENT_HINDERED, tuple(held)) if held else State(Stage.READY)
+        held = [self._holding_up(group, member, at_ns) for member in sorted(mine)]
+        if all(held):
+            return State(Stage.CLIENT_HINDERED, tuple(one for of_member in held for one in of_member))
+        return State(Stage.READY)
+
+    def _holding_up(self, group: str, member: str, at_ns: int) -> list[Hindrance]:
+        targets = [one for one in self.record.serving.clients if hits_member(one, group, member)]
+        return [one for target in sorted(targets) for one in self._held(target, at_ns)]
 
     def _held(self, target: str, at_ns: int) -> list[Hindrance]:
         return [
@@ -371,7 +372,7 @@ class _Walk:
     def _assigned(self, at_ns: int) -> bool:
         """Whether a member of the group was assigned the partition at that time."""
         owned = self.record.owners.get((self.waiter.group or "", self.place), ())
-        return any(at == at_ns and owner is not None for at, owner in owned)
+        return any(at == at_ns and members for at, members in owned)
 
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
@@ -391,16 +392,6 @@ def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int]
         if row["kind"] == "fenced" and row["broker"] is not None:
             found[row["cluster"], row["broker"]].append(row["at_ns"])
     return found
-
-
-def hindering_targets(faults: Iterable[FaultRow], group: str) -> dict[str, frozenset[str]]:
-    """By slot of a member (`member-2`), the targets of faults on it."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for fault in faults:
-        if target_group(fault.target) == group:
-            for number in re.findall(r"\d+", fault.target.rpartition(" of ")[0]):
-                found[f"member-{number}"].add(fault.target)
-    return {slot: frozenset(targets) for slot, targets in found.items()}
 
 
 def _may_precede(change: Change, at_ns: int) -> bool:

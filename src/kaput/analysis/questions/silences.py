@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
 from kaput.analysis.engine.spells import WAITING, pauses
-from kaput.analysis.facts.concurrent_events import RunEvents
+from kaput.analysis.facts.concurrent_events import Cause, RunEvents
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ALL_PLACES = -2  # instead of a place: all partitions together
 _MAX_SHOWN = 100  # silences of all partitions together, and of single partitions; also for each group
+_MAX_CAUSES = 3  # named of one silence
 _SCOPE = ("group", "place")
 _STREAM = ("producer", "place")
 _LENGTH = pl.col("to_ns") - pl.col("from_ns")
@@ -56,19 +57,30 @@ class Silence:
         """What it waited for; nothing if it ended with the load."""
         return self.story.waits if self.ended else []
 
+    @property
+    def _subject(self) -> dict[str, Any]:
+        return {
+            "cluster": self.place and cluster_and_topic(self.place.topic)[0],
+            "topic": self.place and self.place.topic,
+            "partition": self.place and self.place.partition,
+            "group": self.group,
+            "producer": self.producer,
+            "from_ns": self.from_ns,
+            "to_ns": self.to_ns,
+        }
+
+    def caused_by(self, cause: Cause) -> Claim:
+        """The claim that this is a cause of it."""
+        about = {"fault": cause.fault, "figures": {"since_ns": cause.since_ns}, "why": cause.text}
+        return Claim(kind="cause", **self._subject, **about)
+
     def claim(self, kind: str = "silence", fault_id: str | None = None) -> Claim:
         """The claim that findings.json has of it."""
         return Claim.model_validate(
             {
                 "kind": kind,
-                "cluster": self.place and cluster_and_topic(self.place.topic)[0],
-                "topic": self.place and self.place.topic,
-                "partition": self.place and self.place.partition,
-                "group": self.group,
-                "producer": self.producer,
+                **self._subject,
                 "fault": fault_id,
-                "from_ns": self.from_ns,
-                "to_ns": self.to_ns,
                 "figures": {"length_ms": (self.to_ns - self.from_ns) / MS},
                 "waited_for": self.waited_for,
                 "ended_by": self.ended_by,
@@ -91,11 +103,15 @@ class Silences(Question):
         rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
         events = RunEvents(run)
+        causes = [
+            events.causes(one.from_ns, one.to_ns, one.place, one.group, one.waited_for) for one in silences
+        ]
+        caused = (one.caused_by(each) for one, mine in zip(silences, causes, strict=True) for each in mine)
         availability = list(_availability(run, spells, found))
         within = (_within_1s(one) for one in availability if one.partition is None)
         yield findings(
-            claims=[*(one.claim() for one in silences), *_times_unknown(run), *within],
-            standstills=[_standstill(events, one) for one in silences],
+            claims=[*(one.claim() for one in silences), *caused, *_times_unknown(run), *within],
+            standstills=[_standstill(events, one, mine) for one, mine in zip(silences, causes, strict=True)],
             standstills_left_out=found.height - shown.height,
             availability=availability,
         )
@@ -151,7 +167,7 @@ def _longest(found: pl.DataFrame) -> pl.DataFrame:
     return found.sort(-_LENGTH, "place", "from_ns").group_by("group", maintain_order=True).head(_MAX_SHOWN)
 
 
-def _standstill(events: RunEvents, one: Silence) -> Standstill:
+def _standstill(events: RunEvents, one: Silence, causes: Sequence[Cause]) -> Standstill:
     happened, more = events.happened(one.from_ns, one.to_ns, one.place, one.group)
     return Standstill(
         group=one.group,
@@ -162,7 +178,7 @@ def _standstill(events: RunEvents, one: Silence) -> Standstill:
         length_ms=(one.to_ns - one.from_ns) / MS,
         ended_by=one.ended_by,
         waited_for=one.waited_for,
-        cause=events.cause(one.from_ns, one.to_ns, one.place, one.group, one.waited_for),
+        cause="; ".join(cause.text for cause in causes[:_MAX_CAUSES]) or None,
         happened=happened,
         happened_left_out=more,
     )

@@ -1,0 +1,76 @@
+"""Whether a fault hit what a silence was of: a partition's leader or ISR, its senders, or its owner."""
+
+from __future__ import annotations
+
+from second_opinion.effects import Effect, hits_member
+from second_opinion.failovers import Failovers
+from second_opinion.raw import Place, Row, RunTables
+from second_opinion.silences import Scope
+
+
+class Causes:
+    """Of one run."""
+
+    def __init__(self, tables: RunTables, failovers: Failovers) -> None:
+        self.tables, self.failovers = tables, failovers
+
+    def hit(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
+        """Whether a fault that was in effect meanwhile hit what waited, in each reading."""
+        if effect.target.startswith("producer "):
+            number = effect.target.removeprefix("producer ")
+            sends = self.tables.rows("sends") if scope.place is None else self.tables.sends_of[scope.place]
+            mine = any(str(s["producer"]) == number for s in sends)
+            return {scope.group is None and mine} | ({True, False} if scope.place is None else set())
+        if effect.target.startswith("member"):
+            return {self._owned(effect, scope, begin, end)} if scope.group is not None else {False}
+        if not effect.brokers:
+            return {False}
+        places = [scope.place] if scope.place is not None else self._places(scope.group)
+        found = [self._hit(effect, place, max(begin, effect.begin), scope.group) for place in places]
+        if any(one == {True} for one in found):
+            return {True}
+        return {False} | {True for one in found if True in one}
+
+    def _places(self, group: str | None) -> list[Place]:
+        """Of all partitions, or of those that a group reads."""
+        rows = [*self.tables.rows("deliveries"), *self._assignments(group)]
+        read = {self.tables.place(row) for row in rows if row["group"] == group}
+        return [p for p in self.failovers.places() if group is None or p in read]
+
+    def _hit(self, effect: Effect, place: Place, at: int, group: str | None) -> set[bool]:
+        events = [e for e in self.tables.events_of(place) if e["leader"] is not None and e["leader"] >= 0]
+        found: set[bool] = set()
+        for leader, _ in self.failovers.leaders_at(place, at):
+            if leader < 0:  # who led before
+                led = [e["leader"] for e in events if e["at_ns"] <= at]
+                found.add(bool(led) and led[-1] in effect.brokers)
+            else:
+                found.add(leader in effect.brokers)
+        all_acks = True if group is not None else self.tables.all_acks(place)
+        if all_acks is not False:
+            in_isr = {bool(effect.brokers & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
+            both = {one or other for one in found for other in in_isr}
+            found = both if all_acks else both | found
+        return found or {False}
+
+    def _owned(self, effect: Effect, scope: Scope, begin: int, end: int) -> bool:
+        """Whether the member owned the partition while the fault was in effect, or was the last to own it."""
+        since, until = max(begin, effect.begin), min(end, effect.healed)
+        for place in {self.tables.place(e) for e in self._assignments(scope.group)} - {None}:
+            if scope.place in (None, place) and place is not None:
+                spans = self._spans(place, scope.group or "")
+                mine = [s for s in spans if hits_member(effect, scope.group or "", s[0]) is not False]
+                if any(from_ < until and to > since for _, from_, to in mine):
+                    return True
+        return False
+
+    def _assignments(self, group: str | None) -> list[Row]:
+        events = self.tables.rows("group_events")
+        return [e for e in events if e["group"] == group and e["kind"] == "assigned"]
+
+    def _spans(self, place: Place, group: str) -> list[tuple[str, int, int]]:
+        """(member, from, to): a member is the last to own a partition until another is assigned it."""
+        events = [e for e in self._assignments(group) if self.tables.place(e) == place]
+        events.sort(key=lambda e: e["at_ns"])
+        ends = [*(e["at_ns"] for e in events[1:]), 1 << 62]
+        return [(e["member"], e["at_ns"], end) for e, end in zip(events, ends, strict=True)]

@@ -1,0 +1,207 @@
+"""When partitions of a group changed hands, how long they had no owner, and possible triggers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from second_opinion.effects import FOREVER, Effects, hits_member
+from second_opinion.raw import MS, SECOND, Place, Row, RunTables
+
+_SESSION = 45 * SECOND
+_TAKES = ("revoked", "lost", "left", "killed")
+_COMES = ("joined", "left", "killed")
+_BROKERS, _FAULTS, _BACK, _MEMBERS, _MOVED = range(5)  # from the least to the most direct
+
+
+class Gap(NamedTuple):
+    """A partition without an owner. `end`: FOREVER if it never had one again."""
+
+    place: Place
+    begin: int
+    end: int
+
+
+class Candidate(NamedTuple):
+    """What may have begun a rebalance. `sure`: it came before it for certain, and so must be considered."""
+
+    at: int
+    rank: int
+    words: tuple[str, str]
+    sure: bool
+
+
+class Rebalances:
+    """Of one run."""
+
+    def __init__(self, tables: RunTables, effects: Effects) -> None:
+        self.tables, self.effects = tables, effects
+
+    def gaps(self, group: str) -> list[Gap]:
+        """Every time in which a partition had lost its owner, and had no other."""
+        owners: dict[Place, dict[str, int]] = {}
+        since: dict[Place, int] = {}
+        found: list[Gap] = []
+        for event in self._events(group):
+            where, member, at = self.tables.place(event), event["member"], event["at_ns"]
+            if event["kind"] == "assigned":
+                if where is None or member in owners.get(where, ()):
+                    continue
+                for other in [p for p in owners if p.cluster != where.cluster]:
+                    found += [Gap(other, since.pop(other), at)] if other in since else []
+                    del owners[other]
+                before = {} if self._is_shared(group) else owners.get(where, {})
+                begin = since.pop(where, None)
+                if before:
+                    begin = max(self._frozen(group, one, from_, at) for one, from_ in before.items())
+                found += [Gap(where, begin, at)] if begin is not None else []
+                owners[where] = {**({} if before else owners.get(where, {})), member: at}
+            else:
+                for place, mine in owners.items():
+                    if member in mine and self._takes(event, place):
+                        del mine[member]
+                        if not mine:
+                            since[place] = at
+        return found + [Gap(place, begin, FOREVER) for place, begin in since.items()]
+
+    def _events(self, group: str) -> list[Row]:
+        kinds = ("assigned", *_TAKES)
+        events = [e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] in kinds]
+        return sorted(events, key=lambda e: (e["at_ns"], e["kind"] == "assigned"))
+
+    def _is_shared(self, group: str) -> bool:
+        if "share" in str((self.tables.group_specs.get(group) or {}).get("type", "")):
+            return True
+        return any(
+            g["group"] == group and g.get("type") == "share" for g in self.tables.manifest.get("groups") or []
+        )
+
+    def _takes(self, event: Row, place: Place) -> bool:
+        if event["kind"] in ("left", "killed") or event["topic"] is None:
+            return True
+        same = (event["cluster"], event["topic"]) == place[:2]
+        return same and event["partition"] in (None, place.partition)
+
+    def _frozen(self, group: str, member: str, since: int, at: int) -> int:
+        """Since when a member that had a partition was frozen, if it was; else when another got it."""
+        pauses = [e for e in self.effects.all if e.fault == "pause" and since <= e.begin <= at]
+        return max((e.begin for e in pauses if hits_member(e, group, member)), default=at)
+
+    def unowned(self, group: str, begin: int, end: int | None) -> float:
+        """Partition-seconds without an owner that a rebalance from `begin` to `end` (null: it never ended)
+        put an end to.
+        """
+        last = self.tables.manifest.get("ended_ns") or max(
+            (e["at_ns"] for e in self._events(group)), default=0
+        )
+        total = 0
+        for gap in self.gaps(group):
+            if end is None and gap.end == FOREVER and gap.begin >= begin:
+                total += max(0, last - gap.begin)
+            elif begin <= gap.end <= (FOREVER - 1 if end is None else end):
+                total += gap.end - gap.begin
+        return total / SECOND
+
+    # Triggers.
+
+    def trigger(self, group: str, words: str, begin: int, before: int | None) -> tuple[bool, str]:
+        """Whether a trigger may be the right one, and why not. `before`: the last change of the rebalance
+        before.
+        """
+        low = begin - self._session(group)
+        if before is not None:
+            low = max(low, min(before, begin - 1))
+        every = list(self._candidates(group, begin, low))
+        sure = [one for one in every if one.sure]
+        last = max((one.at for one in sure), default=None)
+        kind, who = _parsed(words)
+        if kind in ("unknown", "lost"):
+            return last is None, f"{sure[-3:]} came before it"
+        if kind in ("moved", "came back"):
+            return self._moved_or_back(group, kind, who, begin), "not by its assignments"
+        mine = [one for one in every if one.words[0] == kind and one.words[1] in who]
+        if not mine:
+            return False, f"not on record in time; candidates: {every[-4:]}"
+        best = max(mine)
+        if last is not None and best.at < last - SECOND:
+            return False, f"{[one for one in sure if one.at == last]} came later"
+        close = [one for one in sure if last is not None and one.at >= last - SECOND]
+        direct = [one for one in close if one.rank > best.rank and one.at >= best.at - SECOND]
+        return not direct, f"{direct} are more direct"
+
+    def _session(self, group: str) -> int:
+        config = (self.tables.group_specs.get(group) or {}).get("config") or {}
+        cluster = self.tables.cluster_spec(self.tables.first_cluster).get("config") or {}
+        known = config.get("session.timeout.ms") or cluster.get("group.consumer.session.timeout.ms")
+        return int(known) * MS if known else _SESSION
+
+    def _candidates(self, group: str, begin: int, low: int) -> Iterator[Candidate]:
+        for event in self.tables.rows("group_events"):
+            at = event["at_ns"]
+            if event["group"] == group and event["kind"] in _COMES and low < at <= begin + 60 * SECOND:
+                sure = event["kind"] == "killed" and low < at <= begin
+                yield Candidate(min(at, begin), _MEMBERS, (event["kind"], event["member"]), sure)
+        for effect in self.effects.all:
+            topics = ("resize",)
+            concerned = effect.brokers or effect.target.endswith(f" of {group}") or effect.fault in topics
+            if effect.fault == "noop" or not concerned:
+                continue
+            words = f"{effect.fault} {effect.target}"
+            sure = effect.begin <= begin and effect.fault not in topics
+            injected = self._injected(effect.id)
+            if effect.begin > low and injected // MS <= begin // MS:
+                yield Candidate(min(effect.begin, begin), _FAULTS, ("fault", words), sure)
+            if low < effect.healed and effect.healed // MS <= begin // MS and effect.fault not in topics:
+                yield Candidate(effect.healed, _FAULTS, ("end", words), effect.healed <= begin)
+        for event in self.tables.rows("cluster_events"):
+            at = event["at_ns"]
+            if event["kind"] == "stopped" and low < at and at // MS <= begin // MS:
+                yield Candidate(at, _BROKERS, ("stopped", str(event["broker"])), at <= begin)
+
+    def _injected(self, fault: str) -> int:
+        return min(row["injected_ns"] for row in self.tables.rows("faults") if row["id"] == fault)
+
+    def _moved_or_back(self, group: str, kind: str, who: list[str], begin: int) -> bool:
+        given = [e for e in self._events(group) if e["kind"] == "assigned" and e["at_ns"] >= begin]
+        if kind == "moved":
+            earlier = {e["cluster"] for e in self._events(group) if e["at_ns"] <= begin}
+            return any(e["cluster"] in who for e in given) and bool(earlier - set(who))
+        gone = {
+            e["member"] for e in self._events(group) if e["kind"] in ("lost", "revoked", "killed", "left")
+        }
+        taken = {one for one in who if self._taken_over(group, one, begin)}
+        return all(any(e["member"] == one for e in given) and one in gone | taken for one in who)
+
+    def _taken_over(self, group: str, member: str, begin: int) -> bool:
+        """Whether another member was assigned what this one had."""
+        mine: set[Place | None] = set()
+        for event in self._events(group):
+            if event["at_ns"] > begin:
+                break
+            if event["kind"] == "assigned" and event["member"] == member:
+                mine.add(self.tables.place(event))
+            elif event["kind"] == "assigned" and self.tables.place(event) in mine:
+                return True
+        return False
+
+
+def _parsed(words: str) -> tuple[str, list[str]]:
+    """The kind of a trigger, and whom it is about."""
+    patterns = {
+        r"(.+) joined": "joined",
+        r"(.+) left": "left",
+        r"(.+) (?:was|were) killed": "killed",
+        r"(.+) came back": "came back",
+        r"(.+) lost (?:its|their) partitions": "lost",
+        r"the group was moved to (.+)": "moved",
+        r"broker (\d+) stopped": "stopped",
+        r"(unknown)": "unknown",
+    }
+    for pattern, kind in patterns.items():
+        match = re.fullmatch(pattern, words)
+        if match is not None:
+            return kind, match[1].split(", ")
+    if words.startswith("end of "):
+        return "end", [words.removeprefix("end of ")]
+    return "fault", [words]
