@@ -39,7 +39,7 @@ from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.producer import Sender
-from kaput.workload.librdkafka.settings import member_config
+from kaput.workload.supervision.launches import member_config
 
 KAFKA = "4.4.0"
 PAYLOAD_BYTES = 100

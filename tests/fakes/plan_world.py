@@ -15,7 +15,7 @@ from kaput.runner.plan_world import PlanCluster, PlanWorld
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.moving import Destination, Hold
-from kaput.workload.supervision.moves import Moved
+from kaput.workload.supervision.supervisor import Moved
 
 
 @dataclass

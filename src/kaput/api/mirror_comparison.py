@@ -18,7 +18,7 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
     """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
     def compare(mirror: Mirror, source: StandingCluster, target: StandingCluster) -> Mapping[str, Any]:
-        from kaput.compare.comparing import Comparison, ComparisonRequest
+        from kaput.compare.comparing import ComparisonRequest, MirrorComparison
 
         request = ComparisonRequest(
             source,
@@ -28,6 +28,6 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
             wait_s=0.0,  # the drain has already waited for the mirror
         )
         folder = scratch.directory()
-        return Comparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
+        return MirrorComparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
 
     return compare

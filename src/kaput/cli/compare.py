@@ -90,7 +90,7 @@ def compare_command(
     from kaput.api.scratch import Scratch
     from kaput.cli.durations import milliseconds
     from kaput.cli.progress import StepsProgress
-    from kaput.compare.comparing import Comparison, ComparisonRequest
+    from kaput.compare.comparing import ComparisonRequest, MirrorComparison
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
@@ -108,7 +108,7 @@ def compare_command(
         spark = stack.enter_context(Background())
         spark.begin()
         bar = stack.enter_context(StepsProgress(f"{source} and {target}"))
-        answer = Comparison(request, folder, spark.session, bar.tell).run()
+        answer = MirrorComparison(request, folder, spark.session, bar.tell).run()
     if page is not None:
         _write_page(page, answer)
     if json:

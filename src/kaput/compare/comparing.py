@@ -88,7 +88,7 @@ class _Descriptions:
     target_bounds: Bounds
 
 
-class Comparison:
+class MirrorComparison:
     """One comparison. `folder`: keeps everything read and found, including all rows behind the counts."""
 
     def __init__(

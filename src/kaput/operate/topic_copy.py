@@ -24,8 +24,7 @@ from confluent_kafka import (
 
 from kaput.errors import LabError, UsageError
 from kaput.operate.replay_plan import TopicCopy, check
-from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
-from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.client_setup import AuthorizationErrors, NotAuthorizedError, quiet_logger
 
 _ANSWER_S = 30.0
 _BATCH = 2000

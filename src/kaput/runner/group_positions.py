@@ -2,7 +2,7 @@
 
 Its members leave; its position there is what a mirror translated, or is set; then they join. For each
 partition, the first member that gets it reports where it starts, which becomes a row `translated` of the
-table `mirror`. Not here: what members do (workload/librdkafka/member_move.py).
+table `mirror`. Not here: what members do (workload/librdkafka/member.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kaput.runner.translated_positions import commit_positions, from_checkpoints
 from kaput.scenario.model import Group
 from kaput.scenario.plan import PlanStep
 from kaput.workload.moving import Hold
-from kaput.workload.supervision.moves import Moved
+from kaput.workload.supervision.supervisor import Moved
 
 _SHOWN = 4
 

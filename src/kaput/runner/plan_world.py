@@ -24,7 +24,7 @@ from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.scenario.several import source_and_target
 from kaput.workload.moving import Destination, Hold
-from kaput.workload.supervision.moves import Moved
+from kaput.workload.supervision.supervisor import Moved
 
 _ANSWER_S = 1.0
 _POLL_S = 0.1

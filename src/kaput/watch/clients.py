@@ -20,8 +20,8 @@ from kaput.scenario.model import Scenario
 from kaput.watch.message_samples import SendCounts
 from kaput.workload.client_spec import MemberSpec, ProducerSpec
 from kaput.workload.counters import FIELDS, Counters
-from kaput.workload.librdkafka.settings import member_config, producer_config
 from kaput.workload.supervision.client_process import ClientProcess, start_client
+from kaput.workload.supervision.launches import member_config, producer_config
 
 MOST_PRODUCERS = 4_096  # of a watch, including restarts
 _READY_S = 30.0

@@ -1,6 +1,10 @@
 """What a client process is started with, as one JSON document: plain values, fast to import and to read.
 
 In the other direction a client prints one JSON object per line on its stdout (kinds in `ClientMessage`).
+
+At the end: how client processes start and stop: every client module's `main` is passed to `run_client`. An
+operating system error (a full disk, a read-only folder) is reported as a sentence, since a traceback would
+help no user.
 """
 
 from __future__ import annotations
@@ -10,11 +14,13 @@ import json
 import re
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from kaput.cluster.access import Access
+from kaput.processes.skip_pandas import skip_pandas
 from kaput.scenario.vocabulary import GroupType
 
 # ready: can start. threshold: the N-th attempt over all producers was made. sent: every attempt was made.
@@ -239,3 +245,32 @@ def notify(kind: ClientMessage, **more: Any) -> None:
     with _printing:
         sys.stdout.write(json.dumps({"kind": kind, **more}) + "\n")
         sys.stdout.flush()
+
+
+Take = Callable[[Mapping[str, Any]], object]  # handles a line of stdin
+
+
+def ignore(_message: Mapping[str, Any]) -> None:
+    """For clients that get no instructions but to stop."""
+
+
+def follow_input(stop: Callable[[], None], take: Take) -> None:
+    """Passes each line of stdin, a JSON object, to `take` in a thread; calls `stop` when stdin ends."""
+
+    def follow() -> None:
+        for line in sys.stdin:
+            take(json.loads(line))
+        stop()
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def run_client(client: Callable[[], None]) -> None:
+    """Runs the client. On OSError reports it, then raises SystemExit (1)."""
+    skip_pandas()
+    try:
+        client()
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        notify("trouble", message=f"{where}{error.strerror or error}")
+        raise SystemExit(1) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +26,36 @@ from kaput.scenario.model import Group
 from kaput.scenario.vocabulary import Isolation
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.payload.identity import Codec
-from kaput.workload.visible_offsets import VisibleOffsets
+
+
+class VisibleOffsets:
+    """The visible offsets by partition."""
+
+    def __init__(self) -> None:
+        self._ranges: defaultdict[TopicPartition, list[list[int]]] = defaultdict(list)  # [first, last + 1]
+        self._at: defaultdict[TopicPartition, int] = defaultdict(int)
+
+    def add(self, place: TopicPartition, offset: int) -> None:
+        """Adds the record at that offset; call in offset order."""
+        ranges = self._ranges[place]
+        if ranges and ranges[-1][1] == offset:
+            ranges[-1][1] = offset + 1
+        else:
+            ranges.append([offset, offset + 1])
+
+    def has(self, place: TopicPartition, offset: int) -> bool:
+        """Whether that offset is visible; call in offset order."""
+        ranges, at = self._ranges[place], self._at[place]
+        while at < len(ranges) and ranges[at][1] <= offset:
+            at += 1
+        self._at[place] = at
+        return at < len(ranges) and ranges[at][0] <= offset
+
+    def end(self, place: TopicPartition) -> int:
+        """The offset after the last visible one; 0 if there is none."""
+        ranges = self._ranges[place]
+        return ranges[-1][1] if ranges else 0
+
 
 _BATCH = 5000
 _POLL_S = 0.1

@@ -1,19 +1,26 @@
 """Moving a client from one cluster to another: the instructions on its process's stdin, in two steps.
 
 `hold`: it stops using its cluster, and reports `held`. `move`: it starts on another one (without a preceding
-`hold`, it stops first), and reports `moved`. In between, others can change what it will find there. Not here:
-who sends the instructions (supervision/moves.py), and what each client does (librdkafka/producer_move.py,
-librdkafka/member_move.py, command/).
+`hold`, it stops first), and reports `moved`. In between, others can change what it will find there.
+
+A producer's messages in flight finish where they were sent, the next one is sent there. Messages without an
+outcome after a while are purged, and `unknown` (with a store: kept). So each message's last send was to one
+cluster, which its row names. Not here: who sends the instructions (supervision/supervisor.py), and how
+members move (librdkafka/member.py, command/member.py).
 """
 
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from kaput.workload.client_spec import MemberSpec, ProducerSpec
+from confluent_kafka import KafkaException
+
+from kaput.workload.client_spec import MemberSpec, ProducerSpec, notify
+from kaput.workload.librdkafka.client_setup import NotAuthorizedError
 
 S = TypeVar("S", bound=ProducerSpec | MemberSpec)
 _MOVED_AT_ONCE_SETTLE_S = 5.0  # for a client that is moved without a hold; plan steps always specify it
@@ -44,7 +51,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Move:
+class MoveTo:
     """Start on that cluster."""
 
     to: Destination
@@ -57,7 +64,7 @@ class Instructions:
     """
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Hold | Move] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Hold | MoveTo] = queue.SimpleQueue()
         self.waiting = False
 
     def take(self, message: Mapping[str, Any]) -> bool:
@@ -67,13 +74,13 @@ class Instructions:
                 self._queue.put(Hold(message["settle_ms"] / 1000, message["commit"]))
             case "move":
                 to = Destination(message["cluster"], message["bootstrap_servers"], message.get("access"))
-                self._queue.put(Move(to))
+                self._queue.put(MoveTo(to))
             case _:
                 return False
         self.waiting = True
         return True
 
-    def next(self, timeout_s: float) -> Hold | Move | None:
+    def next(self, timeout_s: float) -> Hold | MoveTo | None:
         """The next instruction; None if none came in time."""
         try:
             instruction = self._queue.get(timeout=timeout_s) if timeout_s else self._queue.get_nowait()
@@ -81,3 +88,84 @@ class Instructions:
             return None
         self.waiting = not self._queue.empty()
         return instruction
+
+
+_TICK_S = 0.02
+_CONNECT_S = 10.0
+
+
+class MovableSender(Protocol):
+    """A producer whose client can be closed, and opened on another cluster."""
+
+    @property
+    def spec(self) -> ProducerSpec: ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether no outcome is pending, or it is stopping."""
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is stopping."""
+
+    @property
+    def next_seq(self) -> int:
+        """The number of its next message."""
+
+    def serve(self, timeout_s: float) -> None: ...
+
+    def end_client(self) -> int:
+        """Gives up messages without an outcome, and closes the client; returns how many."""
+
+    def begin_client(self, move: MoveTo) -> None:
+        """Opens a client there, which messages go to from now on."""
+
+    def connect(self, timeout_s: float) -> None:
+        """Raises KafkaException, NotAuthorizedError."""
+
+
+class ProducerMove:
+    """Carries out one producer's instructions, which `instructions` receives."""
+
+    def __init__(self, sender: MovableSender) -> None:
+        self._sender, self.instructions = sender, Instructions()
+        self.held = False
+
+    def follow(self, *, to_send: bool = True) -> None:
+        """Carries out pending instructions; returns when it may send again, or is stopping. `to_send`:
+        whether it has anything left to send; if not, it does not wait.
+        """
+        sender = self._sender
+        while not sender.ending and (self.instructions.waiting or (self.held and to_send)):
+            match self.instructions.next(_TICK_S):
+                case Hold() as hold:
+                    self._hold(hold)
+                case MoveTo() as move if to_send:
+                    if not self.held:
+                        self._hold(Hold())
+                    self._move(move)
+
+    def _hold(self, hold: Hold) -> None:
+        sender, limit = self._sender, time.monotonic() + hold.settle_s
+        began_ns = time.time_ns()
+        while not sender.idle and time.monotonic() < limit:
+            sender.serve(_TICK_S)
+        given_up = sender.end_client()
+        self.held = True
+        notify(
+            "held", producer=sender.spec.producer, began_ns=began_ns, at_ns=time.time_ns(),
+            next_seq=sender.next_seq, given_up=given_up,
+        )  # fmt: skip
+
+    def _move(self, move: MoveTo) -> None:
+        sender, error = self._sender, None
+        sender.begin_client(move)
+        try:
+            sender.connect(_CONNECT_S)
+        except (KafkaException, NotAuthorizedError) as failure:
+            error = str(failure)  # it sends anyway: the cluster may come back
+        self.held = False
+        notify(
+            "moved", producer=sender.spec.producer, cluster=move.to.cluster, at_ns=time.time_ns(),
+            next_seq=sender.next_seq, error=error,
+        )  # fmt: skip

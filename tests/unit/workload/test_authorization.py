@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from kaput.workload.client_spec import MemberSpec, client_properties, client_settings, write_spec
-from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
-from kaput.workload.librdkafka.outcome import outcome_of
+from kaput.workload.librdkafka.client_setup import AuthorizationErrors, NotAuthorizedError
+from kaput.workload.librdkafka.delivery_reports import outcome_of
 
 NOBODY = {"sasl.username": "nobody", "sasl.password": "hush"}
 UNAUTHORIZED = KafkaError.TOPIC_AUTHORIZATION_FAILED

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kaput.workload.client_main import run_client
+from kaput.workload.client_spec import run_client
 
 
 def test_os_error_is_reported_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:

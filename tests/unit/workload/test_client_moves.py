@@ -19,7 +19,7 @@ from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.client_spec import MemberSpec
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.moving import Destination, Hold, Instructions, Move
+from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
 from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
 from waiting import eventually, wait_for
@@ -246,7 +246,7 @@ def test_instructions_are_read_from_lines() -> None:
     assert told.take({"kind": "hold", "settle_ms": 1500, "commit": False})
     assert told.take({"kind": "move", "cluster": "dc2", "bootstrap_servers": "a:1", "access": None})
     assert told.next(0) == Hold(1.5, False) and told.waiting
-    assert told.next(0) == Move(Destination("dc2", "a:1")) and not told.waiting
+    assert told.next(0) == MoveTo(Destination("dc2", "a:1")) and not told.waiting
 
 
 def test_destination_changes_only_servers_access_and_cluster(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from kaput.workload.client_spec import MemberSpec
-from kaput.workload.librdkafka.commits import COMMIT_S, CommitRecorder
-from kaput.workload.librdkafka.pace import Pace
+from kaput.workload.librdkafka.deliveries import COMMIT_S, CommitRecorder
+from kaput.workload.librdkafka.member_process import Pace
 
 ORDERS = ("orders", 0)
 

@@ -7,7 +7,7 @@ import sys
 from confluent_kafka import Consumer
 
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.librdkafka.group_membership import GroupMembership, member_epoch
+from kaput.workload.librdkafka.member_process import GroupMembership, member_epoch
 
 
 def test_member_epoch_is_read_from_librdkafka_group_metadata() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.workload.java.output_lines import end_ns, parse_offset_sets, parse_offsets, parse_partitions
+from kaput.workload.java.member import end_ns, parse_offset_sets, parse_offsets, parse_partitions
 
 NOW_NS = 1_795_368_939_500_000_000
 AT_MS = 1_795_368_938_418

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from kaput.workload.librdkafka.member_process import run_member
-from kaput.workload.librdkafka.pace import Pace
+from kaput.workload.librdkafka.member_process import Pace, run_member
 
 
 class Member:

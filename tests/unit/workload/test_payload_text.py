@@ -9,8 +9,16 @@ import pytest
 
 from kaput.core import NULL_INT
 from kaput.workload.payload.bulk import BulkDecoder
-from kaput.workload.payload.identity import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Decoded, Identity
-from kaput.workload.payload.text import TEXT_BYTES, headers
+from kaput.workload.payload.identity import (
+    CORRUPT,
+    FOREIGN,
+    HEADER_BYTES,
+    TEXT_BYTES,
+    Codec,
+    Decoded,
+    Identity,
+    headers,
+)
 
 RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
 

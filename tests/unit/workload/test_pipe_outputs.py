@@ -18,8 +18,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import PipeMemberSpec
 from kaput.workload.librdkafka import pipe_member, transactional_producer
-from kaput.workload.librdkafka.pipe_member import PipeMember
-from kaput.workload.librdkafka.pipe_outputs import PipeOutputs
+from kaput.workload.librdkafka.pipe_member import PipeMember, PipeOutputs
 
 SIZE = 3
 

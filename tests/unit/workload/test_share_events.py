@@ -12,7 +12,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import ShareMemberSpec
-from kaput.workload.librdkafka.share_events import ShareEvents
+from kaput.workload.librdkafka.share_member import ShareEvents
 
 
 class Handed(Message):

@@ -15,7 +15,7 @@ from kaput.errors import LabError
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.librdkafka.request_counts import METADATA_REQUESTS
+from kaput.workload.librdkafka.client_setup import METADATA_REQUESTS
 from waiting import eventually
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.workload.visible_offsets import VisibleOffsets
+from kaput.workload.drain import VisibleOffsets
 
 ONE, TWO = ("payments", 0), ("payments", 1)
 

@@ -8,16 +8,98 @@ stdin.
 from __future__ import annotations
 
 import signal
-import sys
 import threading
+import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
 
-from kaput.workload.client_main import Take, follow_input, ignore
-from kaput.workload.client_spec import MemberSpec, ProducerSpec, client_properties, notify
-from kaput.workload.command.member_record import MemberRecord
-from kaput.workload.command.program import Program, ProgramError, line_of
+from kaput.core import TopicPartition
+from kaput.evidence.recorder import Recorder
+from kaput.workload.client_spec import (
+    MemberSpec,
+    ProducerSpec,
+    Take,
+    client_properties,
+    follow_input,
+    ignore,
+    notify,
+)
+from kaput.workload.command.program import ClientProgram, ProgramError, line_of
+from kaput.workload.payload.identity import Codec
+
+
+class MemberRecord:
+    """Records one member. Thread-safe."""
+
+    def __init__(self, spec: MemberSpec) -> None:
+        self._spec = spec
+        folder = Path(spec.folder)
+        self._deliveries = Recorder(folder, "deliveries", spec.writer, spec.cluster)
+        self._events = Recorder(folder, "group_events", spec.writer, spec.cluster)
+        self._codec = Codec(uuid.UUID(spec.run_id))
+        self._recording = threading.Lock()
+        self._assigned: set[TopicPartition] = set()
+
+    def joined(self, at_ns: int) -> None:
+        """Called when it has joined its group, with or without partitions."""
+        self.event("joined", at_ns)
+        if not self._assigned:
+            self.event("assigned", at_ns)
+
+    def changed(self, kind: str, places: Sequence[TopicPartition], at_ns: int) -> None:
+        """Called when partitions were `assigned`, `revoked` or `lost`; reports what it owns now."""
+        for place in places:
+            if kind == "assigned":
+                self._assigned.add(place)
+            else:
+                self._assigned.discard(place)
+            self.event(kind, at_ns, *place)
+        notify("owns", partitions=sorted(self._assigned), at_ns=at_ns)
+
+    def delivered(self, topic: str, partition: int, offset: int, payload: bytes | None, at_ns: int) -> None:
+        """Called when this record was delivered."""
+        intact, identity = self._codec.decode(payload)
+        who = (None, None) if identity is None else identity[:2]
+        row = (self._spec.group, self._spec.member, topic, partition, offset, *who, intact, at_ns)
+        with self._recording:
+            self._deliveries.row(*row)
+
+    def event(
+        self,
+        kind: str,
+        at_ns: int,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        """Writes one row of group_events."""
+        with self._recording:
+            self._events.row(self._spec.group, self._spec.member, kind, topic, partition, offset, at_ns)
+
+    def moved(self, cluster: str) -> None:
+        """From now on rows are about that cluster."""
+        with self._recording:
+            self._deliveries.flush()
+            self._events.flush()
+            self._deliveries.cluster = self._events.cluster = cluster
+
+    def flush(self) -> None:
+        """Flushes everything recorded so far to the operating system."""
+        with self._recording:
+            # Deliveries first, so that they are recorded before their commits.
+            self._deliveries.flush()
+            self._events.flush()
+
+    def close(self, left: bool) -> None:
+        """Ends the recording. `left`: it left its group cleanly."""
+        if left:
+            self.event("left", time.time_ns())
+        with self._recording:
+            self._deliveries.close()
+            self._events.close()
+
 
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
@@ -25,33 +107,10 @@ LEAVE_S = 20.0
 COMMAND = "its command"  # the name of the user's own member in messages
 
 
-class HostedProducer(Protocol):
-    """Records what a program sends; `counts` begin with attempts and acknowledgements."""
-
-    stopping: threading.Event
-    library: str
-    """The library that the program reports; empty if none."""
-
-    @property
-    def program(self) -> Program: ...
-
-    @property
-    def counts(self) -> Sequence[int]: ...
-
-    def send_all(self) -> None:
-        """Returns after the last attempt, or when stopped. Raises ProgramError."""
-
-    def finish(self) -> None:
-        """Returns when every outcome is known. Raises ProgramError."""
-
-    def close(self) -> None:
-        """Records everything that is known, and ends the program."""
-
-
 class HostedMember(ABC):
     """Records the deliveries, assignments and commits that a program prints. Subclasses start `program`."""
 
-    program: Program
+    program: ClientProgram
     library = ""
     """The library that it reports."""
 
@@ -88,29 +147,6 @@ class HostedMember(ABC):
         """Records everything that is known, and ends the program."""
         self.program.close()
         self.record.close(left)
-
-
-def run_producer(sender: HostedProducer, who: str, take: Take = ignore) -> None:
-    """Runs a producer whose program is ready, until everything is reported. `who` names it in messages;
-    `take` gets its instructions.
-    """
-    notify("ready", library=sender.library)
-    sys.stdin.readline()
-    follow_input(sender.stopping.set, take)
-    findings = []
-    try:
-        sender.send_all()
-        notify("sent", attempted=int(sender.counts[0]))
-        sender.finish()
-    except ProgramError as error:
-        findings.append(str(error))
-    sender.close()
-    for finding in (*findings, sender.program.protocol_violations()):
-        if finding is not None:
-            notify("finding", message=f"{who}: {finding}")
-    if findings:
-        notify("sent", attempted=int(sender.counts[0]))
-    notify("done", attempted=int(sender.counts[0]), acked=int(sender.counts[1]))
 
 
 def run_member(member: HostedMember, who: str, take: Take = ignore) -> None:

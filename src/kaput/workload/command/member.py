@@ -18,11 +18,17 @@ from typing import Any
 
 from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify
+from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify, run_client
 from kaput.workload.command.host import COMMAND, READY_S, HostedMember, move_line, run_member, start_failure
-from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of, partition_lists
-from kaput.workload.moving import Destination, Hold, Instructions, Move
+from kaput.workload.command.program import (
+    ClientProgram,
+    Line,
+    ProgramError,
+    integer,
+    line_of,
+    partition_lists,
+)
+from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
 
 _ASSIGNMENTS = ("assigned", "revoked", "lost")
 _OFFSETS = ("committed", SEEK)
@@ -38,7 +44,7 @@ class CommandMember(HostedMember):
         self._held, self._moved = threading.Event(), threading.Event()
         # It may print while it leaves its group, so a stop request does not end the reading.
         never = threading.Event()
-        self.program = Program(spec.command, stderr, READY_S, self._on_line, never)
+        self.program = ClientProgram(spec.command, stderr, READY_S, self._on_line, never)
 
     def await_ready(self) -> None:
         spec = self._spec
@@ -62,7 +68,7 @@ class CommandMember(HostedMember):
         match self.instructions.next(0):
             case Hold() as hold:
                 self._hold(hold)
-            case Move() as move:
+            case MoveTo() as move:
                 if not self._held.is_set():
                     self._hold(Hold())
                 self._move(move.to)

@@ -3,7 +3,7 @@
 The user's own (`client: command`), or the one on Kafka's Java client. Numbers the messages, passes them to
 the program and records the outcomes it prints. A program that dies, hangs or prints unknown lines is a
 finding about it, and the run continues: messages without an outcome are `unknown`. Reports to the supervisor
-as librdkafka/producer.py does. Transactions: transactional_producer.py.
+as librdkafka/producer.py does.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ import threading
 import time
 from pathlib import Path
 
-from kaput.scenario.vocabulary import CLIENT_OUTCOMES
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import CommandProducerSpec, client_properties, notify
-from kaput.workload.command.host import READY_S, move_line, run_producer, start_failure
-from kaput.workload.command.program import Line, Program, ProgramError, integer, line_of
-from kaput.workload.counters import FIELDS
-from kaput.workload.librdkafka.producer_move import ProducerMove
-from kaput.workload.moving import Move
-from kaput.workload.numbered_producer import NumberedProducer
+from kaput.evidence.recorder import Recorder
+from kaput.scenario.transactions import Transactions
+from kaput.scenario.vocabulary import CLIENT_OUTCOMES, TRANSACTION_OUTCOMES
+from kaput.workload.client_spec import (
+    CommandProducerSpec,
+    client_properties,
+    follow_input,
+    notify,
+    run_client,
+)
+from kaput.workload.command.host import READY_S, move_line, start_failure
+from kaput.workload.command.program import ClientProgram, Line, ProgramError, integer, line_of
+from kaput.workload.counters import FIELDS, NumberedProducer
+from kaput.workload.moving import MoveTo, ProducerMove
 
 BATCH = 64
 FLUSH_S = 0.2
@@ -44,7 +49,9 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
         self._attempted = 0
         self._flushed_at = time.monotonic()
-        self.program = Program(spec.command, stderr, spec.patience_ms / 1000, self.on_line, self.stopping)
+        self.program = ClientProgram(
+            spec.command, stderr, spec.patience_ms / 1000, self.on_line, self.stopping
+        )
 
     @property
     def ending(self) -> bool:
@@ -70,7 +77,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         """The number of messages without an outcome, which the program may still report."""
         return len(self._outstanding)
 
-    def begin_client(self, move: Move) -> None:
+    def begin_client(self, move: MoveTo) -> None:
         """Tells the program to move to another cluster. Raises ProgramError."""
         self._moves_to = move.to.cluster
         self.spec = move.to.applied_to(self.spec)
@@ -209,13 +216,117 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
             self._flushed_at = now
 
 
+class TransactionalCommandSender(CommandSender):
+    """Records each transaction when the program has reported its outcome.
+
+    Tells it where a transaction begins and, when the outcomes of all its messages are known, how to end it,
+    so that aborted messages are in the log too. As librdkafka/transactional_producer.py does.
+    """
+
+    def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
+        self._plan = Transactions.model_validate(spec.transactions)
+        self._number = self._first = 0
+        self._begin_ns: int | None = None  # of the open transaction
+        self._broken: str | None = None  # why it can only be aborted
+        self._end_requested = False
+        self._ended: tuple[str, int, str | None] | None = (
+            None  # (outcome, time in ns, error) as the program reported
+        )
+        writer = f"producer-{spec.producer}"
+        self._transactions = Recorder(Path(spec.folder), "transactions", writer, spec.cluster)
+        super().__init__(spec, stderr)
+
+    def send(self, first: int, end: int) -> int:
+        """As CommandSender.send, but not beyond the current transaction, which it ends when complete."""
+        if self._begin_ns is None:
+            self._first, self._begin_ns, self._broken = first, time.time_ns(), None
+            self.program.write(line_of(begin=True))
+        whole = self._first + self._plan.size
+        seq = super().send(first, min(end, whole))
+        if seq == whole or self._broken is not None:
+            self._end(seq - 1)
+        return seq
+
+    def finish(self) -> None:
+        """Ends the last transaction, and waits for every outcome. Raises ProgramError."""
+        if self._begin_ns is not None and not self.stopping.is_set():
+            self._end(self.counts[0] - 1)
+        super().finish()
+
+    def close(self) -> None:
+        super().close()
+        if self._begin_ns is not None:
+            self._row(self.counts[0] - 1, "unknown", None, self._broken)
+        self._transactions.close()
+
+    def on_line(self, line: Line) -> str | None:
+        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
+        None.
+        """
+        if "transaction" not in line:
+            wrong = super().on_line(line)
+            if wrong is None and line.get("outcome") in ("failed", "unknown"):
+                self._broken = str(line.get("error"))[:500]
+            return wrong
+        outcome, error = line["transaction"], line.get("error")
+        if outcome not in TRANSACTION_OUTCOMES:
+            return f"transaction is one of {', '.join(TRANSACTION_OUTCOMES)}"
+        if not self._end_requested:
+            return "it was not told to end a transaction"
+        self._end_requested = False
+        self._ended = (outcome, time.time_ns(), None if error is None else str(error)[:500])
+        return None
+
+    def _end(self, last: int) -> None:
+        """Tells the program to commit or abort, and records the outcome. `last`: the seq of its last message.
+        Raises ProgramError.
+        """
+        self.program.await_lines(lambda: self.idle, self.while_waiting)
+        commit = self._broken is None and not self._plan.aborts(self._number)
+        self._ended, self._end_requested = None, True
+        self.program.write(line_of(end="commit" if commit else "abort"))
+        self.program.await_lines(lambda: self._ended is not None, self.while_waiting)
+        if self._ended is not None:
+            outcome, end_ns, error = self._ended
+            self._row(last, outcome, end_ns, error or self._broken)
+
+    def _row(self, last: int, outcome: str, end_ns: int | None, error: str | None) -> None:
+        spec = self.spec
+        self._transactions.row(
+            spec.transactional_id, spec.producer, self._number, self._first, last, outcome, self._begin_ns,
+            end_ns, error,
+        )  # fmt: skip
+        self._transactions.flush()  # so that a SIGKILL does not lose earlier outcomes
+        self._begin_ns = None
+        self._number += 1
+
+
 def sender_of(spec: CommandProducerSpec, stderr: Path) -> CommandSender:
     """The sender for a spec, with its program started. Raises ProgramError if that fails."""
     if spec.transactions is None:
         return CommandSender(spec, stderr)
-    from kaput.workload.command.transactional_producer import TransactionalCommandSender
-
     return TransactionalCommandSender(spec, stderr)
+
+
+def run_producer(sender: CommandSender, who: str) -> None:
+    """Runs a producer whose program is ready, until everything is reported. `who` names it in messages."""
+    notify("ready", library=sender.library)
+    sys.stdin.readline()
+    follow_input(sender.stopping.set, sender.move.instructions.take)
+    findings = []
+    try:
+        sender.send_all()
+        notify("sent", attempted=int(sender.counts[0]))
+        sender.finish()
+    except ProgramError as error:
+        findings.append(str(error))
+    sender.close()
+    for finding in (*findings, sender.program.protocol_violations()):
+        if finding is not None:
+            notify("finding", message=f"{who}: {finding}")
+    if findings:
+        notify("sent", attempted=int(sender.counts[0]))
+    notify("done", attempted=int(sender.counts[0]), acked=int(sender.counts[1]))
 
 
 def main() -> None:
@@ -229,7 +340,7 @@ def main() -> None:
         sender.start()
     except ProgramError as error:
         raise start_failure(spec.who, error) from None
-    run_producer(sender, spec.who, sender.move.instructions.take)
+    run_producer(sender, spec.who)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class ProgramError(Exception):
     """The program failed; the text is a sentence that says why."""
 
 
-class Program:
+class ClientProgram:
     """A program started by its command line. Write from one thread; `on_line` is called in another. Raises
     ProgramError if it cannot be started.
     """

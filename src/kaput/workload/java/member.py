@@ -3,22 +3,88 @@
 Starts VerifiableConsumer and records its deliveries, assignments and commits, as librdkafka/member.py does.
 It prints each record before it commits, so everything printed before its end is recorded. Ends at SIGTERM or
 when stdin closes. Share groups: share_member.py.
+
+The output of Kafka's Verifiable tools is one JSON object each line. Times are whole milliseconds, and are
+taken as the end of their millisecond, so that nothing looks shorter than it was.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import JavaMemberSpec, notify
+from kaput.core import MS, TopicPartition
+from kaput.workload.client_spec import JavaMemberSpec, notify, run_client
 from kaput.workload.command.host import READY_S, HostedMember, run_member, start_failure
-from kaput.workload.command.program import Line, ProgramError, integer
-from kaput.workload.java.output_lines import end_ns, parse_offsets, parse_partition, parse_partitions
-from kaput.workload.java.program import JavaProgram
+from kaput.workload.command.program import ClientProgram, Line, ProgramError, integer
+
+_LATEST_MS = 2**43  # the year 2248
+
+
+def end_ns(line: Line, now_ns: int) -> int:
+    """A line's time (ns); never later than `now_ns`, when it was read."""
+    stamp = line.get("timestamp")
+    if not integer(stamp) or stamp >= _LATEST_MS:
+        return now_ns
+    return min(stamp * MS + MS - 1, now_ns)
+
+
+def parse_partition(value: Any) -> TopicPartition | None:
+    """`{"topic": ..., "partition": ...}`; None for anything else."""
+    if not isinstance(value, Mapping):
+        return None
+    topic, partition = value.get("topic"), value.get("partition")
+    if not isinstance(topic, str) or not integer(partition) or partition >= 2**31:
+        return None
+    return TopicPartition(topic, partition)
+
+
+def parse_partitions(value: Any) -> list[TopicPartition] | None:
+    """A list of such objects; None for anything else."""
+    found = [parse_partition(each) for each in value] if isinstance(value, list) else [None]
+    return None if None in found else [place for place in found if place is not None]
+
+
+def parse_offsets(value: Any) -> list[tuple[TopicPartition, int]] | None:
+    """A list of such objects, each with its `offset`; None for anything else."""
+    places = parse_partitions(value)
+    if places is None or not all(integer(each.get("offset")) for each in value):
+        return None
+    return [(place, each["offset"]) for place, each in zip(places, value, strict=True)]
+
+
+def parse_offset_sets(value: Any) -> list[tuple[TopicPartition, list[int]]] | None:
+    """A list of such objects, each with its `offsets`; None for anything else."""
+    places = parse_partitions(value)
+    if places is None:
+        return None
+    if not all(
+        isinstance(each.get("offsets"), list) and all(integer(o) for o in each["offsets"]) for each in value
+    ):
+        return None
+    return [(place, sorted(each["offsets"])) for place, each in zip(places, value, strict=True)]
+
+
+_SIGTERM_STATUS = 128 + signal.SIGTERM  # of a JVM whose shutdown hooks have run
+
+
+class JavaProgram(ClientProgram):
+    """A JVM that runs a tool."""
+
+    ok_statuses: ClassVar[frozenset[int]] = frozenset({0, _SIGTERM_STATUS})
+    stop_request: ClassVar[str] = "SIGTERM"
+
+    def _request_stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
 
 # The tool prints nothing for a member of type consumer without partitions: after this it counts as joined.
 IDLE_S = 15.0

@@ -13,12 +13,10 @@ import numpy as np
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import JavaMemberSpec
+from kaput.workload.client_spec import JavaMemberSpec, run_client
 from kaput.workload.command.host import READY_S
 from kaput.workload.command.program import Line, integer
-from kaput.workload.java.member import JavaMember, serve
-from kaput.workload.java.output_lines import parse_offset_sets, parse_partition
+from kaput.workload.java.member import JavaMember, parse_offset_sets, parse_partition, serve
 
 _IGNORED = frozenset(
     {"shutdown_requested", "shutdown_complete", "records_consumed", "offset_reset_strategy_set"}

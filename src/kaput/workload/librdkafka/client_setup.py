@@ -1,13 +1,26 @@
-"""One-time setup of each client process: garbage collection, librdkafka's log, and its version."""
+"""What each client process does once with its client: memory, log and version; authorization; counts of
+requests.
+
+librdkafka treats an authorization error as transient, and retries forever, or until its own timeout. So
+producers check before their first send, members at every error they get: the user gets a sentence with
+principal, operation and resource, and the retries end.
+"""
 
 from __future__ import annotations
 
 import gc
+import json
 import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
 
-from kaput.workload.client_spec import notify
+from kaput.evidence.recorder import Recorder
+from kaput.workload.client_spec import ProducerSpec, notify
 
 _YOUNG = 100_000
 
@@ -36,3 +49,101 @@ def quiet_logger() -> logging.Logger:
         logger.addHandler(logging.NullHandler())
     logger.propagate = False
     return logger
+
+
+CODES = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+_AUTHENTICATION = KafkaError._AUTHENTICATION
+_POLL_S = 2.0  # how often to check for failed authentication
+
+
+class NotAuthorizedError(Exception):
+    """The client is not authorized; the text is a sentence that says for what."""
+
+
+class AuthorizationErrors:
+    """Checks one client's errors; `settings` are librdkafka's."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._who = f"User:{settings.get('sasl.username', 'ANONYMOUS')}"
+        self._authentication_error: str | None = None
+
+    def on_error(self, error: KafkaError) -> None:
+        """librdkafka's error_cb: errors that belong to no message."""
+        if error.code() == _AUTHENTICATION:
+            self._authentication_error = error.str()
+
+    def describe_topic(self, client: Any, topic: str, timeout_s: float) -> Any:
+        """The topic's metadata. Raises NotAuthorizedError; KafkaException after `timeout_s`."""
+        limit = time.monotonic() + timeout_s
+        while True:
+            try:
+                known = client.list_topics(topic, timeout=_POLL_S).topics[topic]
+            except KafkaException:
+                client.poll(0)
+                if self._authentication_error is not None:
+                    raise NotAuthorizedError(
+                        f"{self._who} cannot authenticate: {self._authentication_error}"
+                    ) from None
+                if time.monotonic() >= limit:
+                    raise
+                time.sleep(0.05)
+            else:
+                if known.error is not None:
+                    self.check(known.error, "Describe", f"topic {topic}")
+                return known
+
+    def check(self, error: KafkaError, operation: str, resource: str) -> None:
+        """Raises NotAuthorizedError if the error is an authorization error for that operation."""
+        if error.code() in CODES:
+            raise NotAuthorizedError(self.sentence(error, operation, resource))
+
+    def of_member(self, error: KafkaError, group: str, topics: list[str]) -> str | None:
+        """A sentence about a group member's authorization error; None for any other error."""
+        match error.code():
+            case KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return self.sentence(error, "Read", f"group {group}")
+            case KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return self.sentence(error, "Read", f"topic {', '.join(topics)}")
+            case KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                return self.sentence(error, "do this with", "the cluster")
+        return None
+
+    def sentence(self, error: KafkaError, operation: str, resource: str) -> str:
+        """Principal, operation and resource in Kafka's words."""
+        return f"{self._who} is not allowed to {operation} {resource} ({error.name()})"
+
+
+METADATA_REQUESTS = "metadata_requests"  # of one producer since it started
+INTERVAL = "statistics.interval.ms"
+
+
+class RequestCounts:
+    """Counts for one producer; does nothing unless its settings enable statistics."""
+
+    def __init__(self, spec: ProducerSpec, settings: dict[str, Any]) -> None:
+        self._labels = {"producer": str(spec.producer)}
+        wanted = str(settings.get(INTERVAL, "0")) != "0"
+        writer = f"producer-{spec.producer}"
+        self._recorder = Recorder(Path(spec.folder), "samples", writer, spec.cluster) if wanted else None
+
+    def settings(self) -> dict[str, Callable[[str], None]]:
+        """Additional settings for the client."""
+        return {} if self._recorder is None else {"stats_cb": self._sample}
+
+    def _sample(self, statistics: str) -> None:
+        assert self._recorder is not None
+        brokers = json.loads(statistics)["brokers"].values()
+        count = sum(broker.get("req", {}).get("Metadata", 0) for broker in brokers)
+        self._recorder.row(time.time_ns(), "librdkafka", METADATA_REQUESTS, self._labels, float(count))
+
+    def close(self) -> None:
+        """Writes the remaining rows."""
+        if self._recorder is not None:
+            self._recorder.close()

@@ -1,15 +1,18 @@
-"""Writes a group member's deliveries to the deliveries table: in batches, column by column.
+"""What a group member records and commits: its deliveries, in batches, column by column; and its commits.
 
-Not here: polling, flushing in time, committing (member.py).
+Not here: polling, and flushing in time (member.py).
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
-from confluent_kafka import Message
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder, Values
@@ -30,7 +33,7 @@ def positions_after(messages: list[Message]) -> dict[TopicPartition, int]:
     return {TopicPartition(*each): offset for each, offset in after.items()}
 
 
-class _Batch(NamedTuple):
+class _DeliveredBatch(NamedTuple):
     """Messages of one topic that were delivered together."""
 
     topic: str
@@ -45,10 +48,10 @@ class DeliveryRecorder:
     def __init__(self, recorder: Recorder, spec: MemberSpec, codec: Codec) -> None:
         self._recorder, self._spec, self._codec = recorder, spec, BulkDecoder(codec)
         self.pending = 0  # rows that are not flushed yet
-        self._batches: list[_Batch] = []
+        self._batches: list[_DeliveredBatch] = []
         self._structs: dict[int, Struct] = {}  # by number of messages, at most a few thousand
         # Warms up Arrow, whose first use would delay the first deliveries.
-        self._write("", [_Batch("", 0, 0, np.empty(0, np.int64))], self._codec.gathered())
+        self._write("", [_DeliveredBatch("", 0, 0, np.empty(0, np.int64))], self._codec.gathered())
 
     def take(self, messages: list[Message], polled_ns: int) -> dict[TopicPartition, int]:
         """Records messages without errors, in order; returns each partition's next offset."""
@@ -58,12 +61,14 @@ class DeliveryRecorder:
             places = list(map(_partition, some))
             self._codec.gather(list(map(_value, some)))
             if places.count(places[0]) == len(places):
-                self._batches.append(_Batch(topic, _polled_times(polled_ns, None, offset), places[0], offset))
+                self._batches.append(
+                    _DeliveredBatch(topic, _polled_times(polled_ns, None, offset), places[0], offset)
+                )
                 positions[TopicPartition(topic, places[0])] = int(offset[-1]) + 1
                 continue
             partition = np.array(places, np.int32)
             self._batches.append(
-                _Batch(topic, _polled_times(polled_ns, partition, offset), partition, offset)
+                _DeliveredBatch(topic, _polled_times(polled_ns, partition, offset), partition, offset)
             )
             for place, last in zip(*np.unique(partition[::-1], return_index=True), strict=True):
                 positions[TopicPartition(topic, int(place))] = int(offset[len(some) - 1 - last]) + 1
@@ -103,7 +108,7 @@ class DeliveryRecorder:
         self._batches.clear()
         self.pending = 0
 
-    def _write(self, topic: str, batches: list[_Batch], identities: Identities) -> None:
+    def _write(self, topic: str, batches: list[_DeliveredBatch], identities: Identities) -> None:
         counts = [len(batch.offset) for batch in batches]
         columns: dict[str, Values] = {
             "group": self._spec.group,
@@ -135,10 +140,112 @@ def _polled_times(polled_ns: int, partition: Ints | None, offset: Longs) -> Long
     return polled_ns + np.cumsum(back) if back.any() else polled_ns
 
 
-def _partitions(batches: list[_Batch], counts: list[int]) -> Ints | int:
+def _partitions(batches: list[_DeliveredBatch], counts: list[int]) -> Ints | int:
     """The partition of every message, or one for all."""
     first = batches[0].partition
     if isinstance(first, int) and all(isinstance(b.partition, int) and b.partition == first for b in batches):
         return first
     every = zip(batches, counts, strict=True)
     return np.concatenate([np.broadcast_to(np.asarray(b.partition, np.int32), n) for b, n in every])
+
+
+COMMIT_S = 0.5
+
+
+class CommitRecorder:
+    """The commits of one member. Calls `committed` for each committed offset, `refused` for each failed one.
+
+    Use it from the polling thread; set `client` before the first commit.
+    """
+
+    client: Consumer
+
+    def __init__(
+        self,
+        spec: MemberSpec,
+        committed: Callable[[PartitionOffset], None],
+        refused: Callable[[PartitionOffset], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spec, self._clock = spec, clock
+        self._committed, self._refused = committed, refused
+        self._positions: dict[TopicPartition, int] = {}
+        # Commits in flight. One that fails after the partition was revoked, and perhaps assigned again, must
+        # not be retried: it would rewind the group.
+        self._in_flight: dict[TopicPartition, int] = {}
+        self._records, self._at = 0, self._clock()
+
+    def note(self, positions: dict[TopicPartition, int], records: int) -> None:
+        """Notes processed records and each partition's next offset."""
+        self._positions.update(positions)
+        self._records += records
+
+    @property
+    def outstanding(self) -> bool:
+        """Whether an offset is still to be committed, or a commit is in flight."""
+        return bool(self._positions or self._in_flight)
+
+    def forget_all(self) -> None:
+        """Forgets everything: the member has left its group."""
+        self._positions.clear()
+        self._in_flight.clear()
+
+    def due(self, idle: bool) -> bool:
+        """Whether a commit is due. An idle member commits at once: the drain waits for its offsets."""
+        if not self._positions:
+            return False
+        if self._spec.commit_every:
+            return idle or self._records >= self._spec.commit_every
+        return idle or self._clock() - self._at >= COMMIT_S
+
+    def records_left(self) -> int | None:
+        """How many more records until a commit is due; None if commits are by time."""
+        every = self._spec.commit_every
+        return max(1, every - self._records) if every else None
+
+    def now(self, *, wait: bool) -> None:
+        """Commits the noted offsets; `answered` is called with the result, before this returns if `wait`."""
+        positions, self._positions = self._positions, {}
+        self._records, self._at = 0, self._clock()
+        if not positions:
+            return
+        offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
+        try:
+            if self._spec.commit == "auto":
+                self.client.store_offsets(offsets=offsets)
+                return
+            self._in_flight.update(positions)
+            if wait:
+                self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
+            else:
+                self.client.commit(offsets=offsets, asynchronous=True)
+        except KafkaException:
+            # Commits may fail in a rebalance or failover. Revoked partitions are forgotten by then.
+            for at in offsets:
+                self._refused(at)
+            self._retry(positions)
+
+    def answered(self, error: Any, partitions: Iterable[PartitionOffset]) -> None:
+        """Handles the result of a commit: the client's `on_commit`."""
+        for at in partitions:
+            place = TopicPartition(at.topic, at.partition)
+            if error is None and at.error is None:
+                if at.offset >= 0:
+                    self._committed(at)
+            else:
+                if at.offset >= 0:
+                    self._refused(at)
+                if self._in_flight.get(place) == at.offset:
+                    self._retry({place: at.offset})
+            if self._in_flight.get(place) == at.offset:
+                del self._in_flight[place]
+
+    def _retry(self, positions: dict[TopicPartition, int]) -> None:
+        """Retries with the next commit, unless newer offsets replaced them."""
+        for place, offset in positions.items():
+            self._positions.setdefault(place, offset)
+
+    def forget(self, place: TopicPartition) -> None:
+        """Forgets a partition that was revoked."""
+        self._positions.pop(place, None)
+        self._in_flight.pop(place, None)

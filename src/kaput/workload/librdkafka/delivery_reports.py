@@ -1,4 +1,6 @@
-"""Writes delivery reports to the sends table.
+"""Writes delivery reports to the sends table, with what each proves: acked, failed or unknown.
+
+*failed* means definitely not written (docs/GLOSSARY.md).
 
 The callback takes only a payload and a few numbers from a report, and leaves the report to the client, which
 frees it while it is still in the CPU cache. `take` decodes a hundred of them together, in C, so no message
@@ -14,16 +16,42 @@ from struct import error as StructError
 from typing import Any
 
 import numpy as np
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from kaput.core import NULL_LONG
 from kaput.evidence.recorder import Recorder, Values
+from kaput.scenario.vocabulary import Outcome
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import FIELDS
-from kaput.workload.librdkafka.outcome import outcome_of
 from kaput.workload.payload.bulk import Ints, Longs, Stamps
-from kaput.workload.payload.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES
-from kaput.workload.payload.text import headers
+from kaput.workload.payload.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES, headers
+
+# Errors that a broker returns before it appends anything.
+_REFUSED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+_DEFINITE = _REFUSED | frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.INVALID_REQUIRED_ACKS,
+    }
+)
+
+
+def outcome_of(error_code: int, retries_disabled: bool, never_written: bool = False) -> Outcome:
+    """The outcome of a report with this error code.
+
+    With retries, the last error does not tell whether an earlier try was written, and confluent-kafka does
+    not expose librdkafka's message status: then everything but an acknowledgement is unknown. If the producer
+    has been refused from its first message on (`never_written`), a further refusal is definite: brokers check
+    authorization before they append.
+    """
+    if never_written and error_code in _REFUSED:
+        return "failed"
+    if retries_disabled and error_code in _DEFINITE:
+        return "failed"
+    return "unknown"
+
 
 _WHOLE_BYTES = 1024  # up to this size, copying whole payloads is faster than slicing them
 # Reports recorded together: few enough to still be in the processor's cache, and to share one time (done_ns

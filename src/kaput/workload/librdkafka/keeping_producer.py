@@ -20,7 +20,7 @@ from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import FIELDS
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import Sender
-from kaput.workload.moving import Move
+from kaput.workload.moving import MoveTo
 
 _CLOSE_S = 30.0
 _MOVE_S = 1.0  # outcomes have already been waited for
@@ -85,7 +85,7 @@ class KeepingSender(Sender):
         self._kept.flush()
         return given_up
 
-    def begin_client(self, move: Move) -> None:
+    def begin_client(self, move: MoveTo) -> None:
         """See Sender."""
         self._kept.cluster = move.to.cluster
         super().begin_client(move)

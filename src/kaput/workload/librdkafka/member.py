@@ -2,8 +2,11 @@
 
 Polls, processes each record, records it, flushes, and only then commits, unless the scenario has it commit
 before: so a SIGKILL at any moment loses no delivery whose offset was committed. Reports `ready` when it has
-joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes. Can be
-moved to another cluster (member_move.py).
+joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
+
+It can be moved to another cluster: it leaves its group, and joins the one of the same name there, wherever
+that group's offsets have been set (runner/group_positions.py). An unreachable cluster answers neither commits
+nor the leave: both have a timeout.
 """
 
 from __future__ import annotations
@@ -13,25 +16,26 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import MemberSpec, client_settings, notify
-from kaput.workload.librdkafka.authorization import AuthorizationErrors
-from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, tune_garbage_collection
-from kaput.workload.librdkafka.commits import CommitRecorder
-from kaput.workload.librdkafka.deliveries import DeliveryRecorder, positions_after
-from kaput.workload.librdkafka.group_membership import GroupMembership
-from kaput.workload.librdkafka.member_move import MemberMove, close_in_time, settle_commits, start_offsets
-from kaput.workload.librdkafka.member_process import run_member
-from kaput.workload.librdkafka.pace import Pace
-from kaput.workload.moving import Destination, Hold
+from kaput.workload.client_spec import MemberSpec, client_settings, notify, run_client
+from kaput.workload.librdkafka.client_setup import (
+    AuthorizationErrors,
+    notify_ready,
+    quiet_logger,
+    tune_garbage_collection,
+)
+from kaput.workload.librdkafka.deliveries import CommitRecorder, DeliveryRecorder, positions_after
+from kaput.workload.librdkafka.member_process import GroupMembership, Pace, run_member
+from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
 from kaput.workload.payload.identity import Codec
 
 AT_ONCE = 2048  # the most messages taken from the client at once
@@ -40,6 +44,10 @@ POLL_S = 0.05
 FLUSH_ROWS = 8192
 FLUSH_S = 0.1
 _error: Any = Message.error
+_TICK_S = 0.02
+_ASK_S = 10.0
+_LOW, _HIGH = 0, 1
+_AT_THE_END = ("latest", "end", "largest")
 
 
 class GroupMember:
@@ -284,6 +292,75 @@ class GroupMember:
 
     def _report_owned(self) -> None:
         notify("owns", partitions=sorted(self._assigned), at_ns=time.time_ns())
+
+
+class MemberMove:
+    """Carries out one member's instructions, which `instructions` receives."""
+
+    def __init__(self, member: GroupMember) -> None:
+        self._member, self.instructions = member, Instructions()
+        self.held = False
+
+    def follow(self) -> None:
+        """Carries out pending instructions; returns when it may poll again, or is stopping."""
+        while not self._member.stopping.is_set() and (self.instructions.waiting or self.held):
+            match self.instructions.next(_TICK_S):
+                case Hold() as hold:
+                    self._hold(hold)
+                case MoveTo() as move:
+                    if not self.held:
+                        self._hold(Hold())
+                    self._member.join(move.to)
+                    self.held = False
+
+    def _hold(self, hold: Hold) -> None:
+        began_ns = time.time_ns()
+        positions = self._member.leave(hold)
+        self.held = True
+        places = [[*place, offset] for place, offset in sorted(positions.items())]
+        notify("held", began_ns=began_ns, at_ns=time.time_ns(), positions=places)
+
+
+def settle_commits(
+    client: Any, commits: CommitRecorder, hold: Hold, places: Collection[TopicPartition]
+) -> None:
+    """Commits what was processed, if asked to, and waits for the answer; then nothing is left to commit."""
+    limit = time.monotonic() + hold.settle_s
+    if hold.commit:
+        with suppress(KafkaException):  # no deliveries while it waits
+            client.pause([PartitionOffset(*place) for place in places])
+        while commits.outstanding and time.monotonic() < limit:
+            commits.now(wait=False)
+            client.poll(_TICK_S)
+    commits.forget_all()
+
+
+def close_in_time(client: Any, limit_s: float) -> None:
+    """Closes a client; abandons one that does not close in time."""
+    closing = threading.Thread(target=client.close, daemon=True)
+    closing.start()
+    closing.join(limit_s)
+
+
+def start_offsets(client: Any, spec: MemberSpec, places: Sequence[PartitionOffset]) -> list[PartitionOffset]:
+    """Where a member that was assigned these partitions starts: at the group's committed offsets, or by
+    auto.offset.reset; an offset below 0 if the cluster does not answer.
+    """
+    try:
+        found = client.committed(list(places), timeout=_ASK_S)
+    except KafkaException:
+        return [PartitionOffset(at.topic, at.partition) for at in places]
+    return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in found]
+
+
+def _by_reset_policy(client: Any, spec: MemberSpec, at: PartitionOffset) -> PartitionOffset:
+    late = str(spec.config.get("auto.offset.reset", "earliest")).lower() in _AT_THE_END
+    try:
+        offsets = client.get_watermark_offsets(at, timeout=_ASK_S)
+    except KafkaException:
+        offsets = None
+    offset = -1 if offsets is None else offsets[_HIGH if late else _LOW]
+    return PartitionOffset(at.topic, at.partition, offset)
 
 
 def main() -> None:

@@ -1,33 +1,39 @@
-"""One producer, in its own process: `python -m kaput.workload.librdkafka.producer SPEC.json`.
+"""A process of one producer, or of several: `python -m kaput.workload.librdkafka.producer SPEC.json`.
 
 Reports `ready`, waits for a line on stdin, sends, reports `sent`, waits for every outcome, reports `done`.
 Records every attempt before its send (evidence/attempts.py), every outcome in its callback. Can be moved to
-another cluster (producer_move.py). Ends at once when its stdin closes: its supervisor is gone.
+another cluster (moving.py). Ends at once when its stdin closes: its supervisor is gone.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import resource
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
 
-from kaput.workload.client_main import follow_input, run_client
-from kaput.workload.client_spec import ProducerSpec, client_settings, notify
-from kaput.workload.librdkafka.authorization import AuthorizationErrors, NotAuthorizedError
-from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, tune_garbage_collection
+from kaput.workload.client_spec import ProducerSpec, client_settings, follow_input, notify, run_client
+from kaput.workload.counters import NumberedProducer
+from kaput.workload.librdkafka.client_setup import (
+    AuthorizationErrors,
+    NotAuthorizedError,
+    RequestCounts,
+    notify_ready,
+    quiet_logger,
+    tune_garbage_collection,
+)
 from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
-from kaput.workload.librdkafka.producer_move import ProducerMove
-from kaput.workload.librdkafka.request_counts import RequestCounts
-from kaput.workload.moving import Move
-from kaput.workload.numbered_producer import NumberedProducer
+from kaput.workload.moving import MoveTo, ProducerMove
 
 FLUSH_ROWS = 8192
 FLUSH_S = 0.2
@@ -86,7 +92,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.reports.flush()
         return given_up
 
-    def begin_client(self, move: Move) -> None:
+    def begin_client(self, move: MoveTo) -> None:
         """Opens a client on another cluster, which messages go to from now on."""
         self.spec = move.to.applied_to(self.spec)
         self.recorder.cluster = move.to.cluster
@@ -265,9 +271,55 @@ def sender_of(spec: dict[str, Any]) -> Sender:
     return KeepingSender(ProducerSpec(**spec))
 
 
+def run_together(senders: Sequence[Sender]) -> None:
+    """Runs several producers from `ready` to `done`, reporting for all of them together. If one raises, stops
+    the others and re-raises.
+
+    Each is the same as in its own process, in a thread: its client, its numbers, its evidence. Hundreds of
+    processes would need more memory than the brokers; at modest rates the threads mostly wait.
+    """
+    tune_garbage_collection()
+    signal.signal(signal.SIGTERM, lambda *_: _stop_all(senders))
+    with ThreadPoolExecutor(len(senders)) as pool:
+        try:
+            _wait_all(pool.submit(connect_or_exit, sender) for sender in senders)
+            notify_ready()
+            sys.stdin.readline()
+            follow_input(partial(_stop_all, senders), partial(_instruct_all, senders))
+            _wait_all(pool.submit(sender.send_all) for sender in senders)
+            notify("sent", attempted=sum(sender.counts[0] for sender in senders))
+            _wait_all(pool.submit(sender.finish) for sender in senders)
+        finally:
+            _stop_all(senders)
+    acked = sum(sender.counts[1] for sender in senders)
+    notify("done", attempted=sum(sender.counts[0] for sender in senders), acked=acked)
+
+
+def _wait_all(parts: Iterable[Future[None]]) -> None:
+    """Waits for all of them, or until one has failed; re-raises its exception."""
+    for part in wait(list(parts), return_when=FIRST_EXCEPTION).done:
+        part.result()
+
+
+def _instruct_all(senders: Sequence[Sender], message: Mapping[str, Any]) -> None:
+    for sender in senders:
+        sender.on_instruction(message)
+
+
+def _stop_all(senders: Sequence[Sender]) -> None:
+    for sender in senders:
+        sender.stopping.set()
+
+
 def main() -> None:
-    """Runs one producer until every outcome is known."""
-    run(sender_of(json.loads(Path(sys.argv[1]).read_text())))
+    """Runs one producer, or several, until every outcome is known."""
+    spec = json.loads(Path(sys.argv[1]).read_text())
+    if "producer" in spec:
+        run(sender_of(spec))
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client is connected to every broker
+    run_together([sender_of(each) for each in spec["producers"]])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ from typing import Any
 from kaput.clients import keep
 from kaput.clients.keep.store import records_of
 from kaput.errors import KaputError
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import ReplaySpec, client_settings, notify
+from kaput.workload.client_spec import ReplaySpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.payload.identity import Codec
 

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 from confluent_kafka import (
     AcknowledgeType,
     KafkaError,
@@ -22,20 +23,115 @@ from confluent_kafka import (
     Message,
     ShareConsumer,
 )
-from confluent_kafka import (
-    TopicPartition as PartitionOffset,
-)
+from confluent_kafka import TopicPartition as PartitionOffset
 
+from kaput.core import NULL_INT, TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import Acknowledgement, ShareMemberSpec, client_settings, notify
-from kaput.workload.librdkafka.authorization import AuthorizationErrors
-from kaput.workload.librdkafka.client_setup import notify_ready, quiet_logger, tune_garbage_collection
+from kaput.workload.client_spec import (
+    Acknowledgement,
+    MemberSpec,
+    ShareMemberSpec,
+    client_settings,
+    notify,
+    run_client,
+)
+from kaput.workload.librdkafka.client_setup import (
+    AuthorizationErrors,
+    notify_ready,
+    quiet_logger,
+    tune_garbage_collection,
+)
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder
-from kaput.workload.librdkafka.member_process import run_member
-from kaput.workload.librdkafka.pace import Pace
-from kaput.workload.librdkafka.share_events import ShareEvents
+from kaput.workload.librdkafka.member_process import Pace, run_member
 from kaput.workload.payload.identity import Codec
+
+_CONFIRMED: Mapping[Acknowledgement, str] = {
+    "accepting": "accepted",
+    "releasing": "released",
+    "rejecting": "rejected",
+}
+
+
+class ShareEvents:
+    """The events of one member. Not thread-safe."""
+
+    def __init__(self, recorder: Recorder, spec: MemberSpec) -> None:
+        self._recorder, self._spec = recorder, spec
+        self._unconfirmed: dict[
+            TopicPartition, dict[int, Acknowledgement]
+        ] = {}  # acknowledgements without an answer yet, by offset
+
+    def acquired(self, messages: Iterable[Message], at_ns: int) -> None:
+        """Records acquired messages with the delivery counts that Kafka sent."""
+        for place, some in _by_place(messages).items():
+            counts = [NULL_INT if (n := message.delivery_count()) is None else n for message in some]
+            self._rows("acquired", place, [_offset(message) for message in some], at_ns, counts)
+
+    def acknowledging(self, acknowledgements: Iterable[tuple[Message, Acknowledgement]], at_ns: int) -> None:
+        """Records how messages will be acknowledged."""
+        by_kind: dict[Acknowledgement, list[Message]] = {}
+        for message, acknowledgement in acknowledgements:
+            by_kind.setdefault(acknowledgement, []).append(message)
+        for acknowledgement, messages in by_kind.items():
+            for place, some in _by_place(messages).items():
+                offsets = [_offset(message) for message in some]
+                self._unconfirmed.setdefault(place, {}).update(dict.fromkeys(offsets, acknowledgement))
+                self._rows(acknowledgement, place, offsets, at_ns)
+
+    def answered(
+        self, offsets: Mapping[PartitionOffset, Iterable[int]], error: KafkaException | None, at_ns: int
+    ) -> None:
+        """Records an answer: a confirmation, or an error, after which the effect is unknown."""
+        for at, some in offsets.items():
+            place = TopicPartition(at.topic, at.partition)
+            unconfirmed = self._unconfirmed.get(place, {})
+            by_kind: dict[str, list[int]] = {}
+            for offset in sorted(some):
+                acknowledgement = unconfirmed.pop(offset, None)
+                if acknowledgement is not None:
+                    by_kind.setdefault("failed" if error else _CONFIRMED[acknowledgement], []).append(offset)
+            for kind, found in by_kind.items():
+                self._rows(kind, place, found, at_ns, error=error.args[0].name() if error else None)
+
+    def _rows(
+        self,
+        kind: str,
+        place: TopicPartition,
+        offsets: list[int],
+        at_ns: int,
+        counts: list[int] | None = None,
+        error: str | None = None,
+    ) -> None:
+        self._recorder.batch(
+            len(offsets),
+            {
+                "group": self._spec.group,
+                "member": self._spec.member,
+                "kind": kind,
+                "topic": place[0],
+                "partition": place[1],
+                "offset": np.array(offsets, np.int64),
+                "delivery_count": None if counts is None else np.array(counts, np.int32),
+                "at_ns": at_ns,
+                "error": error,
+            },
+        )
+
+
+def _by_place(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:
+    found: dict[TopicPartition, list[Message]] = {}
+    for message in messages:
+        topic, partition = message.topic(), message.partition()
+        assert topic is not None and partition is not None
+        found.setdefault(TopicPartition(topic, partition), []).append(message)
+    return found
+
+
+def _offset(message: Message) -> int:
+    offset = message.offset()
+    assert offset is not None
+    return offset
+
 
 POLL_S = 0.05
 LEAVE_S = 10.0

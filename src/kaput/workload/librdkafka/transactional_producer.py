@@ -19,8 +19,7 @@ from confluent_kafka import KafkaException, Producer
 
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.transactions import Transactions
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import ProducerSpec
+from kaput.workload.client_spec import ProducerSpec, run_client
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import PURGE_S, Sender, run
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from kaput.workload.client_main import run_client
-from kaput.workload.client_spec import WarmUpSpec, client_settings, notify
+from kaput.workload.client_spec import WarmUpSpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 RATE = 1_000  # messages a second, each in a request of its own

@@ -7,17 +7,44 @@ A message is one (producer, seq) of one run. Layout, big endian, 45 bytes, then 
 The CRC (zlib's CRC-32) covers the whole payload without its own four bytes, padding included, so that
 damage anywhere shows. For clients that read only text, messages are encoded as in text.py.
 Not here: sending (workload) and counting (analysis).
+
+For clients that read only text, such as Kafka's own Verifiable consumer, the header is in base64: 60
+characters, padded with dots.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import struct
 import uuid
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kaput.workload.payload.text import TEXT_PREFIX, decode_text, encode_text
+TEXT_PREFIX = b"S1BUM"  # the beginning of "KPT1" in base64
+TEXT_BYTES = 60  # 45 bytes in base64, without padding
+FILL = b"."
+
+
+def encode_text(header: bytes, size: int) -> bytes:
+    """A header as text of `size` bytes, or of TEXT_BYTES if that is more."""
+    return binascii.b2a_base64(header, newline=False).ljust(size, FILL)
+
+
+def headers(payloads: list[bytes]) -> bytes:
+    """The headers of text payloads, concatenated. Only for payloads that this process made."""
+    return base64.b64decode(b"".join(payload[:TEXT_BYTES] for payload in payloads))
+
+
+def decode_text(payload: bytes) -> bytes | None:
+    """The header of a text payload; None if it is damaged."""
+    try:
+        header = base64.b64decode(payload[:TEXT_BYTES], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return header if not payload[TEXT_BYTES:].strip(FILL) else None
+
 
 MAGIC = b"KPT1"
 VERSION = 1

@@ -1,6 +1,7 @@
-"""Which module each client process of a run executes, and with which spec: derived from the scenario.
+"""Which module each client process of a run executes, with which spec and settings, from the scenario.
 
-Not here: starting and ending the processes (supervisor.py); the fields of specs (client_spec.py).
+Settings of librdkafka are kaput's own, then the scenario's, which are passed through. Not here: starting and
+ending the processes (supervisor.py); the fields of specs (client_spec.py).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
-from kaput.scenario import transactions
+from kaput.scenario import pipes
 from kaput.scenario.client_names import kind_of_client
 from kaput.scenario.model import Config, Group, Producers, Scenario
-from kaput.scenario.pipes import producer_number, transactional_id
+from kaput.scenario.transactions import transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
     CommandMemberSpec,
@@ -32,8 +33,61 @@ from kaput.workload.client_spec import (
     file_name,
 )
 from kaput.workload.java.command_lines import JavaTools, patience_ms
-from kaput.workload.librdkafka.settings import client_id, member_config, producer_config, share_member_config
 from kaput.workload.moving import Destination
+
+
+def client_id(number: int, tag: str = "") -> str:
+    """A producer's client id: `kaput-producer-3`, or `kaput-producer-3@7-1` in a run that
+    shares its cluster.
+    """
+    return f"kaput-producer-{number}" + (f"@{tag}" if tag else "")
+
+
+def producer_config(bootstrap_servers: str, number: int, spec: Producers, tag: str = "") -> Config:
+    """Settings of one producer."""
+    config: Config = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": client_id(number, tag),
+        "acks": spec.acks,
+        "enable.idempotence": spec.idempotence,
+    }
+    if spec.transactions is not None:
+        config["transactional.id"] = transactional_id(number, spec.transactions.id_prefix)
+    if spec.partitioner != "round-robin":
+        config["partitioner"] = spec.partitioner
+    return {**config, **spec.config}
+
+
+def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
+    """Settings of one member of a group; reads from the start by default."""
+    config: Config = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": f"kaput-{group.id}-{member}",
+        "group.id": group.id,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": group.commit == "auto",
+        # By default the client stops fetching for a second whenever its queue is full.
+        "fetch.queue.backoff.ms": 10,
+    }
+    if group.type == "consumer":
+        config["group.protocol"] = "consumer"
+    if group.assignor is not None:
+        config["partition.assignment.strategy"] = group.assignor
+    if group.static:
+        config["group.instance.id"] = f"{group.id}-{member}"
+    return {**config, **group.config}
+
+
+def share_member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
+    """Settings of one member of a share group."""
+    config: Config = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": f"kaput-{group.id}-{member}",
+        "group.id": group.id,
+        "share.acknowledgement.mode": group.acknowledge,
+    }
+    return {**config, **group.config}
+
 
 _RETRIES = ("retries", "message.send.max.retries")
 
@@ -96,7 +150,7 @@ class LaunchPlan:
             return self.producer(numbers[0], block)
         specs = [vars(self.producer(number, block).spec) for number in numbers]
         name = f"producers-{numbers[0]}-{numbers[-1]}"
-        return Launch(name, "librdkafka.shared_producers", SharedProducersSpec(specs))
+        return Launch(name, "librdkafka.producer", SharedProducersSpec(specs))
 
     def producer(self, number: int, block: Producers) -> Launch:
         """The launch of the producer with that number. Raises DistributionError, JavaError for
@@ -113,7 +167,7 @@ class LaunchPlan:
         spec = self._producer(number, block, {"bootstrap.servers": servers})
         common: dict[str, Any] = {**vars(spec), "acks": block.acks, "idempotence": block.idempotence}
         if block.transactions is not None:
-            common["transactional_id"] = transactions.transactional_id(number, block.transactions.id_prefix)
+            common["transactional_id"] = transactional_id(number, block.transactions.id_prefix)
         if block.client == "java":
             launched = CommandProducerSpec(
                 **common,
@@ -239,10 +293,10 @@ class LaunchPlan:
             process = self._pipe_processes.get(group.id, 0)
             self._pipe_processes[group.id] = process + 1
         assert group.produces is not None
-        number = producer_number(self.scenario, group, process)
+        number = pipes.producer_number(self.scenario, group, process)
         block = group.produces.producers.model_copy(update={"cluster": group.cluster})
         config = producer_config(self.servers_of(group), number, block, self.tag)
-        config["transactional.id"] = transactional_id(group.id, place)
+        config["transactional.id"] = pipes.transactional_id(group.id, place)
         made = vars(self._producer(number, block, config))
         own = {"counters": f"{self.counters}-{number}", "producers": number + 1, "thresholds": []}
         return PipeMemberSpec(**vars(member), outputs=made | own, size=group.produces.size)

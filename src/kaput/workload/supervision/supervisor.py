@@ -1,6 +1,9 @@
 """Starts every client process of a run, releases the producers, reads their messages, moves and ends them.
 
-runner/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/.
+runner/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/. Many clients are
+moved to another cluster at once, in two steps, as each client does it (workload/moving.py): held, then moved.
+A client that has ended, or has nothing left to send, is not waited for. When and why they move:
+runner/plan.py.
 """
 
 from __future__ import annotations
@@ -10,16 +13,19 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kaput.cluster.access import OPEN, AccessOf
 from kaput.cluster.distribution import Distribution
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
+from kaput.processes.pausable import PausableProcess
 from kaput.scenario.model import Group, Scenario
+from kaput.workload.client_spec import Instruction
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.java.command_lines import JavaTools
 from kaput.workload.librdkafka.versions import environment
@@ -27,8 +33,119 @@ from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.client_process import READY_TIMEOUT_S, ClientProcess, OnMessage, start_client
 from kaput.workload.supervision.launches import Launch, LaunchPlan
 from kaput.workload.supervision.member_slot import MemberSlot
-from kaput.workload.supervision.moves import Moved, Mover, hold_all, move_all
-from kaput.workload.supervision.producer_handle import ProducerHandle
+
+
+class ProducerHandle(PausableProcess):
+    """Producer `number`."""
+
+    def __init__(self, number: int, client: ClientProcess) -> None:
+        self.id, self._client, self._process = number, client, client.process
+
+    @property
+    def title(self) -> str:
+        """Its name in messages and as a target."""
+        return f"producer {self.id}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id."""
+        return self._client.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; a paused process counts as running."""
+        return self._process.running
+
+    def start(self) -> None:
+        """Does nothing if it runs. Raises LabError if it has ended: producers are not restarted."""
+        if not self.running:
+            raise LabError(f"{self.title} has ended")
+
+    def kill(self) -> int:
+        """SIGKILLs it; returns when it ended (ns). Raises LabError."""
+        return self._client.kill()
+
+    def terminate(self, timeout_s: float) -> bool:
+        """Raises LabError."""
+        raise LabError("producers are not ended")
+
+    def _started(self) -> ClientProcess:
+        return self._client
+
+
+_POLL_S = 0.01
+MARGIN_S = 20.0  # for closing and opening clients, in addition to waiting for outcomes
+JOIN_S = 60.0
+
+
+@dataclass(frozen=True)
+class Mover:
+    """A process whose clients are moved, which reports `reports` times."""
+
+    client: ClientProcess
+    reports: int = 1
+
+    def over(self, kind: str) -> bool:
+        """Whether it will not report that: it has ended, or has nothing left to move."""
+        last = "done" if kind == "held" else "sent"
+        return not self.client.process.running or self.client.reported[last].is_set()
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The result: the clients' reports, sentences about those that were late, and where members started."""
+
+    reports: list[Mapping[str, Any]]
+    late: list[str]
+    began: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def given_up(self) -> int:
+        """Messages without an outcome when their producer was held."""
+        return sum(report.get("given_up", 0) for report in self.reports)
+
+    @property
+    def errors(self) -> list[str]:
+        """Errors that producers reported, and continued despite."""
+        return [report["error"] for report in self.reports if report.get("error")]
+
+
+def hold_all(movers: Sequence[Mover], hold: Hold) -> Moved:
+    """Makes every client stop using its cluster."""
+    fields = {"settle_ms": round(hold.settle_s * 1000), "commit": hold.commit}
+    return _instruct_all(movers, "hold", "held", 2 * hold.settle_s + MARGIN_S, fields)
+
+
+def move_all(movers: Sequence[Mover], to: Destination) -> Moved:
+    """Makes every client start on that cluster."""
+    return _instruct_all(movers, "move", "moved", JOIN_S, vars(to))
+
+
+def _instruct_all(
+    movers: Sequence[Mover],
+    instruction: Instruction,
+    report: Literal["held", "moved"],
+    limit_s: float,
+    fields: Mapping[str, Any],
+) -> Moved:
+    running = [mover for mover in movers if mover.client.process.running]
+    before = {id(mover): len(mover.client.moves[report]) for mover in running}
+    begun = {id(mover): len(mover.client.moves["began"]) for mover in running}
+    for mover in running:
+        mover.client.send(instruction, **fields)
+
+    def waits(mover: Mover) -> bool:
+        reported = len(mover.client.moves[report]) - before[id(mover)]
+        return reported < mover.reports and not mover.over(report)
+
+    limit, waiting = time.monotonic() + limit_s, running
+    while waiting and time.monotonic() < limit:
+        time.sleep(_POLL_S)
+        waiting = [mover for mover in waiting if waits(mover)]
+    reports = [each for mover in running for each in mover.client.moves[report][before[id(mover)] :]]
+    late = [f"{mover.client.name} has not {report} within {limit_s:.0f} s" for mover in waiting]
+    began = [each for mover in running for each in mover.client.moves["began"][begun[id(mover)] :]]
+    return Moved(reports, late, began)
 
 
 class Supervisor:
