@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -98,6 +99,48 @@ def _contents(scenario: Scenario) -> str:
     load = f"{total:,} messages" if total else "messages for a time"
     brokers = plural(scenario.broker_count, "broker")
     return f"{brokers}, {load}, {plural(len(scenario.faults), 'step')}"
+
+
+@app.command("from", cls=Verb)
+def from_command(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="server.properties, a Compose file, or Strimzi's resources."),
+    ],
+    *,
+    like: Annotated[
+        str, typer.Option(metavar="SCENARIO", help="What happens: a built-in scenario, or a file.")
+    ] = "leader-kill-acks-all",
+    json: Json = False,
+) -> None:
+    """Make a scenario of your own cluster's files: what do we lose?
+
+    Takes over the brokers, version, racks, topics and settings; lists what one machine cannot have.
+
+    Example: kaput scenarios from server.properties > ours.yaml
+    """
+    import yaml
+
+    from kaput.errors import UsageError
+    from kaput.scenario.cluster_files import scenario_from
+    from kaput.scenario.loader import find, validated
+    from kaput.scenario.mistakes import in_lines
+
+    name, source = find(like)
+    data, replaced = scenario_from(file, name, source.data)
+    _, mistakes = validated(data)
+    if mistakes:
+        raise UsageError(f"{file}, like {like}:\n{in_lines(mistakes)}")
+    if json:
+        _print_json({"scenario": data, "replaced": replaced})
+        return
+    lines = [f"Made from {file} by kaput scenarios from, like {like}.", *_not_taken(replaced)]
+    sys.stdout.write("".join(f"# {line}\n" for line in lines))
+    sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
+
+
+def _not_taken(replaced: list[str]) -> list[str]:
+    return ["Not taken over:", *(f"  {each}" for each in replaced)] if replaced else []
 
 
 @app.command("schema", cls=Verb)

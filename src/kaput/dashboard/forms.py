@@ -26,7 +26,7 @@ from kaput.scenario.values import format_duration
 
 _METADATA = {"version", "title", "tags", "description"}
 # Keys whose values are run, loaded, fetched or connected to.
-_EXCLUDED = {"command", "inject", "heal", "prove", "client", "client-version", "where"}
+_EXCLUDED = {"command", "inject", "heal", "prove", "client", "client-version", "where", "config-file"}
 _IDENTIFYING = ("name", "id", "fault", "step", "topic", "from")  # keys that identify the entries of a list
 _LOOSE_BOUND = 1_000_000  # bounds from here on only guard against typos, and are not shown
 _YES_NO = ("true", "false")

@@ -61,6 +61,9 @@ class Cluster(Block):
     features: dict[str, Annotated[int, Field(ge=0), BeforeValidator(no_bool)]] = {}
     """Initial levels of Kafka's features, such as eligible.leader.replicas.version; KRaft only. A run whose
     cluster had another level is inconclusive."""
+    config_file: Annotated[str | None, Field(exclude=True)] = None
+    """Your server.properties, Compose file or Strimzi Kafka resource: brokers, version, settings
+    (docs/INPUTS.md). The keys of this block win."""
     config: BrokerConfig = {}
     """Broker settings, in Kafka's names."""
     _above: int = PrivateAttr(default=0)  # offset of all its ids, in a scenario with several clusters

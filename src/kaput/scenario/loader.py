@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.checks.scenario import check
+from kaput.scenario.cluster_files import CONFIG_FILE, take_config_file
 from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
@@ -121,17 +122,27 @@ class _Changed(NamedTuple):
 def _changed(source: Source, changes: Sequence[tuple[str, str]], existing: bool = False) -> _Changed:
     """Applies changes: (option, KEY=VALUE)."""
     data: dict[Any, Any] = deepcopy(source.data)
+    _take_config_files(data, Path(source.name).parent, wins=False)
     applied: list[Override] = []
     refused: list[_Refused] = []
     for option, text in changes:
         try:
             override = parse_override(text, option)
             apply_override(data, override)
+            _take_config_files(data, Path(), wins=True)
             applied.append(override)
         except ValueError as error:
             refused.append(_Refused(option, text, str(error)))
     scenario, mistakes = validated(data, existing)
     return _Changed(scenario, applied, refused, mistakes)
+
+
+def _take_config_files(data: dict[Any, Any], folder: Path, *, wins: bool) -> None:
+    """Reads the files that cluster blocks name. Raises UsageError."""
+    several = data.get("clusters")
+    for block in [data.get("cluster"), *(several.values() if isinstance(several, dict) else ())]:
+        if isinstance(block, dict) and CONFIG_FILE in block:
+            take_config_file(block, folder, wins=wins)
 
 
 def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | None, list[Mistake]]:

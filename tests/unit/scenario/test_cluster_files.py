@@ -1,0 +1,224 @@
+"""A cluster described by its owner's files: what is taken over, and what is listed instead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from kaput.cli.scenarios import app
+from kaput.errors import UsageError
+from kaput.scenario.cluster_files import read_cluster
+from kaput.scenario.loader import load_builtin, load_file
+
+_PROPERTIES = """
+broker.id=0
+log.dirs=/data/kafka
+listeners=SASL_SSL://:9092
+ssl.keystore.location=/etc/kafka.jks
+zookeeper.connect=z1:2181
+default.replication.factor=4
+num.partitions=6
+min.insync.replicas=2
+unclean.leader.election.enable = true
+log.cleanup.policy: compact
+"""
+_COMPOSE = """
+services:
+  web: {image: nginx}
+  kafka-1: &kafka
+    image: confluentinc/cp-kafka:7.6.1
+    environment:
+      KAFKA_NODE_ID: 1
+      KAFKA_PROCESS_ROLES: broker
+      KAFKA_BROKER_RACK: a
+      KAFKA_MIN_INSYNC_REPLICAS: ${MIN_ISR:-2}
+      KAFKA_LOG4J_ROOT_LOGLEVEL: WARN
+      KAFKA_AUTO_CREATE_TOPICS_ENABLE: false
+  kafka-2:
+    <<: *kafka
+    environment:
+      - KAFKA_PROCESS_ROLES=broker
+      - KAFKA_BROKER_RACK=b
+      - KAFKA_MIN_INSYNC_REPLICAS=1
+  controller:
+    image: confluentinc/cp-kafka:7.6.1
+    environment: {KAFKA_PROCESS_ROLES: controller}
+"""
+_STRIMZI = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaNodePool
+metadata: {name: brokers}
+spec: {replicas: 5, roles: [broker]}
+---
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaNodePool
+metadata: {name: controllers}
+spec: {replicas: 3, roles: [controller]}
+---
+apiVersion: kafka.strimzi.io/v1beta2
+kind: Kafka
+metadata: {name: mine}
+spec:
+  kafka:
+    version: 4.3.1
+    listeners: [{name: tls, port: 9093, type: internal, tls: true}]
+    rack: {topologyKey: topology.kubernetes.io/zone}
+    config: {default.replication.factor: 3, min.insync.replicas: 2, ssl.cipher.suites: X}
+---
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaTopic
+metadata: {name: payments}
+spec: {partitions: 12, replicas: 3, config: {retention.ms: 7200000}}
+"""
+
+
+def _written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_properties_of_one_broker(tmp_path: Path) -> None:
+    """As many brokers as its replication factor needs; with ZooKeeper if it names one."""
+    described = read_cluster(_written(tmp_path, "server.properties", _PROPERTIES))
+    assert described.cluster == {
+        "mode": "zookeeper",
+        "brokers": 4,
+        "config": {
+            "default.replication.factor": 4,
+            "num.partitions": 6,
+            "min.insync.replicas": 2,
+            "unclean.leader.election.enable": True,
+            "log.cleanup.policy": "compact",
+        },
+    }
+    names = [line.partition(":")[0] for line in described.replaced]
+    assert names == [
+        "number of brokers", "broker.id", "log.dirs", "listeners", "ssl.keystore.location",
+        "zookeeper.connect",
+    ]  # fmt: skip
+
+
+def test_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services with an image of Kafka; Confluent's versions are translated; differences are listed."""
+    monkeypatch.delenv("MIN_ISR", raising=False)
+    described = read_cluster(_written(tmp_path, "docker-compose.yml", _COMPOSE))
+    assert described.cluster == {
+        "kafka": "3.6.0",
+        "brokers": 2,
+        "controllers": 1,
+        "racks": ["a", "b"],
+        "config": {"min.insync.replicas": 2, "auto.create.topics.enable": False},
+    }
+    assert "kafka-2: min.insync.replicas=1: all brokers have those of kafka-1" in described.replaced
+    monkeypatch.setenv("MIN_ISR", "3")
+    assert read_cluster(tmp_path / "docker-compose.yml").cluster["config"]["min.insync.replicas"] == 3
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("apache/kafka:3.9.1", "3.9.1"),
+        ("bitnami/kafka:3.7.0-debian-12-r1", "3.7.0"),
+        ("confluentinc/cp-server:8.1.0", "4.1.0"),
+        ("registry/kafka@sha256:abc", None),
+        ("apache/kafka:latest", None),
+    ],
+)
+def test_version_is_that_of_the_image(image: str, version: str | None, tmp_path: Path) -> None:
+    """A tag that is no version is listed."""
+    text = yaml.safe_dump({"services": {"kafka": {"image": image}}})
+    described = read_cluster(_written(tmp_path, "compose.yaml", text))
+    assert described.cluster.get("kafka") == version
+    assert any("no version of Kafka" in line for line in described.replaced) == (version is None)
+
+
+def test_strimzi_resources(tmp_path: Path) -> None:
+    """Node pools, racks, settings and topics."""
+    described = read_cluster(_written(tmp_path, "kafka.yaml", _STRIMZI))
+    assert described.cluster == {
+        "kafka": "4.3.1",
+        "brokers": 5,
+        "controllers": 3,
+        "racks": ["zone-1", "zone-2", "zone-3"],
+        "config": {"default.replication.factor": 3, "min.insync.replicas": 2},
+    }
+    assert described.topics == [
+        {"name": "payments", "partitions": 12, "replication-factor": 3, "config": {"retention.ms": 7200000}}
+    ]
+    assert [line.partition(":")[0] for line in described.replaced] == [
+        "rack topology.kubernetes.io/zone", "spec.kafka.listeners", "ssl.cipher.suites",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("server.properties", "# nothing\n", "has no settings"),
+        ("compose.yaml", "services: {web: {image: nginx}}", "no service has an image of Kafka"),
+        ("compose.yaml", "services: {kafka: [1]}", "not as Compose or Strimzi write it"),
+        ("kafka.yaml", "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic", "has no resource of kind Kafka"),
+        ("kafka.yaml", "a: 1", "has neither services"),
+        ("kafka.yaml", "a: [", "not valid YAML"),
+        ("missing.properties", None, "cannot be read"),
+    ],
+)
+def test_other_files_are_mistakes(name: str, text: str | None, message: str, tmp_path: Path) -> None:
+    """With their name."""
+    if text is not None:
+        _written(tmp_path, name, text)
+    with pytest.raises(UsageError, match=f"{name}.*{message}"):
+        read_cluster(tmp_path / name)
+
+
+def test_scenario_names_a_file_next_to_it(tmp_path: Path) -> None:
+    """The keys of its own cluster block win."""
+    _written(tmp_path, "server.properties", _PROPERTIES)
+    block = {"config-file": "server.properties", "brokers": 5, "config": {"min.insync.replicas": 1}}
+    data = load_builtin("noop").dump() | {"cluster": block}
+    scenario = load_file(_written(tmp_path, "mine.yaml", yaml.safe_dump(data)))
+    assert (scenario.cluster.brokers, scenario.cluster.mode, scenario.cluster.kafka) == (
+        5,
+        "zookeeper",
+        "3.9.2",
+    )
+    assert scenario.cluster.config["min.insync.replicas"] == 1
+    assert scenario.cluster.config["num.partitions"] == 6
+    assert "config-file" not in scenario.dump()["cluster"]
+
+
+def test_change_to_a_file_wins_over_the_scenario(tmp_path: Path) -> None:
+    """And a later change wins over the file."""
+    path = _written(
+        tmp_path, "server.properties", "min.insync.replicas=3\nunclean.leader.election.enable=true\n"
+    )
+    changes = [f"cluster.config-file={path}", "cluster.config.min.insync.replicas=1"]
+    config = load_builtin("leader-kill-acks-all", changes).cluster.config
+    assert (config["unclean.leader.election.enable"], config["min.insync.replicas"]) == (True, 1)
+
+
+def test_scenario_is_made_of_a_file(tmp_path: Path) -> None:
+    """Valid as it is printed; the topics are theirs, also in targets; what it expects is left out."""
+    path = _written(tmp_path, "kafka.yaml", _STRIMZI)
+    done = CliRunner().invoke(app, ["from", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "#   spec.kafka.listeners: kaput sets its own\n" in done.output
+    scenario = load_file(_written(tmp_path, "ours.yaml", done.output))
+    assert (scenario.topics[0].name, scenario.topics[0].partitions) == ("payments", 12)
+    assert scenario.faults[0].target == "leader-of payments/0"
+    assert scenario.cluster.config["min.insync.replicas"] == 2
+    assert not scenario.dump()["expect"].get("verdict")
+    document = json.loads(CliRunner().invoke(app, ["from", str(path), "--json"]).output)
+    assert document["scenario"]["cluster"]["brokers"] == 5
+
+
+def test_scenario_that_does_not_fit_the_cluster_is_a_mistake(tmp_path: Path) -> None:
+    """Both files are named."""
+    path = _written(tmp_path, "compose.yaml", "services: {kafka: {image: apache/kafka}}")
+    done = CliRunner().invoke(app, ["from", str(path)])
+    assert isinstance(done.exception, UsageError)
+    assert "compose.yaml, like leader-kill-acks-all:" in str(done.exception)
+    assert "replication-factor" in str(done.exception)
