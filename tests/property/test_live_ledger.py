@@ -18,9 +18,8 @@ from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming import ledger as live
-from kaput.analysis.streaming.arrivals import arrivals
+from kaput.analysis.streaming.arrivals import arrivals, frame
 from kaput.analysis.streaming.ledger import Ledger, Totals
-from kaput.analysis.streaming.tables import frame
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES as CONTRACT

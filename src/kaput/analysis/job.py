@@ -22,9 +22,8 @@ from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.tables import Unit, empty, of_frame, read
 from kaput.analysis.views import rows, sends
-from kaput.analysis.views.keys import Keys
 from kaput.analysis.views.known import Known
-from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.messages import Keys, Messages
 from kaput.analysis.views.places import Places, Stored
 
 if TYPE_CHECKING:

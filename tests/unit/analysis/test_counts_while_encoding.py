@@ -36,7 +36,7 @@ def test_acks_are_counted_per_second_at_any_step_width(step_s: int) -> None:
     """Steps that are no wider than that were counted with their latencies already."""
     runs = pl.DataFrame({"row": [0], "n": [2], "outcome": ["acked"]})
     times = np.array([S // 2, S + S // 2], np.int64)
-    sends = Encoded(runs, {"attempts": times, "dones": times})
+    sends = Encoded("sends", runs, {"attempts": times, "dones": times})
     latencies = graded("acked", times, np.array([5, 5], np.int64), step_s * S)
     known = SimpleNamespace(step_ns=step_s * S)
     of: Any = SimpleNamespace(coded=sends, acked=sends, graded=latencies, known=known)

@@ -10,8 +10,8 @@ from random import Random
 import polars as pl
 import pytest
 
+from kaput.analysis.runs.columns import ENCODINGS
 from kaput.analysis.runs.names import Names
-from kaput.analysis.runs.tables import FRAMES, type_of
 from kaput.analysis.streaming import ledger as ledgers
 from kaput.analysis.streaming.arrivals import Arrivals, arrivals
 from kaput.analysis.streaming.counts import WAIT_NS, WINDOW_NS, Counts
@@ -27,7 +27,9 @@ Row = tuple[int, int, int, int]  # producer, seq, place, offset
 
 def frame(table: str, rows: Iterable[dict[str, object]]) -> pl.DataFrame:
     """Rows as runs/tables.py has them."""
-    return pl.DataFrame(list(rows), {name: type_of(name) for name in FRAMES[table]})
+    return pl.DataFrame(
+        list(rows), {name: ENCODINGS[table].columns[name].type for name in ENCODINGS[table].read}
+    )
 
 
 def stored(*rows: Row) -> Arrivals:

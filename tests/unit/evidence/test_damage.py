@@ -13,7 +13,8 @@ import pytest
 
 from fakes.histories import History
 from kaput.analysis.facts import inputs
-from kaput.analysis.runs.tables import FRAMES, read, units
+from kaput.analysis.runs.columns import ENCODINGS
+from kaput.analysis.runs.tables import read, units
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -78,7 +79,7 @@ def test_negative_partition(tmp_path: Path, table: str) -> None:
 def _read(folder: RunFolder, table: str) -> None:
     evidence = check(folder)
     evidence.rows(table)
-    if table in FRAMES:
+    if table in ENCODINGS:
         names = inputs.read(evidence).names
         for unit in units(evidence, table):
             read(unit, names)

@@ -6,7 +6,7 @@ A question is asked of views (the data of one task), stage by stage. It defines 
     of_stored(stored)      records of some partitions, before messages are matched (views/places.py)
     of_messages(messages)  messages of some blocks, matched with log and deliveries (views/messages.py)
     of_places(places)      records of some partitions, with results of the messages stage (views/places.py)
-    of_keys(keys)          the messages again, for their keys (views/keys.py)
+    of_keys(keys)          the messages again, for their keys (views/messages.py)
     of_sends(sends)        the sends again (views/sends.py)
 
 Each yields finds: cases of an anomaly, parts of a sum, rows for the tasks of places. A find without rows is

@@ -22,7 +22,7 @@ from kaput.evidence.findings_parts import ResizedForGroup, ResizedTopic
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
-    from kaput.analysis.views.keys import Keys as View
+    from kaput.analysis.views.messages import Keys as View
 
 _KEY = ("group", "producer", "key")
 _LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from kaput.analysis.runs.run import encode, spread
+from kaput.analysis.runs.run import STEPS, encode, spread
 from kaput.analysis.runs.tables import Rows
 from kaput.evidence.schemas import SEEK
 
@@ -27,21 +27,22 @@ _NEXT = ("next_commit", "next_change", "next_assigned")
 _EVER_NS = -(2**63)
 _SOUND_NS = 2**62  # times beyond are damaged
 CLOCKS = ("commits", "changes", "assigned_ns", "since_ns", "owns")
-IN_ORDER = ("group", "member", "polled_ns", "place", "offset", "producer", "seq")
 
 
-def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]) -> pl.DataFrame:
-    """The runs of rows of deliveries (which are IN_ORDER), with CLOCKS: `commits` (equal for two deliveries
-    if the group committed nothing there between them, nor at the time of one), `changes` (likewise for the
-    reader's assignment; negative: it changed at that time), `owns` (whether the reader had the partition),
-    `assigned_ns` (when it was last assigned to anybody in the group), `since_ns` (when it was last assigned
-    to the reader; null: never). `row`: where each run begins in these rows.
+def encode_deliveries(
+    rows: Rows, events: pl.DataFrame, differing: Sequence[str], steps: Sequence[str] = STEPS
+) -> pl.DataFrame:
+    """The runs of rows of deliveries (in the order of columns.py), with CLOCKS: `commits` (equal for two
+    deliveries if the group committed nothing there between them, nor at the time of one), `changes` (likewise
+    for the reader's assignment; negative: it changed at that time), `owns` (whether the reader had the
+    partition), `assigned_ns` (when it was last assigned to anybody in the group), `since_ns` (when it was
+    last assigned to the reader; null: never). `row`: where each run begins in these rows.
 
     `events`: see assignments.events_frame; its assignments are of partitions that the member did not have.
     `differing`: the columns of the frame that are constant within a run. Records polled at the same time are
     one poll, in offset order.
     """
-    runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"]))
+    runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"], steps))
     runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
     timelines = _timelines(events, runs)
     first = _with_clocks(runs, timelines, "polled_ns_first")
@@ -56,7 +57,7 @@ def encode_deliveries(rows: Rows, events: pl.DataFrame, differing: Sequence[str]
     apart = runs.filter(interrupted)
     where = spread(apart["row"].to_numpy(), apart["n"].to_numpy())
     some = _with_clocks(rows.with_same(rows.frame[where]), timelines, "polled_ns").drop(_NEXT)
-    parts = rows.with_same(encode(some, (*differing, *CLOCKS), ["polled_ns"]))
+    parts = rows.with_same(encode(some, (*differing, *CLOCKS), ["polled_ns"], steps))
     begin = (parts["n"].cum_sum() - parts["n"]).to_numpy()
     parts = parts.with_columns(row=pl.Series(where[begin], dtype=pl.Int64))
     whole = first.filter(~interrupted)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.run import MOVES, Ints, in_order, numbers, spread
+from kaput.analysis.runs.columns import moving
+from kaput.analysis.runs.run import Ints, in_order, numbers, spread
 
 
 class Axis(NamedTuple):
@@ -39,7 +40,7 @@ def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
     along the axis over all keys.
 
     A run with n = 0 only marks a border and yields no part. Skips runs with a null in the axis's columns.
-    Only the columns MOVES are adjusted; the others are copied to each part.
+    Only columns that move (columns.py) are adjusted; the others are copied to each part.
     """
     if not any(frame.height for frame in frames):
         return [frame.with_columns(part=pl.lit(None, pl.Int64)) for frame in frames]
@@ -79,10 +80,11 @@ def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -
     run, part = np.repeat(np.arange(len(parts)), parts), spread(begin, parts)
     n = along[part + 1] - along[part]
     shift = pl.Series(along[part] - runs[name].to_numpy()[run], dtype=pl.Int64)
-    moving = [name for name in MOVES if name in runs.columns]
     cut = runs if len(run) == runs.height and (parts == 1).all() else runs[run]
     return cut.with_columns(
-        *(pl.col(name) + shift for name in moving), n=pl.Series(n, dtype=pl.Int64), part=pl.Series(part)
+        *(pl.col(name) + shift for name in moving(runs.columns)),
+        n=pl.Series(n, dtype=pl.Int64),
+        part=pl.Series(part),
     )
 
 
@@ -103,9 +105,10 @@ def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
 def beyond(runs: pl.DataFrame, along: str, border: pl.Expr) -> pl.DataFrame:
     """The parts of runs at or above `border` in the column `along`; nothing where it is null."""
     shift = (border - pl.col(along)).clip(0)
-    moving = [name for name in MOVES if name in runs.columns]
     reaching = runs.filter(pl.col(along) + pl.col("n") > border)
-    return reaching.with_columns(*(pl.col(name) + shift for name in moving), n=pl.col("n") - shift)
+    return reaching.with_columns(
+        *(pl.col(name) + shift for name in moving(runs.columns)), n=pl.col("n") - shift
+    )
 
 
 def single(runs: pl.DataFrame) -> pl.DataFrame:
@@ -115,8 +118,8 @@ def single(runs: pl.DataFrame) -> pl.DataFrame:
     run = np.repeat(np.arange(runs.height), runs["n"].to_numpy())
     starts = np.cumsum(runs["n"].to_numpy()) - runs["n"].to_numpy()
     shift = pl.Series(np.arange(len(run)) - starts[run])
-    moving = [name for name in MOVES if name in runs.columns]
-    return runs[run].with_columns(*(pl.col(name) + shift for name in moving), n=pl.lit(1, pl.Int64))
+    moved = (pl.col(name) + shift for name in moving(runs.columns))
+    return runs[run].with_columns(*moved, n=pl.lit(1, pl.Int64))
 
 
 def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFrame:

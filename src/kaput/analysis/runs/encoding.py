@@ -1,8 +1,7 @@
-"""Encodes the rows of a row group as runs, sorted so that runs are long.
+"""Encodes the rows of a row group as runs, sorted so that runs are long, with the columns of columns.py.
 
-Runs do not cross blocks of messages, so that all rows of a block's messages go to the same task. Values
-needed per row are kept in arrays: `attempts` and `dones` of sends, `polls` of deliveries, `ats` of what
-stores took and gave back (ns; NULL for none). Not here: reading tables (tables.py).
+Runs do not cross blocks of messages, so that all rows of a block's messages go to the same task. Not here:
+reading tables (tables.py).
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.clocks import CLOCKS, IN_ORDER, encode_deliveries
+from kaput.analysis.runs.clocks import encode_deliveries
+from kaput.analysis.runs.columns import ENCODINGS, NAMED, TEXT, InRun, View
 from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers, spread
 from kaput.analysis.runs.tables import Rows
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
@@ -21,22 +21,13 @@ from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 _TOLERATED_SHARE = 64  # sort only if more than one row in 64 is out of order; else more runs are cheaper
 _BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: cuts few runs, yet balances tasks
 
-SENDS = ("producer", "topic", "place", "outcome", "error", "block")
-LOG = ("producer", "place", "epoch", "intact", "visible", "block")
-DELIVERIES = ("group", "member", "place", "topic", "producer", "intact", "block")
-KEPT = ("producer", "store", "in_doubt", "block")
-REPLAYED = ("producer", "store", "topic", "block")
-LEFT = ("producer", "store", "block")
-SHARE_EVENTS = ("group", "member", "kind", "place", "delivery_count", "at_ns")
-OUTPUTS = ("group", "producer", "place", "block")
-TRANSACTIONS = ("producer", "transaction", "first_seq", "state", "begins", "whole", "seq", "n", "block")
-
 
 class Encoded(NamedTuple):
-    """`runs`, and arrays of values per row: `row` of a run indexes its first value. Runs are in
-    array order.
+    """`runs` of a table, and arrays of values per row (ns; NULL for none): `row` of a run indexes its first
+    value. Runs are in array order.
     """
 
+    table: str
     runs: pl.DataFrame
     rows: Mapping[str, Ints]
 
@@ -48,68 +39,47 @@ class Encoded(NamedTuple):
         # Runs are in array order: a mask is faster than positions.
         mask = np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())
         runs = self.runs.filter(flags).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-        return Encoded(runs, {name: values[mask] for name, values in self.rows.items()})
+        return Encoded(self.table, runs, {name: values[mask] for name, values in self.rows.items()})
 
-    def packed(self) -> pl.DataFrame:
-        """The runs with lists of values instead of `row`."""
-        first, n = (self.runs[name].to_numpy() for name in ("row", "n"))
-        columns = [column for name, values in self.rows.items() for column in kept(name, values, first, n)]
-        return self.runs.drop("row").with_columns(columns)
-
-
-def sends(rows: Rows) -> Encoded:
-    """Runs with SENDS; arrays attempts and dones."""
-    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _TOLERATED_SHARE))
-    runs = rows.with_same(encode(frame, _differing(frame, SENDS)))
-    runs = runs.with_columns(pl.col("error").cast(pl.String))
-    runs = runs.select(*SENDS, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
-    return Encoded(runs, {"attempts": numbers(frame["attempt_ns"]), "dones": numbers(frame["done_ns"])})
+    def of(self, view: View) -> pl.DataFrame:
+        """What a view gets: the tasks of messages get records with an identity, and arrays as lists."""
+        columns, runs = ENCODINGS[self.table].of(view), self.runs
+        if any(name in columns for name in self.rows):
+            first, n = (runs[name].to_numpy() for name in ("row", "n"))
+            runs = runs.with_columns(
+                column for name, values in self.rows.items() for column in kept(name, values, first, n)
+            )
+        if view is View.MESSAGES and "intact" in runs.columns:
+            runs = runs.filter(NAMED)
+        return runs.select(*columns)
 
 
-def log(rows: Rows) -> Encoded:
-    """Runs with LOG."""
-    frame = _with_blocks(_ordered(rows, ("place", "offset"), rows.frame.height // _TOLERATED_SHARE))
-    runs = rows.with_same(encode(frame, _differing(frame, LOG)))
-    visible = pl.col("visible").fill_null(True)
-    return Encoded(runs.with_columns(visible).select(*LOG, *STEPS, "n"), {})
+def encoded(table: str, rows: Rows, events: pl.DataFrame) -> Encoded:
+    """The runs of rows of a table. `events`: group_events, for deliveries (facts/assignments.py)."""
+    if table == "transactions":
+        return _transactions(rows)
+    encoding = ENCODINGS[table]
+    tolerated = 0 if encoding.strictly else rows.frame.height // _TOLERATED_SHARE
+    frame = in_order(rows.frame, _differing(rows.frame, encoding.order), tolerated)
+    steps = encoding.in_runs(InRun.STEP)
+    absent = [pl.lit(None, pl.Int64).alias(name) for name in STEPS if name not in steps]
+    frame = _with_blocks(frame.with_columns(absent))
+    same = _differing(frame, encoding.in_runs(InRun.SAME))
+    if table == "deliveries":
+        runs = encode_deliveries(Rows(frame, rows.same), events, same, steps)
+    else:
+        runs = rows.with_same(encode(frame, same, (), steps)).with_columns(
+            row=pl.col("n").cum_sum() - pl.col("n")
+        )
+    if "visible" in runs.columns:
+        runs = runs.with_columns(pl.col("visible").fill_null(True))
+    texts = [name for name, column in encoding.columns.items() if column.type == TEXT]
+    runs = runs.with_columns(pl.col(texts).cast(pl.String)).select(encoding.in_runs())
+    return Encoded(table, runs, {array: numbers(frame[name]) for array, name in encoding.arrays.items()})
 
 
-def deliveries(rows: Rows, events: pl.DataFrame) -> Encoded:
-    """Runs with DELIVERIES, polled_ns_first, polled_ns_last and CLOCKS; array polls."""
-    frame = _with_blocks(_ordered(rows, IN_ORDER))
-    runs = encode_deliveries(Rows(frame, rows.same), events, _differing(frame, DELIVERIES))
-    times = ("polled_ns_first", "polled_ns_last")
-    runs = runs.select(
-        *DELIVERIES, *STEPS, *times, "n", "row", pl.col(CLOCKS[:-1]).cast(pl.Int64), CLOCKS[-1]
-    )
-    return Encoded(runs, {"polls": numbers(frame["polled_ns"])})
-
-
-def share_events(rows: Rows) -> Encoded:
-    """SHARE_EVENTS, offset and n: the same event at the same time on consecutive records."""
-    frame = _ordered(rows, (*SHARE_EVENTS, "offset")).with_columns(seq=pl.lit(None, pl.Int64))
-    runs = rows.with_same(encode(frame, _differing(frame, SHARE_EVENTS)))
-    return Encoded(runs.select(*SHARE_EVENTS, "offset", "n"), {})
-
-
-def outputs(rows: Rows) -> Encoded:
-    """Runs with OUTPUTS: consecutive outputs of consecutive inputs."""
-    frame = _with_blocks(_ordered(rows, ("producer", "seq"), rows.frame.height // _TOLERATED_SHARE))
-    runs = rows.with_same(encode(frame, _differing(frame, OUTPUTS)))
-    return Encoded(runs.select(*OUTPUTS, *STEPS, "n"), {})
-
-
-def in_store(rows: Rows, columns: Sequence[str]) -> Encoded:
-    """Runs with these columns; array ats, if the table has times."""
-    frame = _with_blocks(_ordered(rows, ("store", "producer", "seq"), rows.frame.height // _TOLERATED_SHARE))
-    frame = frame.with_columns(offset=pl.lit(None, pl.Int64))
-    runs = rows.with_same(encode(frame, _differing(frame, columns)))
-    runs = runs.select(*columns, *STEPS, "n", row=pl.col("n").cum_sum() - pl.col("n"))
-    return Encoded(runs, {"ats": numbers(frame["at_ns"])} if "at_ns" in frame.columns else {})
-
-
-def transactions(rows: Rows) -> Encoded:
-    """TRANSACTIONS, cut at the ends of blocks; `begins`: 1 for the first part, else 0; `whole`: whether the
+def _transactions(rows: Rows) -> Encoded:
+    """Transactions, cut at the ends of blocks; `begins`: 1 for the first part, else 0; `whole`: whether the
     transaction lies within one block; `state`: the number of its outcome. Skips empty transactions.
     """
     every = rows.whole().filter(pl.col("last_seq") >= pl.col("first_seq"))
@@ -127,11 +97,7 @@ def transactions(rows: Rows) -> Encoded:
         pl.Series("n", end - begin + 1, pl.Int64),
         pl.Series("block", block, pl.Int64),
     )
-    return Encoded(cut.select(TRANSACTIONS), {})
-
-
-def _ordered(rows: Rows, by: Sequence[str], tolerated: int = 0) -> pl.DataFrame:
-    return in_order(rows.frame, _differing(rows.frame, by), tolerated)
+    return Encoded("transactions", cut.select(ENCODINGS["transactions"].in_runs()), {})
 
 
 def _differing(frame: pl.DataFrame, names: Sequence[str]) -> list[str]:

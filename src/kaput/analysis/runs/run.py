@@ -12,12 +12,13 @@ increase by one. Kafka writes batches, so evidence has few runs; in the worst ca
     row         index of its first row in arrays of values per row (see `kept`), if there are any
     ...         other columns, equal in all rows; times as NAME_first and NAME_last (ns)
 
-All numbers are int64. Not here: matching runs of several tables (cutting.py), reading tables (tables.py).
+All numbers are int64. Not here: which tables have which columns (columns.py), matching runs of several tables
+(cutting.py), reading tables (tables.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,24 +28,28 @@ import pyarrow as pa
 from kaput.core import NULL_LONG
 
 STEPS = ("seq", "offset")  # what increases within a run
-# All columns that increase by one from row to row, so that cutting a run must adjust them.
-MOVES = (*STEPS, "row", "first_offset", "other_seq", "holder_seq")
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _NARROW = 2**31
 NULL = NULL_LONG  # in arrays of values per row: no value
 
 
-def encode(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> pl.DataFrame:
+def encode(
+    rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = (), steps: Sequence[str] = STEPS
+) -> pl.DataFrame:
     """The runs of rows, taken in the given order.
 
     `same`: columns that are constant within a run. `times`: columns that never decrease within one; a run has
-    the first and last value of each.
+    the first and last value of each. `steps`: columns that increase by one from row to row.
     """
-    return shaped(rows, same, times, begins(rows, same, times))
+    begin = _begins(rows, same, times, steps)
+    n = np.diff(np.append(begin, rows.height))
+    first = (pl.col(name).alias(f"{name}_first") for name in times)
+    last = (rows[name][begin + n - 1].alias(f"{name}_last") for name in times)
+    return rows.select(*same, *steps, *first)[begin].with_columns(pl.Series("n", n, pl.Int64), *last)
 
 
-def begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -> Ints:
+def _begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], steps: Sequence[str]) -> Ints:
     """The positions at which the runs of these rows begin, ascending."""
     new = np.ones(rows.height, bool)
     if len(new) < 2:
@@ -53,7 +58,7 @@ def begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = ()) -
     for name in same:
         values = numbers(rows[name])
         new[1:] |= values[1:] != values[:-1]
-    for name in STEPS:
+    for name in steps:
         values = numbers(rows[name])
         other = np.diff(values) != 1
         if rows[name].null_count():
@@ -96,14 +101,6 @@ def numbers(column: pl.Series) -> Ints:
     return found
 
 
-def shaped(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], begin: Ints) -> pl.DataFrame:
-    """The runs that begin at these positions, which include all of `begins`."""
-    n = np.diff(np.append(begin, rows.height))
-    runs = rows.select(*same, *STEPS, *(pl.col(name).alias(f"{name}_first") for name in times))[begin]
-    last = (rows[name][begin + n - 1].alias(f"{name}_last") for name in times)
-    return runs.with_columns(pl.Series("n", n, pl.Int64), *last)
-
-
 def spread(first: Ints, n: Ints) -> Ints:
     """For each pair the n numbers first, first + 1, ..., concatenated."""
     found: Ints = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
@@ -132,7 +129,7 @@ def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
     return [pl.Series(name, lists), pl.Series(f"{name}_from", base if narrow else np.zeros_like(base))]
 
 
-def unpacked(runs: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
+def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
     """The inverse of `kept`: the runs with `row` instead of lists, and one array of values per name."""
     n, found = runs["n"].to_numpy(), {}
     for name in names:

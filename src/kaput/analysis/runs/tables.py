@@ -1,16 +1,6 @@
-"""Reads the big tables as frames: one row group at a time, with numbers instead of names.
+"""Reads the big tables as frames: one row group at a time, with numbers instead of names (names.py).
 
-    sends       producer, seq, topic, place, offset, outcome, error, attempt_ns, done_ns
-    log         producer, seq, place, offset, epoch, intact, visible
-    deliveries  group, member, producer, seq, topic, place, offset, intact, polled_ns
-    share_events  group, member, kind, place, offset, delivery_count, at_ns
-    transactions  producer, transaction, first_seq, last_seq, outcome
-    outputs     group, producer, seq, place, offset
-    kept        producer, seq, store, in_doubt, at_ns
-    replayed    producer, seq, store, topic, at_ns
-    left_in_store  producer, seq, store
-
-Numbers are those of names.py; a topic of a named cluster is `dc2:orders`. Not here: encoding rows as runs
+Which columns: columns.py. A topic of a named cluster is `dc2:orders`. Not here: encoding rows as runs
 (encoding.py).
 """
 
@@ -24,7 +14,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kaput.analysis.runs.names import SHIFT, Names
+from kaput.analysis.runs.columns import ENCODINGS, InRun, type_of
+from kaput.analysis.runs.names import Names
 from kaput.core import qualified
 from kaput.evidence.clusters import with_clusters
 from kaput.evidence.common_columns import CLUSTER
@@ -46,31 +37,7 @@ from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
-FRAMES: Mapping[str, tuple[str, ...]] = {
-    "sends": ("producer", "seq", "topic", "place", "offset", "outcome", "error", "attempt_ns", "done_ns"),
-    "log": ("producer", "seq", "place", "offset", "epoch", "intact", "visible"),
-    "deliveries": ("group", "member", "producer", "seq", "topic", "place", "offset", "intact", "polled_ns"),
-    "share_events": ("group", "member", "kind", "place", "offset", "delivery_count", "at_ns"),
-    "transactions": ("producer", "transaction", "first_seq", "last_seq", "outcome"),
-    "outputs": ("group", "producer", "seq", "place", "offset"),
-    "kept": ("producer", "seq", "store", "in_doubt", "at_ns"),
-    "replayed": ("producer", "seq", "store", "topic", "at_ns"),
-    "left_in_store": ("producer", "seq", "store"),
-}
-# The columns of the evidence contract that these are computed from.
-_SOURCE_COLUMNS = {"place": ("topic", "partition"), "epoch": ("leader_epoch",)}
-_TEXTS = ("topic", "outcome", "error", "group", "member", "kind", "store", CLUSTER)
-_FLAGS = ("intact", "visible", "in_doubt")
 MOST_MESSAGES = 2**31  # of a transaction
-# Always columns of the frame, even if constant: those that increase within runs, and values kept per row.
-_ALWAYS = ("seq", "offset", "attempt_ns", "done_ns", "polled_ns", "at_ns", "first_seq", "last_seq")
-_TYPES: Mapping[str, pl.DataType] = {
-    "intact": pl.Boolean(),
-    "visible": pl.Boolean(),
-    "in_doubt": pl.Boolean(),
-    "error": pl.Categorical(),
-    "outcome": pl.Enum(list(dict.fromkeys((*OUTCOMES, *TRANSACTION_OUTCOMES)))),
-}
 
 
 class Unit(NamedTuple):
@@ -100,11 +67,6 @@ class Rows(NamedTuple):
         return rows.select(sorted(rows.columns))
 
 
-def type_of(name: str) -> pl.DataType:
-    """The type of a column."""
-    return _TYPES.get(name, pl.Int64())
-
-
 def units(evidence: Evidence, table: str) -> Iterator[Unit]:
     """The nonempty row groups of a table."""
     for path in evidence.tables[table].files:
@@ -124,8 +86,7 @@ def spans(unit: Unit, names: Sequence[str]) -> list[tuple[Any, Any] | None]:
 
 def empty(table: str) -> Rows:
     """No rows."""
-    none = pl.DataFrame(schema=dict.fromkeys(FRAMES[table], pl.Int64))
-    return Rows(none.with_columns(pl.lit(None, type_of(name)).alias(name) for name in none.columns), {})
+    return Rows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}), {})
 
 
 def of_frame(frame: pl.DataFrame) -> Rows:
@@ -135,17 +96,22 @@ def of_frame(frame: pl.DataFrame) -> Rows:
 
 def read(unit: Unit, names: Names) -> Rows:
     """Reads a row group. Raises EvidenceError."""
-    columns = [part for name in FRAMES[unit.table] for part in _SOURCE_COLUMNS.get(name, (name,))]
+    encoding = ENCODINGS[unit.table]
+    columns = [part for name in encoding.read for part in encoding.columns[name].sources or (name,)]
     columns = list(dict.fromkeys([*columns, *([CLUSTER] if "topic" in columns else [])]))
-    file = open_file(unit.path, [name for name in columns if name in _TEXTS])
+    file = open_file(unit.path, [name for name in columns if _is_text(unit.table, name)])
     same = _same(file, unit, columns)
     table = read_row_group(file, unit.path, unit.number, [name for name in columns if name not in same])
     table = _qualified(unit, table, same) if "topic" in columns else table
     frame = pl.DataFrame([_series(unit, name, table[name], names) for name in table.column_names])
     known = {name: _value(unit, name, value, names) for name, value in same.items()}
-    rows = _with_places(unit, frame, known)
-    _check_transactions(unit, rows.frame)
+    rows = _computed(unit, frame, known)
+    _check_transactions(unit, rows)
     return rows
+
+
+def _is_text(table: str, name: str) -> bool:
+    return bool(pa.types.is_string(TABLES[table].schema.field(name).type))
 
 
 def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str, Any]:
@@ -209,8 +175,8 @@ def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
 def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.Series:
     if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
         raise broken(unit.path, f"column {name!r} has nulls, but its footer says it has none")
-    if name not in _TEXTS:
-        return pl.Series(name, array.cast(pa.bool_() if name in _FLAGS else pa.int64()))
+    if not _is_text(unit.table, name):
+        return pl.Series(name, array if pa.types.is_boolean(array.type) else array.cast(pa.int64()))
     coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     coded = coded.combine_chunks()
     words = words_of(unit.path, name, coded.dictionary)
@@ -226,50 +192,40 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     return pl.Series([*values, None], dtype=type_of(name)).gather(pl.Series(indices)).alias(name)
 
 
-def _with_places(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
-    """Combines topic and partition to one number, makes negative epochs and acknowledged offsets null, and
-    moves _ALWAYS to the frame.
+def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
+    """The columns of ENCODINGS, some of which are computed. Columns that differ within runs are in the frame
+    even if all their values are equal.
     """
-    always = [
-        pl.Series(name, [same.pop(name)], pl.Int64).new_from_index(0, unit.rows)
-        for name in _ALWAYS
-        if name in same
+    encoding = ENCODINGS[unit.table]
+    spread_out = [
+        pl.Series(name, [same.pop(name)], encoding.columns[name].type).new_from_index(0, unit.rows)
+        for name in encoding.read
+        if name in same and encoding.columns[name].in_run is not InRun.SAME
     ]
-    frame = pl.DataFrame([*frame.get_columns(), *always])
-    if unit.table == "sends":
-        frame = frame.with_columns(CLAIMED)
-    for made, parts in _SOURCE_COLUMNS.items():
-        if made not in FRAMES[unit.table]:
-            continue
-        value = PLACE if made == "place" else EPOCH
-        if all(part in same for part in parts):
-            consts = pl.select(pl.lit(same[part], pl.Int64).alias(part) for part in parts)
-            same[made] = consts.select(value).item()
+    frame = pl.DataFrame([*frame.get_columns(), *spread_out])
+    for name, (value, sources) in encoding.computed.items():
+        constants = [pl.lit(same[source], pl.Int64).alias(source) for source in sources if source in same]
+        if len(constants) == len(sources):
+            same[name] = pl.select(constants).select(value).item()
         else:
-            constants = (pl.lit(same[part], pl.Int64).alias(part) for part in parts if part in same)
-            frame = frame.with_columns(frame.with_columns(constants).select(value.alias(made)).to_series())
+            frame = frame.with_columns(frame.with_columns(constants).select(value.alias(name)).to_series())
     _check_partitions(unit, frame, same)
-    wanted = FRAMES[unit.table]
     return Rows(
-        frame.select(name for name in wanted if name in frame.columns),
-        {name: value for name, value in same.items() if name in wanted and name not in frame.columns},
+        frame.select(name for name in encoding.read if name in frame.columns),
+        {name: value for name, value in same.items() if name in encoding.read and name not in frame.columns},
     )
 
 
-PLACE = pl.when(pl.col("partition") >= 0).then(pl.col("topic") * SHIFT + pl.col("partition"))
-# A client reports offset -1 if it does not know it: with acks=0, and for messages that the broker already
-# had.
-CLAIMED = pl.when(pl.col("offset") >= 0).then(pl.col("offset")).alias("offset")
-# A client reports a negative epoch if it does not know it.
-EPOCH = pl.when(pl.col("leader_epoch") >= 0).then(pl.col("leader_epoch"))
-
-
-def _check_transactions(unit: Unit, frame: pl.DataFrame) -> None:
+def _check_transactions(unit: Unit, rows: Rows) -> None:
     """Checks that transactions have valid message numbers, and at most MOST_MESSAGES messages."""
     if unit.table != "transactions":
         return
     first, last = pl.col("first_seq"), pl.col("last_seq")
-    invalid = frame.filter((first < 0) | (last < first - 1) | (last >= first + MOST_MESSAGES)).head(1)
+    invalid = (
+        rows.with_same(rows.frame)
+        .filter((first < 0) | (last < first - 1) | (last >= first + MOST_MESSAGES))
+        .head(1)
+    )
     for one in invalid.iter_rows(named=True):
         raise broken(unit.path, f"a transaction of the messages {one['first_seq']} to {one['last_seq']}")
 

@@ -1,7 +1,6 @@
 """The analysis of a living cluster: a ledger that grows with every micro-batch, asked the same questions.
 
-tables.py    converts arriving rows (Arrow) to the frames that runs are made of
-arrivals.py  converts a micro-batch to runs
+arrivals.py  converts a micro-batch (Arrow) to runs
 ledger.py    the fate of every message so far: takes micro-batches, returns totals
 counts.py    counts and latencies per window, until the watermark has passed it
 state.py     all of that, kept on disk version by version

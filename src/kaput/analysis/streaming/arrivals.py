@@ -10,22 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
+import pyarrow as pa
 
-from kaput.analysis.runs import encoding
-from kaput.analysis.runs.columns import NAMED
-from kaput.analysis.runs.names import EVENTS
+from kaput.analysis.runs.columns import ENCODINGS, NAMED, InRun, View
+from kaput.analysis.runs.encoding import encoded
+from kaput.analysis.runs.names import EVENTS, Names
 from kaput.analysis.runs.run import encode, in_order
-from kaput.analysis.runs.tables import of_frame, type_of
-
-SENDS = ("producer", "topic", "place", "outcome")
-LOG = ("producer", "place", "epoch", "intact", "visible")
-DELIVERIES = ("group", "producer", "place")
-_STEPS = ("seq", "offset", "n")
+from kaput.analysis.runs.tables import of_frame
 
 
-def no_runs(same: Sequence[str]) -> pl.DataFrame:
-    """A frame of runs without rows. `same`: SENDS, LOG or DELIVERIES."""
-    return pl.DataFrame(schema={name: type_of(name) for name in (*same, *_STEPS)})
+def no_runs(table: str) -> pl.DataFrame:
+    """The runs of a table that a ledger holds, without rows."""
+    return pl.DataFrame(schema=ENCODINGS[table].of(View.LIVE))
+
+
+def same_and_steps(table: str) -> tuple[list[str], list[str]]:
+    """The columns of these runs that are constant within a run, and those that increase by one."""
+    mine, steps = ENCODINGS[table].of(View.LIVE), ENCODINGS[table].in_runs(InRun.STEP)
+    return [name for name in mine if name not in (*steps, "n")], steps
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,9 @@ class Arrivals:
     place, the offset after the last record that was read.
     """
 
-    sends: pl.DataFrame = field(default_factory=lambda: no_runs(SENDS))
-    log: pl.DataFrame = field(default_factory=lambda: no_runs(LOG))
-    deliveries: pl.DataFrame = field(default_factory=lambda: no_runs(DELIVERIES))
+    sends: pl.DataFrame = field(default_factory=lambda: no_runs("sends"))
+    log: pl.DataFrame = field(default_factory=lambda: no_runs("log"))
+    deliveries: pl.DataFrame = field(default_factory=lambda: no_runs("deliveries"))
     positions: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -49,20 +51,50 @@ def arrivals(
     found: dict[str, pl.DataFrame] = {}
     positions: dict[int, int] = {}
     if sends is not None:
-        found["sends"] = encoding.sends(of_frame(sends)).runs.select(*SENDS, *_STEPS)
+        found["sends"] = _runs("sends", sends)
     if log is not None:
         found["log"] = log_runs(log)
         positions = positions_after(found["log"])
     if deliveries is not None:
-        runs = encoding.deliveries(of_frame(deliveries), pl.DataFrame(schema=EVENTS)).runs
-        found["deliveries"] = runs.filter(NAMED).select(*DELIVERIES, *_STEPS)
+        found["deliveries"] = _runs("deliveries", deliveries.filter(NAMED))
     return Arrivals(**found, positions=positions)
+
+
+def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
+    """Arriving rows (Arrow, by the evidence contract) with the columns of runs/columns.py, numbers instead of
+    names, as runs/tables.py reads them from files. Raises ValueError for an unknown name.
+    """
+    encoding, arrived = ENCODINGS[table], pl.DataFrame(pl.from_arrow(rows))
+    words: Mapping[str, Sequence[str]] = {"topic": names.topics, "group": names.groups}
+    arrived = arrived.with_columns(
+        _number(name, known) for name, known in words.items() if name in arrived.columns
+    )
+    arrived = arrived.with_columns(pl.col("partition").cast(pl.Int64))
+    arrived = arrived.with_columns(value.alias(name) for name, (value, _) in encoding.computed.items())
+    absent = {name: pl.lit(None) for name in encoding.read if name not in arrived.columns}
+    if table == "deliveries":
+        absent["member"] = pl.lit(0)  # the live ledger does not have members
+    return arrived.with_columns(**absent).select(
+        pl.col(name).cast(encoding.columns[name].type) for name in encoding.read
+    )
+
+
+def _number(name: str, words: Sequence[str]) -> pl.Expr:
+    """The position of each word."""
+    positions = {word: at for at, word in enumerate(words)}
+    # replace_strict refuses unknown words with an InvalidOperationError, which is a ValueError here.
+    return pl.col(name).cast(pl.String).replace_strict(positions, return_dtype=pl.Int64)
+
+
+def _runs(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    return encoded(table, of_frame(rows), pl.DataFrame(schema=EVENTS)).of(View.LIVE)
 
 
 def log_runs(log: pl.DataFrame, *more: str) -> pl.DataFrame:
     """Runs of the log, in which the columns `more` are constant, too."""
     frame = in_order(log, ("place", "offset")).with_columns(pl.col("visible").fill_null(True))
-    return encode(frame, (*LOG, *more)).select(*LOG, *more, *_STEPS)
+    same, steps = same_and_steps("log")
+    return encode(frame, (*same, *more), steps=steps).select(*ENCODINGS["log"].of(View.LIVE), *more)
 
 
 def positions_after(log: pl.DataFrame) -> dict[int, int]:

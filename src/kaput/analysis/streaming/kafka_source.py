@@ -12,15 +12,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from kaput.analysis.engine.pieces import pack, unpack
 from kaput.analysis.runs.names import SHIFT, Names
-from kaput.analysis.runs.tables import type_of
-from kaput.analysis.streaming.arrivals import LOG, log_runs
+from kaput.analysis.streaming.arrivals import log_runs, no_runs
 from kaput.analysis.streaming.audit import MIRROR, REPORT, Counted
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.clients.audit_reports import BUCKET_MS, CountReport
 from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.core import NULL_LONG, SECOND
 
-_NONE = pl.DataFrame(schema={name: type_of(name) for name in (*LOG, "at_ns", "seq", "offset", "n")})
 _BATCH_RECORDS = 10_000  # that a task decodes together
 _OFFSETS_TIMEOUT_S = 10  # how long a query waits for offsets from brokers
 
@@ -60,7 +58,8 @@ def runs_of(batch: DataFrame, numbering: Numbering, names: Names) -> pl.DataFram
     headers = "NULL" if numbering.kind != "header" else "headers"
     columns = ("topic", "partition", "offset", "unix_millis(timestamp)", "value", headers)
     packed = batch.selectExpr(*columns).rdd.mapPartitions(_encoding(numbering, names)).collect()
-    return pl.concat([_NONE, *map(unpack, packed)], how="vertical_relaxed")
+    none = no_runs("log").with_columns(at_ns=pl.lit(None, pl.Int64))
+    return pl.concat([none, *map(unpack, packed)], how="vertical_relaxed")
 
 
 def _encoding(numbering: Numbering, names: Names) -> Callable[[Iterable[Row]], Iterator[bytes]]:

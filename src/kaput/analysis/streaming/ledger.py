@@ -28,7 +28,7 @@ from kaput.analysis.questions.order import StorageOrder, unique_messages
 from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names
-from kaput.analysis.streaming.arrivals import DELIVERIES, LOG, SENDS, Arrivals, no_runs
+from kaput.analysis.streaming.arrivals import Arrivals, no_runs, same_and_steps
 from kaput.analysis.streaming.inferred_sends import Numbered
 from kaput.analysis.streaming.partial_view import MessagesSoFar
 from kaput.analysis.views.known import Known
@@ -108,7 +108,7 @@ class Ledger:
     def empty(cls, names: Names, implied: bool = False) -> Ledger:
         """An empty ledger. `implied`: only numbers tell which messages were sent."""
         numbered = Numbered() if implied else None
-        sends, log, deliveries = (no_runs(same) for same in (SENDS, LOG, DELIVERIES))
+        sends, log, deliveries = map(no_runs, ("sends", "log", "deliveries"))
         return cls(names, sends, log, deliveries, {}, none(*_GAP), numbered=numbered)
 
     @property
@@ -123,13 +123,13 @@ class Ledger:
             positions[place] = max(offset, positions.get(place, 0))
         read = arrived.log.filter(NAMED)
         numbered = None if self.numbered is None else self.numbered.after(read)
-        sends = [self.sends, arrived.sends] if numbered is None else [no_runs(SENDS), numbered.sends()]
+        sends = [self.sends, arrived.sends] if numbered is None else [no_runs("sends"), numbered.sends()]
         grown = replace(
             self,
             numbered=numbered,
-            sends=coalesced(sends, SENDS),
-            log=coalesced([self.log, read], LOG),
-            deliveries=coalesced([self.deliveries, arrived.deliveries], DELIVERIES),
+            sends=coalesced(sends, "sends"),
+            log=coalesced([self.log, read], "log"),
+            deliveries=coalesced([self.deliveries, arrived.deliveries], "deliveries"),
             positions=positions,
         )
         with_gaps = grown._with_gaps()
@@ -187,10 +187,10 @@ class Ledger:
         smaller = replace(
             self,
             sends=coalesced(
-                [sends.filter(~pl.col("part").is_in(parts)), done.with_columns(**unplaced)], SENDS
+                [sends.filter(~pl.col("part").is_in(parts)), done.with_columns(**unplaced)], "sends"
             ),
-            log=coalesced([rest_of_log, done.with_columns(**unplaced, **flags)], LOG),
-            deliveries=coalesced([delivered, *groups], DELIVERIES),
+            log=coalesced([rest_of_log, done.with_columns(**unplaced, **flags)], "log"),
+            deliveries=coalesced([delivered, *groups], "deliveries"),
         )
         before, after = (self._reordered(runs, TaskFinds({})) for runs in (self.log, smaller.log))
         return replace(smaller, reordered=Counter(self.reordered) + (before - after))
@@ -246,14 +246,15 @@ def _by_place(stretches: pl.DataFrame, column: str) -> Counter[int]:
     return Counter(dict(at.iter_rows()))
 
 
-def coalesced(frames: Sequence[pl.DataFrame], same: Sequence[str]) -> pl.DataFrame:
-    """The runs of these frames, with consecutive ones merged."""
-    columns = [*same, "seq", "offset", "n"]
+def coalesced(frames: Sequence[pl.DataFrame], table: str) -> pl.DataFrame:
+    """The runs of these frames of a table, with consecutive ones merged."""
+    same, steps = same_and_steps(table)
+    columns = [*same, *steps, "n"]
     runs = pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
-    runs = runs.sort([*same, "seq", "offset"])
+    runs = runs.sort([*same, *steps])
     before = pl.col("n").shift(1)
     new = [pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same]
-    new += [pl.col(name).ne_missing(pl.col(name).shift(1) + before) for name in ("seq", "offset")]
+    new += [pl.col(name).ne_missing(pl.col(name).shift(1) + before) for name in steps]
     joined = runs.with_columns(run=pl.any_horizontal(new).cum_sum())
-    first = (pl.col(name).first() for name in (*same, "seq", "offset"))
+    first = (pl.col(name).first() for name in (*same, *steps))
     return joined.group_by("run", maintain_order=True).agg(*first, pl.col("n").sum()).select(columns)

@@ -16,12 +16,11 @@ import polars as pl
 
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.names import Names
-from kaput.analysis.streaming.arrivals import arrivals, positions_after
+from kaput.analysis.streaming.arrivals import arrivals, frame, positions_after
 from kaput.analysis.streaming.evidence import RecordedEvidence
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.analysis.streaming.state import State, Store
 from kaput.analysis.streaming.status import status
-from kaput.analysis.streaming.tables import frame
 from kaput.core import TopicPartition
 from kaput.evidence.folder import replace_text
 

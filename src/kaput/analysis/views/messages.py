@@ -13,9 +13,9 @@ import polars as pl
 
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.engine.question import Cases
+from kaput.analysis.runs.columns import ENCODINGS, View, empty_tables
 from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.views.known import Known
-from kaput.analysis.views.rows import DELIVERED, no_rows
 from kaput.analysis.views.stretches import messages, uncommitted, unread
 from kaput.core import FOREVER_NS
 
@@ -35,13 +35,13 @@ class Messages:
     def __init__(self, pieces: Iterable[Piece], known: Known, _passed_tables: object, part: int) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
-        self.tables = tables = gathered(pieces, _no_runs())
-        sends, self.times = unpacked(tables["sends"], ("attempts", "dones"))
-        deliveries, polls = unpacked(tables["deliveries"], ("polls",))
+        self.tables = tables = gathered(pieces, empty_tables(View.MESSAGES))
+        sends, self.times = unpacked(tables["sends"], ENCODINGS["sends"].arrays)
+        deliveries, polls = unpacked(tables["deliveries"], ENCODINGS["deliveries"].arrays)
         self.polls, self.outputs = polls["polls"], tables["outputs"]
         self.groups = range(len(known.names.groups))
-        kept, took = unpacked(tables["kept"], ("ats",))
-        replayed, gave = unpacked(tables["replayed"], ("ats",))
+        kept, took = unpacked(tables["kept"], ENCODINGS["kept"].arrays)
+        replayed, gave = unpacked(tables["replayed"], ENCODINGS["replayed"].arrays)
         self.took, self.gave = took["ats"], gave["ats"]
         stores = (kept, replayed, tables["left_in_store"])
         log, transactions = tables["log"], tables["transactions"]
@@ -73,20 +73,6 @@ class Messages:
         return rows.with_columns(at_ns, place=place, offset="first_offset")
 
 
-def _no_runs() -> dict[str, pl.DataFrame]:
-    none = no_rows()
-    return {
-        "sends": none["sends"].packed(),
-        "log": none["log"].runs,
-        "deliveries": none["deliveries"].packed().select(DELIVERED),
-        "transactions": none["transactions"].runs,
-        "outputs": none["outputs"].runs,
-        "kept": none["kept"].packed(),
-        "replayed": none["replayed"].packed(),
-        "left_in_store": none["left_in_store"].runs,
-    }
-
-
 def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """The stretches with the first and last times of attempts and of known outcomes."""
     if stretches.is_empty():
@@ -102,3 +88,18 @@ def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         done_ns_first=pl.Series(first).replace(FOREVER_NS, None),
         done_ns_last=pl.Series(last).replace(NULL, None),
     )
+
+
+class Keys:
+    """Stage keys: `log` and `deliveries` of some blocks of messages again, for questions about keys. Runs of
+    records with an identity; the deliveries' `row` indexes `polls`.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], known: Known, _passed_tables: object, _part: int) -> None:
+        self.known = known
+        self.cases: dict[str, pl.DataFrame] = {}
+        empty = empty_tables(View.MESSAGES)
+        self.tables = gathered(pieces, {name: empty[name] for name in ("log", "deliveries")})
+        self.log = self.tables["log"]
+        self.deliveries, polls = unpacked(self.tables["deliveries"], ENCODINGS["deliveries"].arrays)
+        self.polls = polls["polls"]

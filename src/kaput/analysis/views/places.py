@@ -14,11 +14,10 @@ from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, 
 from kaput.analysis.causes.removal import with_removal
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
-from kaput.analysis.runs.columns import MESSAGE
+from kaput.analysis.runs.columns import MESSAGE, View, empty_tables
 from kaput.analysis.runs.cutting import PLACES
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.views.known import Known
-from kaput.analysis.views.rows import no_rows
 
 _BY_TOPIC = pl.col("compacted") | pl.col("expired")
 
@@ -31,13 +30,7 @@ class Stored:
     ) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
-        none = no_rows()
-        empty = {
-            "log": none["log"].runs,
-            "deliveries": none["deliveries"].runs.drop("row"),
-            "share_events": none["share_events"].runs,
-        }
-        self.tables = gathered(pieces, empty | dict(passed_tables))
+        self.tables = gathered(pieces, empty_tables(View.PLACES) | dict(passed_tables))
         self.log = in_order(self.tables["log"], PLACES.columns)
         self.deliveries, self.share_events = self.tables["deliveries"], self.tables["share_events"]
 
