@@ -25,14 +25,13 @@ from kaput.evidence import findings_file
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.evidence.schemas import TABLES
-from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.descriptions import descriptions, options_of
+from kaput.faults.catalogue import descriptions, kernel_needs
 from kaput.monitor.signals import SIGNALS
 from kaput.scenario.events import EVENTS
+from kaput.scenario.fault_kinds import KINDS, defaults_of
 from kaput.scenario.model import Expect
-from kaput.scenario.options import OPTIONS
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import TARGETS
+from kaput.scenario.targets import TARGETS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from examples import examples
@@ -212,14 +211,14 @@ def _targets() -> str:
 def _options() -> str:
     fields = {field.alias or name: field.description for name, field in FaultStep.model_fields.items()}
     rows = (
-        (f"`{key}`", about or "", ", ".join(name for name in OPTIONS if key in options_of(name)) or "all")
+        (f"`{key}`", about or "", ", ".join(name for name in KINDS if key in defaults_of(name)) or "all")
         for key, about in fields.items()
     )
     return _table(("key", "meaning", "faults"), rows)
 
 
 def _kernel() -> str:
-    faults = {name: kind.needs for name, kind in CATALOGUE.items() if kind.needs}
+    faults = {name: kernel_needs(name) for name in KINDS if kernel_needs(name)}
     return _table(
         ("fault", "needs"),
         ((name, "; ".join(NEEDS[need].missing for need in needs)) for name, needs in faults.items()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from kaput.faults.clock import Clock
+from kaput.faults.fault import Clock
 
 
 class FakeClock(Clock, threading.local):

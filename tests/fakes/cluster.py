@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fakes.clock import FakeClock
+from fakes.steps import scene_of
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.properties import NodeLayout, Role
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
-from kaput.scenario.options import Options
 
 
 @dataclass
@@ -110,17 +110,27 @@ class FakeNode:
 
 
 def fake_scene(
+    fault: str = "noop",
     *nodes: FakeNode,
-    step: str = "1-fault",
+    step: str = "",
+    target: str = "any",
     network: Any = None,
     admin: FakeAdmin | None = None,
     **options: Any,
 ) -> Scene:
     """What a fault finds around it, on a loopback network that nobody may touch unless another is given."""
     by_id = {node.id: node for node in nodes}
-    clock = network.clock if network is not None else FakeClock()
-    around: Any = (network or Loopback(), admin or FakeAdmin(), ["orders"], clock)
-    return Scene(step, Options(**options), by_id, *around)  # type: ignore[arg-type]
+    return scene_of(
+        fault,
+        options,
+        target=target,
+        name=step,
+        nodes=by_id,
+        network=network or Loopback(),
+        admin=admin or FakeAdmin(),
+        topics=["orders"],
+        clock=network.clock if network is not None else FakeClock(),
+    )
 
 
 class FakeAdmin:

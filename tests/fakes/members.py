@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fakes.cluster import FakeNode, fake_scene
@@ -115,10 +115,10 @@ class FakeGroups:
         return sorted((m for m in self.made if m.group == group), key=lambda member: member.id)
 
 
-def member_scene(groups: FakeGroups, has_duration: bool = True, **options: Any) -> Scene:
+def member_scene(fault: str, groups: FakeGroups, has_duration: bool = True) -> Scene:
     """What a fault on members finds around it."""
-    around = fake_scene(**options)
-    return Scene(
-        around.step, around.options, around.nodes, around.network, around.admin, around.topics, around.clock,
-        groups, has_duration,
-    )  # fmt: skip
+    options: dict[str, Any] = {"processing": 50} if fault == "slow" else {}
+    around = fake_scene(fault, **options)
+    return replace(
+        around, groups=groups, step=replace(around.step, duration_ms=1000 if has_duration else None)
+    )

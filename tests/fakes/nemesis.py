@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,11 @@ from kaput.cluster.network.loopback import Loopback
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.members.member import NoGroups
+from kaput.faults.engine import into
+from kaput.faults.event_triggers import EventSource
 from kaput.faults.nemesis import Nemesis
+from kaput.faults.process_target import NoGroups
+from kaput.faults.resolving import Surroundings
 from kaput.scenario.timeline import Step
 from waiting import wait_for
 
@@ -32,25 +35,29 @@ def play(
     network: Any = None,
     groups: FakeGroups | None = None,
     nodes: dict[int, FakeNode] | None = None,
+    sources: Sequence[EventSource] = (),
     **more: Any,
 ) -> tuple[list[dict[str, Any]], dict[int, FakeNode]]:
-    """Plays `steps` with `drive`; the rows of the faults table and the nodes. `more`: as of Nemesis."""
+    """Plays `steps` with `drive`; the rows of the faults table and the nodes. `more`: as of Surroundings."""
     nodes = nodes or {i: node(i) for i in (1, 2, 3)}
     if witness is not None:
         witness.nodes = nodes
     with Recorder(tmp_path, "faults", "nemesis") as recorder:
         nemesis = Nemesis(
             steps,
-            nodes,  # type: ignore[arg-type]
-            network or Loopback(),
-            [1, 2, 3],
-            admin or FakeAdmin(),  # type: ignore[arg-type]
-            ["orders"],
-            recorder,
-            lambda *told: heard.append(told) if heard is not None else None,
+            Surroundings(
+                nodes=nodes,  # type: ignore[arg-type]
+                network=network or Loopback(),
+                brokers=lambda: [1, 2, 3],
+                admin=admin or FakeAdmin(),  # type: ignore[arg-type]
+                topics=["orders"],
+                groups=lambda: groups or NoGroups(),
+                **more,
+            ),
+            on_record=into(recorder),
+            on_fault=lambda *told: heard.append(told) if heard is not None else None,
             witness=witness,
-            groups=lambda: groups or NoGroups(),
-            **more,
+            sources=sources,
         )
         nemesis.start()
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from kaput.errors import FaultError, UsageError
@@ -24,7 +25,7 @@ class StandingLab:
         self.spec = Cluster(brokers=1)
         self.done: list[tuple[Any, ...]] = []
         self.active_faults: list[InjectedFault] = []
-        self.unconfirmed: set[str] = set()  # whose heals will not be confirmed
+        self._history: dict[str, dict[str, Any]] = {}
 
     def cluster_id(self) -> None:
         """Nobody tells it."""
@@ -36,15 +37,17 @@ class StandingLab:
         servers = {"bootstrap_servers": self.bootstrap_servers, "troubles": []}
         return {**fixed, **servers, "brokers": [node], "others": [], "faults": []}
 
-    def inject(self, fault: str, target: str, **options: object) -> InjectedFault:
+    def inject_for(self, ms: int | None, fault: str, target: str, **options: object) -> InjectedFault:
         """Remembers it. A pause never takes effect."""
         if fault == "pause":
             raise FaultError(f"pause {target} did not take effect: it went on")
         self.done.append(("inject", fault, target, options))
         now = time.time_ns()
-        name = f"{len(self.done)}-{fault}"
-        self.active_faults.append(InjectedFault(name, fault, target, [1], now, now, "gone"))
-        return self.active_faults[-1]
+        injected = InjectedFault(f"{len(self.done)}-{fault}", fault, target, [1], now, now, "gone")
+        self.active_faults.append(injected)
+        entry = {"for_ms": ms, "healed_ns": None, "state": "active"}
+        self._history[injected.id] = asdict(injected) | entry
+        return injected
 
     def heal(self, name: str) -> Healed:
         """Remembers it."""
@@ -52,9 +55,18 @@ class StandingLab:
             raise UsageError(f"no fault {name} is active")
         self.active_faults = [each for each in self.active_faults if each.id != name]
         self.done.append(("heal", name))
-        if name in self.unconfirmed:
-            raise FaultError(f"{name} is not confirmed to be healed: still gone")
+        self._history[name] |= {"state": "healed", "healed_ns": time.time_ns(), "proof": "back"}
         return Healed(name, time.time_ns(), "back")
+
+    def heal_all(self) -> list[Healed]:
+        """As Lab's, where every heal is confirmed."""
+        if not self.active_faults:
+            raise UsageError("no fault is active")
+        return [self.heal(each.id) for each in self.active_faults]
+
+    def fault_history(self) -> list[dict[str, Any]]:
+        """As Lab's."""
+        return list(self._history.values())
 
 
 @contextmanager

@@ -11,21 +11,17 @@ from fakes.cluster import FakeAdmin, FakeNode
 from fakes.disk import FakeBlockDevices, FakeDisk
 from fakes.logs import FakeLogs
 from fakes.network import FakeNetwork
-from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.fault import Effect, Fault, Scene
-from kaput.scenario.options import Options
+from fakes.steps import scene_of
+from kaput.faults.catalogue import fault_class
+from kaput.faults.fault import Effect, Fault
 
-# What each fault gets here besides the defaults of `Options`.
+# What each fault gets here instead of its defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "cut": {"from_": ("all-nodes",)},
-    "flap": {"from_": ("all-nodes",), "down": 20, "up": 20},
-    "loss": {"from_": ("everybody",), "percent": 20.0},
-    "reset": {"from_": ("everybody",)},
-    "cpu-pressure": {"percent": 20.0},
-    "clock-skew": {"offset": 300_000},
+    "flap": {"down": 20, "up": 20},
+    "loss": {"percent": 20},
     "memory-pressure": {"page_cache_mb": 8},
     "bandwidth": {"rate": "8mbit"},
-    "delay": {"from_": ("everybody",), "delay": 40, "jitter": 5},
+    "delay": {"delay": 40, "jitter": 5},
 }
 
 _OF_DEVICES = ("freezer", "break_disk", "write_error", "repair")
@@ -103,7 +99,7 @@ class World:
         self.nodes = {node.id: node for node in [*nodes, FakeNode(101, role="controller")]}
         for node in (1, 2, 3):
             self.network.has_connection(node, self.network.clients)
-        self.made: Fault | None = None
+        self.made: Fault[Any] | None = None
 
     @property
     def node(self) -> FakeNode:
@@ -114,17 +110,24 @@ class World:
         """The targets."""
         return [self.nodes[i] for i in self.targets]
 
-    def make(self) -> Fault:
+    def make(self) -> Fault[Any]:
         """The fault; disk-full fills the disk that is here, power-loss cuts the logs that are here."""
-        kind = CATALOGUE[self.fault]
+        kind = fault_class(self.fault)
         doubles = {"ballast": self.disk.ballast, "tails": self.logs.tails, "cut": self.logs.cut}
         doubles |= {"ahead": self.clocks.ahead, "shift": self.clocks.shift}
         doubles |= {"group": lambda _node: self.memory}
         doubles |= {name: getattr(self.devices, name) for name in _OF_DEVICES}
         here = type(kind.__name__, (kind,), doubles)
-        options = Options(**{**OPTIONS.get(self.fault, {}), **self.options})
-        around: Any = (self.nodes, self.network, self.admin, ["orders"], self.network.clock)
-        self.made = here(Scene(f"1-{self.fault}", options, *around))
+        scene = scene_of(
+            self.fault,
+            {**OPTIONS.get(self.fault, {}), **self.options},
+            nodes=self.nodes,
+            network=self.network,
+            admin=self.admin,
+            topics=["orders"],
+            clock=self.network.clock,
+        )
+        self.made = here(scene)
         return self.made
 
     def inject(self) -> Effect:

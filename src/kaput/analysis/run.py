@@ -32,9 +32,8 @@ from kaput.analysis.runs.names import Names
 from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
-from kaput.scenario.options import DELETE_RECORDS, RECREATE
-from kaput.scenario.retention import compacts, retains_little
-from kaput.scenario.values import target_topic
+from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
+from kaput.scenario.model import compacts, retains_little
 
 
 class Run:
@@ -239,7 +238,7 @@ class Run:
         """By number of the topics that a step recreated: when the old one was last gone (ns)."""
         given, topics = self.given, self.names.topics
         steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
-        hit = sorted((f.effective_ns or 0, given.full_name(target_topic(f.target) or "")) for f in steps)
+        hit = sorted((f.effective_ns or 0, given.full_name(f.hit.whole_topic or "")) for f in steps)
         return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
 
     def _removing(self) -> Removing:

@@ -24,7 +24,7 @@ from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.operate.fault_injection import Healed, InjectedFault
+from kaput.faults.engine import FaultRecord
 from kaput.runner.cluster_events import record_cluster_events
 from kaput.runner.folder_setup import resolved
 from kaput.scenario.model import Cluster, Producers, Scenario, Topic, Workload
@@ -45,18 +45,6 @@ class Accounting:
         self._folders: list[RunFolder] = []
         self._sending = 0
         self._accounts = 0
-        self._faults: dict[str, InjectedFault] = {}
-        self._heals: dict[str, Healed] = {}
-
-    def injected(self, fault: InjectedFault) -> None:
-        """Notes a fault that took effect."""
-        with self._lock:
-            self._faults[fault.id] = fault
-
-    def healed(self, heal: Healed) -> None:
-        """Notes that the end of a fault was confirmed."""
-        with self._lock:
-            self._heals[heal.id] = heal
 
     @contextmanager
     def producing(
@@ -85,8 +73,10 @@ class Accounting:
             with self._lock:
                 self._sending -= 1
 
-    def account(self, spec: Cluster, topics: Sequence[Topic], timeout_s: float) -> Findings:
-        """The findings on everything that was sent. Raises UsageError, LabError."""
+    def account(
+        self, spec: Cluster, topics: Sequence[Topic], faults: Sequence[FaultRecord], timeout_s: float
+    ) -> Findings:
+        """The findings on everything that was sent, with these faults. Raises UsageError, LabError."""
         with self._lock:
             if self._sending:
                 raise UsageError("messages are being sent: account for them when the block has ended")
@@ -97,7 +87,7 @@ class Accounting:
             self._accounts += 1
             folder = RunFolder(self._directory / f"account-{self._accounts}")
             scenario = self._scenario(spec, topics)
-            faults, heals, sends = dict(self._faults), dict(self._heals), list(self._folders)
+            sends = list(self._folders)
         names = sorted({block.topic for block in scenario.workload.producers})
         transactional = scenario.transactional
         rest = await_settled(self._admin, names, timeout_s, transactional)
@@ -106,7 +96,9 @@ class Accounting:
         reader = LogReader(folder, self._run_id, self._cluster.bootstrap_servers, transactional, access)
         troubles = rest.unsettled + reader.read(rest.ends, timeout_s, lambda _done, _total: None)
         troubles += self._events(folder)
-        _record_faults(folder, faults, heals)
+        with Recorder(folder.path, "faults", "lab") as table:
+            for fault in faults:
+                table.row(*fault.row())
         for name in _SENDS:
             for one in sends:
                 for path in one.table(name).glob("*.parquet"):
@@ -137,16 +129,6 @@ class Accounting:
             ended_ns=time.time_ns(),
             troubles=troubles,
         )
-
-
-def _record_faults(folder: RunFolder, faults: dict[str, InjectedFault], heals: dict[str, Healed]) -> None:
-    with Recorder(folder.path, "faults", "lab") as table:
-        for name, one in faults.items():
-            heal = heals.get(name)
-            table.row(
-                name, one.fault, one.target, one.brokers, one.injected_ns, one.effective_ns,
-                heal.healed_ns if heal else None, True, heal.proof if heal else one.proof,
-            )  # fmt: skip
 
 
 def _judge(folder: RunFolder) -> Findings:

@@ -21,7 +21,6 @@ from kaput.api.findings import Findings
 from kaput.api.sending import Sent
 from kaput.errors import UsageError
 from kaput.operate import lab as operate
-from kaput.operate.fault_injection import Healed, InjectedFault
 
 DRAIN_S = 60.0
 _FOREVER = "10080m"  # the longest that a scenario allows: a week
@@ -64,7 +63,7 @@ class Lab(operate.Lab):
         sync. The evidence is in the lab's folder, if one was given. Raises UsageError while messages are
         being sent or if none were, LabError.
         """
-        return self._accounting.account(self._spec, self._topics, DRAIN_S)
+        return self._accounting.account(self._spec, self._topics, self._faults.records(), DRAIN_S)
 
     def assert_none_lost(self) -> Findings:
         """Raises AssertionError with examples if an acknowledged message is lost; see `account`."""
@@ -76,21 +75,6 @@ class Lab(operate.Lab):
         if found.totals.unread:
             raise AssertionError(f"{found.totals.unread} messages could not be read: they may be lost")
         return found
-
-    def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
-        """Injects a fault that lasts until `heal` or the end of the cluster. `fault` also heals."""
-        injected = super().inject(fault, target, **options)
-        self._accounting.injected(injected)
-        return injected
-
-    def heal(self, fault: InjectedFault | str) -> Healed:
-        """Heals an active fault, given the fault or its id. Does not wait until every broker is back.
-
-        Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
-        """
-        healed = super().heal(fault)
-        self._accounting.healed(healed)
-        return healed
 
 
 lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`

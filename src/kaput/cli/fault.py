@@ -104,7 +104,7 @@ def kinds_command(
     import json as library
 
     from kaput.errors import UsageError
-    from kaput.faults.descriptions import descriptions
+    from kaput.faults.catalogue import descriptions
     from kaput.scenario.nearest import hint
 
     found = [each for each in descriptions() if fault in (None, each.fault)]
@@ -127,7 +127,7 @@ def targets_command(json: Json = False) -> None:
     """
     import json as library
 
-    from kaput.scenario.values import TARGETS
+    from kaput.scenario.targets import TARGETS
 
     if json:
         typer.echo(library.dumps([{"target": form, "meaning": text} for form, text in TARGETS.values()]))

@@ -193,7 +193,7 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
     """
     from kaput.cluster.network.reexec import enter
     from kaput.errors import DistributionError, UsageError
-    from kaput.faults.catalogue import CATALOGUE
+    from kaput.faults.catalogue import kernel_needs
 
     if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
         return
@@ -203,7 +203,7 @@ def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | Non
         with suppress(DistributionError, UsageError) if len(software) > 1 else nullcontext():
             _own_cluster(scenario, java, kafka_home)
     faults = {step.fault for scenario in scenarios for step in scenario.faults}
-    needs = {need for fault in faults if fault in CATALOGUE for need in CATALOGUE[fault].needs}
+    needs = {need for fault in faults for need in kernel_needs(fault)}
     clusters = [cluster for one in scenarios for cluster in one.all_clusters.values()]
     needs |= {cluster.disk_fs for cluster in clusters if cluster.disk_mb is not None}
     if any(store.disk_mb is not None for one in scenarios for store in one.stores.values()):

@@ -16,11 +16,10 @@ from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults import probes
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
 from kaput.faults.peers import addresses, everybody, listens, title
 from kaput.faults.rules import StepRules, blocking
-from kaput.scenario.options import Direction
+from kaput.scenario.fault_kinds import CutOptions, Direction, IsolateOptions, PartitionOptions
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,11 @@ def barrier(node: int, parties: set[int], scene: Scene, direction: Direction = "
     return Barrier(node, frozenset(parties), direction, reached)
 
 
-class BarrierFault(Fault):
+class BarrierFault(NodeFault):
     """A fault that consists of barriers; a subclass decides where they are."""
 
     needs = ("reject",)
+    options: CutOptions | IsolateOptions | PartitionOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -128,7 +128,7 @@ class BarrierFault(Fault):
 
     def put(self) -> None:
         """Adds all barriers at the same time."""
-        how = self.scene.options.how
+        how = self.options.how
         in_parallel(
             lambda b: self._table(b).put(blocking(addresses(b.parties, self.scene), b.direction, how)),
             self._barriers,
@@ -191,7 +191,7 @@ class BarrierFault(Fault):
         details = []
         for b in self._barriers:
             way = {"both": "from", "in": "for what comes from", "out": "for what goes to"}[b.direction]
-            verb = "dropped" if self.scene.options.how == "drop" else "refused"
+            verb = "dropped" if self.options.how == "drop" else "refused"
             who = self.scene.nodes[b.node].title
             details.append(f"{who}: cut off {way} {self._title(set(b.parties))}, packets {verb}")
         details.append(f"connections that were possible and now fail: {len(self._forbidden)}")

@@ -13,7 +13,8 @@ from typing import ClassVar
 
 from kaput.cluster import faketime, node_log
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, now_ns
+from kaput.faults.fault import Effect, NodeFault, now_ns
+from kaput.scenario.fault_kinds import ClockSkewOptions
 
 _CONNECT_S = 1.0
 _SHIFTED_S = 8.0  # the longest until the shift shows
@@ -38,12 +39,13 @@ def ahead_s(node: Node) -> float | None:
     return None if date_ns is None else (date_ns - now_ns()) / 1e9
 
 
-class ClockSkew(Fault):
+class ClockSkew(NodeFault):
     """Proof: the dates in the node's own log, in lines that it writes because of a request that is too large:
     true before the injection, shifted by the offset until the heal, true after it.
     """
 
     name = "clock-skew"
+    options: ClockSkewOptions
     ahead: ClassVar[Callable[[Node], float | None]] = ahead_s
     shift: ClassVar[Callable[[Node, int], None]] = lambda node, ms: faketime.shift(node.layout, ms)
 
@@ -53,7 +55,7 @@ class ClockSkew(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        offset_ms = self.scene.options.offset
+        offset_ms = self.options.offset
         found = [(node, type(self).ahead(node)) for node in alive]
         self._shifted = [node for node, ahead in found if ahead is not None and abs(ahead) < _NEAR_S]
         details = [f"{node.title}: {_text(ahead)} before" for node, ahead in found]
@@ -65,9 +67,9 @@ class ClockSkew(Fault):
         return Effect(now_ns() if bit else None, bit, "; ".join(details))
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
-        offset_ms = self.scene.options.offset
+        offset_ms = self.options.offset
         running = [node for node in self._shifted if node.running]
-        held = [type(self).ahead(node) for node in running] if effect.bit else []
+        held = [type(self).ahead(node) for node in running] if effect.confirmed else []
         for node in self._shifted:
             type(self).shift(node, 0)
         after = [self._await(node, 0) for node in running]

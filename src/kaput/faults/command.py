@@ -6,21 +6,20 @@ answers.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.commands import CommandResult, Commands
-from kaput.faults.fault import Effect, Scene, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.commands import CommandResult
+from kaput.faults.fault import Effect, Fault, Scene, in_parallel, now_ns
+from kaput.scenario.fault_kinds import CommandOptions
 
 _POLL_S = 0.2
 # Statuses of a shell (not executable, not found, ended by a signal) or ssh (no connection), not of `prove`.
 _NO_ANSWER_FROM = 126
 
 
-class Command:
+class Command(Fault[Sequence[int]]):
     """One injection on the brokers with these ids.
 
     Proof: the result of `prove` before the injection (no), after it (yes), just before the heal (yes), and
@@ -29,16 +28,15 @@ class Command:
     """
 
     name = "command"
-    outlasts = True  # its effect outlasts the run: it is healed even if the run is aborted
+    options: CommandOptions
+    outlasts = True
 
-    def __init__(self, scene: Scene, commands: Commands, known: Mapping[str, str]) -> None:
-        self.scene, self._commands, self._known = scene, commands, known
-        self._abandoned = threading.Event()
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._commands = scene.commands
+        topic, partition = scene.step.target.place or ("", "")
+        self._known = {"topic": topic, "partition": str(partition)}
         self._hit: list[int] = []
-
-    def abandon(self) -> None:
-        """Ends all waits: the run is ending."""
-        self._abandoned.set()
 
     def inject(self, brokers: Sequence[int]) -> Effect:
         """Runs `inject` for all brokers in parallel. Raises LabError if it fails for one."""
@@ -46,16 +44,16 @@ class Command:
         if early:
             return Effect(None, False, f"{_names(early)}: {self._probe} before the injection, too")
         self._hit = list(brokers)
-        self._commands.add_pending_heal(self.scene.step, brokers, self.scene.options.heal, self._known)
+        self._commands.add_pending_heal(self.scene.step.id, brokers, self.options.heal or "", self._known)
         began = now_ns()
-        runs = self._run("inject", self.scene.options.inject, brokers)
+        runs = self._run("inject", self.options.inject or "", brokers)
         took_ms = (now_ns() - began) / MS
         details = f"{_names(brokers)}: inject ended with exit status 0 after {took_ms:,.0f} ms"
         _must_succeed("inject", runs)
         pending = self._wait_until(True, brokers)
         if pending:
             some = began if len(pending) < len(brokers) else None
-            waited = self.scene.options.timeout / 1000
+            waited = self.options.timeout / 1000
             return Effect(
                 some, False, f"{details}, but not within {waited:g} s: {self._probe} ({_names(pending)})"
             )
@@ -66,20 +64,20 @@ class Command:
         """Runs `heal` for each broker that was hit, and waits until `prove` shows that the fault is over."""
         if not self._hit:
             return now_ns(), effect
-        options = self.scene.options
-        early = [] if not options.heal or self._abandoned.is_set() else self._ended(self._hit)
+        options = self.options
+        early = [] if not options.heal or self.abandoned.is_set() else self._ended(self._hit)
         if early:
             effect = effect.with_proof(f"{_names(early)}: over before it was healed", still_confirmed=False)
         began = now_ns()
         if options.heal:
             runs = self._run("heal", options.heal, self._hit)
             _must_succeed("heal", runs)
-            self._commands.heal_done(self.scene.step)
+            self._commands.heal_done(self.scene.step.id)
         lasting = self._wait_until(False, self._hit)
         if lasting:
             details = f"{_names(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
             return None, effect.with_proof(details, still_confirmed=False)
-        self._commands.heal_done(self.scene.step)
+        self._commands.heal_done(self.scene.step.id)
         ended = now_ns()
         if options.heal:
             details = f"healed; over {(ended - began) / MS:,.0f} ms after the start of heal"
@@ -88,10 +86,10 @@ class Command:
 
     @property
     def _probe(self) -> str:
-        return "prove succeeds" if self.scene.options.prove else "does not answer"
+        return "prove succeeds" if self.options.prove else "does not answer"
 
     def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, CommandResult]:
-        options, step = self.scene.options, self.scene.step
+        options, step = self.options, self.scene.step.id
 
         def run(broker: int) -> CommandResult:
             return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
@@ -100,10 +98,10 @@ class Command:
 
     def _ask(self, brokers: Sequence[int]) -> dict[int, bool | None]:
         """Whether each broker is affected; None if unknown."""
-        if not self.scene.options.prove:
+        if not self.options.prove:
             admin = self.scene.admin
             return dict(zip(brokers, in_parallel(lambda b: not admin.answers(b), brokers), strict=True))
-        runs = self._run("prove", self.scene.options.prove, brokers)
+        runs = self._run("prove", self.options.prove, brokers)
         return {broker: _answer(ran) for broker, ran in runs.items()}
 
     def _ended(self, brokers: Sequence[int]) -> list[int]:
@@ -112,12 +110,12 @@ class Command:
     def _wait_until(self, wanted: bool, brokers: Sequence[int]) -> list[int]:
         """Waits until all brokers are in the wanted state, or time runs out; returns those that are not."""
         clock = self.scene.clock
-        limit = clock.now() + self.scene.options.timeout / 1000
+        limit = clock.now() + self.options.timeout / 1000
         pending = list(brokers)
         while True:
             found = self._ask(pending)
             pending = [broker for broker in pending if found[broker] is not wanted]
-            if not pending or self._abandoned.is_set() or clock.now() >= limit:
+            if not pending or self.abandoned.is_set() or clock.now() >= limit:
                 return pending
             clock.sleep(_POLL_S)
 

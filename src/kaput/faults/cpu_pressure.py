@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.fault import Effect, ProcessFault, Scene, name_all, now_ns
 from kaput.faults.pause import TIMEOUT_S
 from kaput.faults.process_target import ProcessTarget
+from kaput.scenario.fault_kinds import CpuPressureOptions
 
 PERIOD_S = 0.1  # the default period of the kernel's CPU quota
 PROOF_PERIODS = 5  # measured before the fault counts as effective; more on a busy machine
@@ -117,13 +118,14 @@ class _Throttle:
         self.periods += 1
 
 
-class CpuPressure(Fault):
+class CpuPressure(ProcessFault):
     """Proof: at the end of a period every thread is in the stopped state (in one of ten it may be late, on
     a busy machine), no CPU time was used since they stopped, and the process ran for the configured share of
     the whole time.
     """
 
     name = "cpu-pressure"
+    options: CpuPressureOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -137,7 +139,7 @@ class CpuPressure(Fault):
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
             return Effect(None, False, f"{name_all(alive)}: stopped already")
-        share = self.scene.options.percent / 100
+        share = self.options.percent / 100
         self._throttles = [_Throttle(node, share, self._over) for node in moving]
         for throttle in self._throttles:
             throttle.start()

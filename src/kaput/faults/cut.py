@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault, barrier
 from kaput.faults.peers import across, nodes_to_block
+from kaput.scenario.fault_kinds import CutOptions
 
 
 class Cut(BarrierFault):
     """`direction: in` stops what comes to the target, `out` what goes from it."""
 
     name = "cut"
+    options: CutOptions
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
-        options = self.scene.options
+        options = self.options
         return [
             barrier(node, across(node, options.from_, self.scene), self.scene, options.direction)
             for node in nodes_to_block(nodes, self.scene)

@@ -14,10 +14,10 @@ from kaput.cluster.node import Node
 from kaput.cluster.wire import Unanswered, ask
 from kaput.faults import probes
 from kaput.faults.delayed_links import DelayedLink, delayed_link
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
 from kaput.faults.peers import CLIENTS, across
 from kaput.faults.rules import StepRules
+from kaput.scenario.fault_kinds import DelayOptions
 
 _ANSWER_S = 3.0  # in addition to the delay
 _ROUNDS, _ROUNDS_UNEVEN = 5, 11
@@ -39,11 +39,12 @@ def rounds(delay_ms: float, jitter_ms: float) -> int:
     return _ROUNDS_UNEVEN if delay_ms - jitter_ms < 0.25 * delay_ms else _ROUNDS
 
 
-class Delay(Fault):
+class Delay(NodeFault):
     """Proof: the node's response time, measured before, during and after."""
 
     name = "delay"
     needs = ("nat", "destroy")
+    options: DelayOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -55,7 +56,7 @@ class Delay(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        options = self.scene.options
+        options = self.options
         parties = {node.id: across(node.id, options.from_, self.scene) for node in nodes}
         if not all(parties.values()):
             return Effect(None, False, f"{name_all(nodes)}: there is no other node to delay traffic to")
@@ -97,7 +98,7 @@ class Delay(Fault):
         """Whether its answers are late compared with before; False if one of the two is missing."""
         if node not in now or node not in self._before:
             return False
-        options = self.scene.options
+        options = self.options
         return now[node] - self._before[node] >= least_ms(options.delay, options.jitter)
 
     def _answers(self, node: Node) -> bool:
@@ -112,7 +113,7 @@ class Delay(Fault):
     def _answer_ms(self, path: probes.Path) -> float | None:
         """The median response time over a few connections; None if there was no answer."""
         party, node = path
-        scene, options = self.scene, self.scene.options
+        scene, options = self.scene, self.options
         place = scene.nodes[node].layout
         asked = probes.endpoint(node, scene)
         # TLS and SASL take five round trips before the request.

@@ -18,6 +18,7 @@ from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.peers import addresses
 from kaput.faults.rules import StepRules
+from kaput.scenario.fault_kinds import DelayOptions
 
 _READY_S = 15.0
 _ENDED_S = 2.0
@@ -54,7 +55,7 @@ class NetemLink(DelayedLink):
         self._queue = scene.network.queue(node, inward=False)
 
     def begin(self) -> None:
-        options = self._scene.options
+        options = _options(self._scene)
         self._queue.delay(options.delay, options.jitter)
         self._begun = True
 
@@ -75,13 +76,13 @@ class ProxiedLink(DelayedLink):
     def __init__(self, scene: Scene, node: int, parties: set[int]) -> None:
         self._scene, self._node = scene, node
         self._peers = tuple(addresses(parties, scene))
-        step = int(scene.step.partition("-")[0])
+        step = int(scene.step.id.partition("-")[0])
         self._port, self._mark = _FIRST_PORT + step, _MARK + step
         self._table = StepRules(scene, node)
         self._proxy: Process | None = None
 
     def begin(self) -> None:
-        scene, options = self._scene, self._scene.options
+        scene, options = self._scene, _options(self._scene)
         words = {"--port": self._port, "--node": scene.network.host(self._node), "--mark": self._mark}
         words |= {"--delay-ms": options.delay, "--jitter-ms": options.jitter}
         command = [sys.executable, "-P", "-m", "kaput.faults.delay_proxy"]
@@ -128,6 +129,12 @@ class ProxiedLink(DelayedLink):
             if all(connection.own_port != self._port for connection in open_):
                 return
             time.sleep(_POLL_S)
+
+
+def _options(scene: Scene) -> DelayOptions:
+    options = scene.step.options
+    assert isinstance(options, DelayOptions)
+    return options
 
 
 def delayed_link(scene: Scene, node: int, parties: set[int], everybody: bool) -> DelayedLink:

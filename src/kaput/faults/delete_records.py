@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import PermanentChange, ms
+from kaput.faults.permanent import TopicChange, ms
+from kaput.scenario.fault_kinds import DeleteRecordsOptions
 
 Starts = Mapping[TopicPartition, int]
 
 
-class DeleteRecords(PermanentChange):
+class DeleteRecords(TopicChange):
     """One injection on one topic.
 
     Proof: the log start offset of each partition before and after it, the one asked for, and above the one
@@ -25,6 +26,7 @@ class DeleteRecords(PermanentChange):
     """
 
     name = "delete-records"
+    options: DeleteRecordsOptions
 
     def inject(self, topic: str) -> Effect:
         """Deletes records, and reads the new log start offsets. Raises LabError."""
@@ -53,7 +55,7 @@ class DeleteRecords(PermanentChange):
 
     def _wanted(self, places: list[TopicPartition]) -> Starts:
         """The wanted log start offsets. Raises LabError."""
-        admin, group = self.scene.admin, self.scene.options.committed_by
+        admin, group = self.scene.admin, self.options.committed_by
         if not group:
             return admin.high_watermarks(places)
         committed = admin.committed(group)

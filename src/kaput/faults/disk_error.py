@@ -17,8 +17,8 @@ from pathlib import Path
 from kaput.cluster.disk import device_of, mount_again
 from kaput.errors import LabError
 from kaput.faults.ballast import PROBE
-from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.process_target import DiskTarget
 from kaput.faults.restarts import start_again
 from kaput.processes.mounts import ask
 
@@ -50,7 +50,7 @@ def write_error(directory: Path) -> int | None:
     return None
 
 
-class DiskError(Fault):
+class DiskError(Fault[Sequence[DiskTarget]]):
     """Proof: a synced write there succeeds before, fails with EIO after the injection and still at the heal,
     and succeeds again after it.
     """

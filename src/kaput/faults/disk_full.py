@@ -30,7 +30,7 @@ class DiskTarget(ProcessTarget, Protocol):
         """From now on its end counts as a failure again."""
 
 
-class DiskFull(Fault):
+class DiskFull(Fault[Sequence[DiskTarget]]):
     """Proof: not one more page can be written there, at the injection and still at the heal.
 
     If a target has ended, only the file must still exist: its end may have freed space.
@@ -51,7 +51,7 @@ class DiskFull(Fault):
             return Effect(None, False, "no target was running")
         details, full = [], []
         for node in alive:
-            ballast = type(self).ballast(node.data, f"kaput-ballast-{self.scene.step}")
+            ballast = type(self).ballast(node.data, f"kaput-ballast-{self.scene.step.id}")
             if ballast.refuses():
                 details.append(f"{node.title}: was full before, so nothing is proven")
                 continue

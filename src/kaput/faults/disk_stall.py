@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Protocol
 
 from kaput.cluster.disk import device_of
 from kaput.errors import LabError
-from kaput.faults.disk_full import DiskTarget
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.process_target import DiskTarget
 from kaput.processes.records import unmarked_environment
 
 _ANSWER_S = 30.0  # what is dirty is written out first
@@ -79,7 +79,7 @@ class FreezerProcess:
         return told
 
 
-class DiskStall(Fault):
+class DiskStall(Fault[Sequence[DiskTarget]]):
     """Proof: a write that begins after the freeze has not returned half a second later, and returns when the
     disk is thawed, not before.
     """

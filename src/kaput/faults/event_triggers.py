@@ -2,7 +2,7 @@
 
 Events come from the sources, which are polled only while a step waits, and from the nemesis (effects and
 heals of other steps). Not here: what a source reads (runner/event_sources.py), and steps that wait for a time
-or a message number (schedule.py).
+or a message number (nemesis.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Protocol
 from kaput.cluster.admin import Admin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
+from kaput.scenario.targets import Target
 from kaput.scenario.timeline import AtEvent, Step
-from kaput.scenario.values import target_partition
 
 POLL_S = 0.01
 _BROKERS_KNOW_S = 2.0  # the longest that brokers take to learn of the controller's decision
@@ -47,9 +47,9 @@ class Occurrence:
         """`election of orders/0 (leader 2, leader epoch 1)`"""
         return f"{self.event} of {self.of[0]}" + (f" ({self.details})" if self.details else "")
 
-    def wait_until_known(self, admin: Admin, target: str) -> None:
+    def wait_until_known(self, admin: Admin, target: Target) -> None:
         """If `target` depends on who leads, waits until the brokers know the new leader."""
-        if self.epoch is None or self.place is None or target_partition(target) is None:
+        if self.epoch is None or self.place is None or target.place is None:
             return
         limit = time.monotonic() + _BROKERS_KNOW_S
         while time.monotonic() < limit:

@@ -1,40 +1,62 @@
-"""The base of all faults on nodes: an action on nodes, and a proof that it took effect.
+"""The base of all faults: an action on a target, and a proof that it took effect.
 
-Not here: which nodes are hit (targets.py), and faults on group members (members/).
+Not here: which nodes are hit (resolving.py), and when an action begins and ends (engine.py).
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
-from kaput.faults.clock import Clock
+from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.frame_log import FrameLog
-from kaput.faults.members.member import NoGroups, RunMembers
-from kaput.faults.process_target import ProcessTarget
-from kaput.scenario.options import Options
+from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
+from kaput.scenario.fault_kinds import Options
+from kaput.scenario.targets import CLUSTERS, NODES
+from kaput.scenario.timeline import Step
+
+_Hit = TypeVar("_Hit")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_THREADS_MAX = 16
+WAIT_S = 60.0  # a group needs a session timeout and a rebalance: each a few seconds, rarely more
+_POLL_S = 0.05
+
+
+class Clock:
+    """The monotonic clock, in seconds, that faults wait and measure with. A fake one makes tests exact."""
+
+    def now(self) -> float:
+        """The current time."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits."""
+        time.sleep(seconds)
 
 
 @dataclass(frozen=True)
 class Effect:
-    """When the fault took effect (ns; None if never), whether that is confirmed (`bit`), and the proof as a
+    """When the fault took effect (ns; None if never), whether that is confirmed, and the proof as a
     sentence.
     """
 
     effective_ns: int | None
-    bit: bool
+    confirmed: bool
     proof: str
 
     def with_proof(self, details: str, still_confirmed: bool) -> Effect:
         """The effect with one more sentence; not confirmed any more unless `still_confirmed`."""
-        return Effect(self.effective_ns, self.bit and still_confirmed, f"{self.proof}; {details}")
+        return Effect(self.effective_ns, self.confirmed and still_confirmed, f"{self.proof}; {details}")
 
 
 def cannot_grow(count: int) -> list[int]:
@@ -47,49 +69,68 @@ def cannot_upgrade(node: int, version: str) -> None:
     raise LabError(f"the nodes of this cluster cannot become Kafka {version}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a fault works with besides its targets: its step, its options, and the cluster."""
+    """What a fault works with besides its targets: its step, and the cluster.
 
-    step: str
-    options: Options
+    `topics` are those of the scenario; `clusters` has node ids by cluster, if there are several; `grow` adds
+    that many brokers and returns their ids; `upgrade` makes a node use that version from its next start.
+    """
+
+    step: Step
     nodes: Mapping[int, Node]
     network: Network
     admin: Admin
-    topics: Sequence[str]  # of the scenario
-    clock: Clock = field(default_factory=Clock)
+    topics: Sequence[str] = ()
+    clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)
     groups: RunMembers = field(default_factory=NoGroups)
-    has_duration: bool = True  # whether the step has a duration, after which its targets come back
-    grow: Callable[[int], list[int]] = cannot_grow  # adds that many brokers; returns their ids
-    upgrade: Callable[[int, str], None] = cannot_upgrade  # makes a node use that version from its next start
-    clusters: Mapping[str, frozenset[int]] = field(
-        default_factory=dict
-    )  # node ids by cluster, if there are several
-    cluster: str | None = None  # the cluster that is hit, if there are several
+    commands: Commands = field(default_factory=NoCommands)
+    grow: Callable[[int], list[int]] = cannot_grow
+    upgrade: Callable[[int, str], None] = cannot_upgrade
     frames: FrameLog = field(default_factory=FrameLog)
-    cluster_nodes: frozenset[int] = frozenset()  # the node ids of a cluster that is hit as a whole
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def seed(self) -> int:
+        """The step's own seed: whatever a fault draws at random comes from it."""
+        return self.step.seed
+
+    @property
+    def whole_cluster(self) -> frozenset[int]:
+        """The node ids of a cluster that is hit as a whole; otherwise none."""
+        target = self.step.target
+        return self.clusters.get(target.name or "", frozenset()) if target.hits == CLUSTERS else frozenset()
 
     def brokers(self) -> list[int]:
         """The ids of all current brokers."""
         return [node.id for node in self.nodes.values() if node.role in ("broker", "combined")]
 
 
-class Fault(ABC):
-    """One injection of one fault; created for each step, so it may keep state from inject to heal."""
+class Fault(ABC, Generic[_Hit]):
+    """One injection of one fault; created for each step, so it may keep state from inject to heal.
+
+    A subclass says in the type of `options` which options it has.
+    """
 
     name: ClassVar[str]
+    on: ClassVar[str] = NODES
+    """What it hits. Nodes include a whole cluster, a mirror and a store: all of them are processes."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Kernel features it needs, as cluster/network/capability_checks.py names them."""
+    outlasts: ClassVar[bool] = False
+    """Whether it outlasts the run, so that it is healed even if the run is aborted."""
+    options: Options
 
     def __init__(self, scene: Scene) -> None:
-        self.scene = scene
+        self.scene, self.options = scene, scene.step.options
+        self.abandoned = threading.Event()
 
     @abstractmethod
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject(self, hit: _Hit, /) -> Effect:
         """Injects the fault and proves what can be proven now. May raise LabError halfway."""
 
     @abstractmethod
-    def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, hit: _Hit, effect: Effect, /) -> tuple[int | None, Effect]:
         """Ends whatever `inject` started, even if that had no effect or raised; touches nothing else.
 
         Returns when it ended (ns; None unless the end was observed), and the effect with the proof of the
@@ -97,8 +138,41 @@ class Fault(ABC):
         LabError.
         """
 
-    def abandon(self) -> None:  # noqa: B027 - most have nothing to stop
-        """Stops the fault's background work: the run is ending, and the fault needs no heal."""
+    def abandon(self) -> None:
+        """Ends its waits and background work: the run is ending, and the fault needs no heal."""
+        self.abandoned.set()
+
+    def restarted(self) -> list[int]:
+        """Ids of the nodes that a change of the whole cluster restarts, recorded as hit so that their ends
+        are attributed to it.
+        """
+        return []
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float = WAIT_S, poll_s: float = _POLL_S) -> bool:
+        """Waits for the condition; returns whether it came true in time, before the run ended."""
+        clock = self.scene.clock
+        limit = clock.now() + timeout_s
+        while not condition():
+            if self.abandoned.is_set() or clock.now() >= limit:
+                return False
+            clock.sleep(poll_s)
+        return True
+
+
+NodeFault = Fault[Sequence[Node]]
+ProcessFault = Fault[Sequence[ProcessTarget]]
+
+
+def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
+    """The results of `action`, in the order of `these`: a fault should hit all of its targets at once. Raises
+    its first exception after all have ended.
+    """
+    if not these:
+        return []
+    with ThreadPoolExecutor(max_workers=min(_THREADS_MAX, len(these))) as pool:
+        # Not map: it would cancel the remaining calls after an exception.
+        futures = [pool.submit(action, one) for one in these]
+    return [future.result() for future in futures]
 
 
 def name_all(nodes: Sequence[ProcessTarget]) -> str:

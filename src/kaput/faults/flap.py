@@ -11,12 +11,14 @@ from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.cut import Cut
 from kaput.faults.fault import Effect, Scene
+from kaput.scenario.fault_kinds import FlapOptions
 
 
 class Flap(Cut):
     """Proof: that of cut, for each cut; and that the link worked in between."""
 
     name = "flap"
+    options: FlapOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -49,7 +51,7 @@ class Flap(Cut):
 
     def _flap(self) -> None:
         """The thread; starts after the first cut is proven, and ends at the first one that is not."""
-        down_s, up_s = self.scene.options.down / 1000, self.scene.options.up / 1000
+        down_s, up_s = self.options.down / 1000, self.options.up / 1000
         left_s = down_s
         try:
             while not self._stop.wait(left_s):

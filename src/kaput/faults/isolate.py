@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault, barrier
 from kaput.faults.peers import across, nodes_to_block
+from kaput.scenario.fault_kinds import IsolateOptions
 
 
 class Isolate(BarrierFault):
     """Several targets are isolated from each other, too."""
 
     name = "isolate"
+    options: IsolateOptions
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
-        words = self.scene.options.from_ or (["everybody"] if self.scene.cluster_nodes else ["all-nodes"])
+        words = self.options.from_ or (["everybody"] if self.scene.whole_cluster else ["all-nodes"])
         return [
             barrier(node, across(node, words, self.scene), self.scene)
             for node in nodes_to_block(nodes, self.scene)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.core import MS
-from kaput.faults.fault import Effect, name_all, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Effect, in_parallel, name_all, now_ns
+from kaput.faults.members import Down
 from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
+from kaput.scenario.targets import PRODUCER
 
 
 class SigkillFault(HealedByRestart):
@@ -42,5 +43,14 @@ class Kill(SigkillFault):
 class KillProducer(Kill):
     """Proof: the process no longer exists. A killed producer is not started again."""
 
+    on = PRODUCER
+
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
         return now_ns(), effect
+
+
+class KillMember(Down):
+    """SIGKILL: the group notices when the member's session times out."""
+
+    name = "kill"
+    ends = Kill

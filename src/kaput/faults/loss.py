@@ -8,10 +8,10 @@ from typing import NamedTuple
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults import probes
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
 from kaput.faults.peers import across, addresses
 from kaput.faults.rules import StepRules, dropping
+from kaput.scenario.fault_kinds import LossOptions
 
 _SAMPLE_S = 1.5
 _EXPECTED = 30  # lost datagrams per sample, if time allows
@@ -34,11 +34,12 @@ def loses(sample: Sample, percent: float) -> bool:
     return missing >= max(1.0, sample.sent * percent / 100 / 3)
 
 
-class PacketLoss(Fault):
+class PacketLoss(NodeFault):
     """Proof: datagrams that arrived before are lost now, and the filter's counters agree."""
 
     name = "loss"
     needs = ("numgen",)
+    options: LossOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -49,7 +50,7 @@ class PacketLoss(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        options = self.scene.options
+        options = self.options
         parties = {n.id: across(n.id, options.from_, self.scene) for n in nodes}
         met = {node: of for node, of in parties.items() if of}
         if not met:
@@ -102,14 +103,14 @@ class PacketLoss(Fault):
         """Sends enough datagrams each way that about thirty are lost, within the time limit; returns the
         counts.
         """
-        count = round(_EXPECTED * 100 / self.scene.options.percent)
+        count = round(_EXPECTED * 100 / self.options.percent)
         found = in_parallel(
             lambda way: Sample(*probes.send_datagrams(way, self.scene, count, _SAMPLE_S)), ways
         )
         return dict(zip(ways, found, strict=True))
 
     def _loses(self, sample: Sample) -> bool:
-        return loses(sample, self.scene.options.percent)
+        return loses(sample, self.options.percent)
 
     def _count(self, node: int) -> Mapping[str, int] | None:
         """The counters; None if the rules do not exist."""

@@ -16,7 +16,8 @@ from typing import ClassVar
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.node import Node
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
+from kaput.scenario.fault_kinds import MemoryPressureOptions
 
 MIB = 1 << 20
 _FOLLOW_S = 0.05  # between two looks at what the process holds itself
@@ -74,13 +75,14 @@ class _Limit:
                     self._group.limit(wanted)
 
 
-class MemoryPressure(Fault):
+class MemoryPressure(NodeFault):
     """Proof: what the kernel counts in the node's group: the memory held before and after the limit was set;
     until the heal how often the limit was reached; and that the limit is gone after it. A limit that took
     nothing away and was never reached is no proof.
     """
 
     name = "memory-pressure"
+    options: MemoryPressureOptions
     group: ClassVar[Callable[[Node], MemoryGroup | None]] = lambda node: node.memory
 
     def __init__(self, scene: Scene) -> None:
@@ -92,7 +94,7 @@ class MemoryPressure(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        cache = self.scene.options.page_cache_mb * MIB
+        cache = self.options.page_cache_mb * MIB
         found = [(node, type(self).group(node)) for node in alive]
         if without := [node for node, group in found if group is None]:
             return Effect(None, False, f"{name_all(without)}: in no memory group")
@@ -104,7 +106,7 @@ class MemoryPressure(Fault):
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         self._over.set()
         was_felt = all(limit.felt() for limit in self._limits)
-        details = [limit.in_all() for limit in self._limits] if effect.bit else []
+        details = [limit.in_all() for limit in self._limits] if effect.confirmed else []
         ended = [limit.end() for limit in self._limits]  # each, also where one fails
         gone = all(ended)
         healed = now_ns() if gone else None

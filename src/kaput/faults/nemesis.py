@@ -1,235 +1,160 @@
-"""The nemesis: runs a timeline against the cluster. Each active step has a thread, so faults may overlap.
+"""The nemesis: plays the timeline of a run. Each step begins at its time, message or event, or never if the
+load ends first.
 
-Each step resolves its target, injects, waits, heals, and records its proof. Not here: when a step begins
-(schedule.py), and what it hits (injection.py).
+A step has a thread only while its fault is active, so a timeline can have thousands of steps. Not here: the
+life of a fault (engine.py), and noticing events (event_triggers.py).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
-from kaput.cluster.admin import Admin
-from kaput.cluster.network.interface import Network
-from kaput.cluster.node import Node
 from kaput.errors import LabError
-from kaput.evidence.recorder import Recorder
-from kaput.faults.commands import Commands, NoCommands
-from kaput.faults.disk_full import DiskTarget
-from kaput.faults.event_triggers import Anchors, EventSource, Occurrence
-from kaput.faults.failures import healed_or_failed, injected_or_failed
-from kaput.faults.fault import Effect, cannot_grow, cannot_upgrade, now_ns
-from kaput.faults.frame_log import FrameLog
-from kaput.faults.injection import AnyFault, Injection, Injections, no_store
-from kaput.faults.members.member import Clients, NoGroups
-from kaput.faults.parts import ClusterPart
-from kaput.faults.schedule import Schedule
-from kaput.faults.witness import NoWitness, Witness
-from kaput.scenario.timeline import AtEvent, Step
-from kaput.scenario.values import target_store
+from kaput.faults.engine import FaultEngine, OnFault, OnRecord, Witness
+from kaput.faults.event_triggers import Anchors, EventSource
+from kaput.faults.resolving import Surroundings
+from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step
 
-_TICK_S = 0.05
 _HEALED_S = 90.0  # the longest that requested heals may take
-
-
-class FaultRows(Protocol):
-    """Receives rows of the faults table: an evidence Recorder, or several."""
-
-    def row(self, *values: Any) -> None:
-        """Adds a row, in the order of the table's columns."""
-
-    def flush(self) -> None:
-        """Makes the rows so far durable."""
-
-
-OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
+_LAST_SIGNAL_S = 1.0  # producers' signals of the last attempts may arrive after the end of the load
 
 
 class Nemesis:
-    """Runs the steps. `recorder` writes the faults table; `on_fault` is called when a step begins and ends.
-
-    `witness` is called before each injection and after each heal. `groups` returns the members, once they
-    exist. `grow` adds brokers, which later steps may hit too; `upgrade` gives a node another version of
-    Kafka. `commands` runs the scenario's commands; `store` returns the store of that name. `parts` are the
-    clusters by name, if there are several: the other arguments are about the first of them, but `nodes` has
-    those of all, and mirrors. `frames` writes the frames table. `sources` report the events that steps wait
-    for.
-    """
+    """Plays the steps; `sources` report the events that some of them wait for. For the rest see engine.py."""
 
     def __init__(
         self,
         steps: Sequence[Step],
-        nodes: Mapping[int, Node],
-        network: Network,
-        brokers: list[int],
-        admin: Admin,
-        topics: Sequence[str],
-        recorder: FaultRows,
-        on_fault: OnFault,
+        surroundings: Surroundings,
         *,
+        on_record: OnRecord,
+        on_fault: OnFault = lambda step, what, active: None,
         witness: Witness | None = None,
-        groups: Callable[[], Clients] = NoGroups,
-        grow: Callable[[int], list[int]] = cannot_grow,
-        upgrade: Callable[[int, str], None] = cannot_upgrade,
-        commands: Commands | None = None,
-        store: Callable[[str], DiskTarget] = no_store,
-        parts: Mapping[str, ClusterPart] | None = None,
         sources: Sequence[EventSource] = (),
-        frames: Recorder | None = None,
     ) -> None:
-        self._frames = FrameLog(frames)
-        self._injections = Injections(
-            nodes, network, brokers, admin, topics, groups=groups, grow=grow, upgrade=upgrade,
-            commands=commands or NoCommands(), store=store, parts=parts or {},
-            frames=self._frames,
-        )  # fmt: skip
-        self._active: dict[str, AnyFault] = {}
-        self._under_way: set[str] = set()  # steps between injection and heal
-        self._to_heal: set[str] = set()  # those of them that are to heal early
-        self._recorder, self._on_fault, self._witness = recorder, on_fault, witness or NoWitness()
-        self._recording = threading.Lock()
-        self._workload_over = threading.Event()
-        self._aborted = threading.Event()
+        self._frames = surroundings.frames
         self._anchors = Anchors(sources, self._begin)
-        self._schedule = Schedule(steps, self._run_step, self._skip, self._anchors.wait)
+        self._engine = FaultEngine(
+            surroundings,
+            on_record=on_record,
+            on_fault=on_fault,
+            on_event=self._anchors.happened,
+            witness=witness,
+        )
+        self._waiting = {step.id: step for step in steps}
+        self._by_message: dict[int, list[Step]] = {}
+        self._by_time: list[tuple[int, Step]] = []
+        # Of steps that are due together, those that wait go first: they may wait for what the others do.
+        for step in sorted(steps, key=lambda step: not isinstance(step.trigger, AtEvent)):
+            match step.trigger.after if isinstance(step.trigger, AtEvent) else step.trigger:
+                case AtAttempt(message):
+                    self._by_message.setdefault(message, []).append(step)
+                case AfterStart(ms):
+                    self._by_time.append((ms, step))
+        self._by_time.sort(key=lambda each: each[0])
+        self._under_way: list[Future[None]] = []
+        self._lock = threading.Lock()
+        self._load_over, self._aborted = threading.Event(), threading.Event()
+        self._pool = ThreadPoolExecutor(max_workers=len(steps) + 1, thread_name_prefix="fault")
+        self._clock: Future[None] | None = None
 
     @property
     def thresholds(self) -> list[int]:
         """The counts of attempts, over all producers, at which producers must signal."""
-        return self._schedule.thresholds
+        return sorted(self._by_message)
 
     def threshold(self, n: int) -> None:
         """Called at the N-th attempt."""
-        self._schedule.reached(n)
+        for step in self._by_message[n]:
+            self._due(step)
 
     def start(self) -> None:
-        """Starts the timeline, after the warm-up."""
-        self._schedule.start()
+        """Starts the timeline, after the warm-up: times are relative to now."""
+        self._clock = self._pool.submit(self._begin_in_time, time.monotonic())
 
     def workload_over(self) -> None:
         """Called when every attempt is made: heals steps without a duration, skips those not yet reached."""
-        self._workload_over.set()
-        self._schedule.load_over()
+        self._engine.load_over()
+        self._load_over.set()
 
     def all_healed(self) -> bool:
-        """Whether every step has ended; re-raises the exception of a step."""
-        return self._schedule.all_ended()
+        """Whether every step has ended or was skipped; re-raises the exception of a step."""
+        if self._clock is not None and self._clock.done():
+            self._clock.result()
+        with self._lock:
+            ended = [future for future in self._under_way if future.done()]
+            self._under_way = [future for future in self._under_way if not future.done()]
+            none_left = not self._waiting and not self._under_way
+        for future in ended:
+            future.result()
+        return none_left
 
     def heal_now(self) -> list[str]:
         """Heals every active fault early; returns their ids when all are healed. Raises LabError."""
-        asked = sorted(self._under_way)
-        self._to_heal.update(asked)
-        limit = time.monotonic() + _HEALED_S
-        while left := [step for step in asked if step in self._under_way]:
-            if time.monotonic() > limit:
-                raise LabError(f"not healed within {_HEALED_S:.0f} s: {', '.join(left)}")
-            time.sleep(_TICK_S)
-        return asked
+        asked = sorted(
+            (life for life in self._engine.lives() if life.under_way), key=lambda life: life.step.id
+        )
+        if left := self._engine.heal(asked, _HEALED_S):
+            names = ", ".join(life.step.id for life in left)
+            raise LabError(f"not healed within {_HEALED_S:.0f} s: {names}")
+        return [life.step.id for life in asked]
 
     def abort(self) -> None:
         """Injects no more faults, and heals only those that would outlast the run; returns when all steps
         have ended.
         """
+        with self._lock:
+            self._waiting.clear()
         self._aborted.set()
-        self._workload_over.set()
-        self._schedule.abort()
+        self._load_over.set()
         self._anchors.close()
-        for fault in list(self._active.values()):
-            fault.abandon()
-        self._schedule.join()
+        self._engine.abandon()
+        self._pool.shutdown(wait=True)
         self._frames.close()
 
+    def _due(self, step: Step) -> None:
+        if isinstance(step.trigger, AtEvent):
+            self._anchors.wait(step)
+        else:
+            self._begin(step)
+
     def _begin(self, step: Step) -> None:
-        self._schedule.begin(step)
+        """Starts the step now, unless it was skipped."""
+        with self._lock:
+            if self._waiting.pop(step.id, None) is not None:
+                self._under_way.append(self._pool.submit(self._play, step))
 
-    def _run_step(self, step: Step) -> None:
-        injected = now_ns()
-        try:
-            injection = self._injections.of(step, self._anchors.occurrence(step))
-        except LabError as error:
-            self._record_not_injected(step, f"its target could not be found: {error}")
-            return
-        self._active[step.id] = injection.fault
-        if self._aborted.is_set():
-            return  # `abort` may not have seen this fault
-        self._under_way.add(step.id)
-        try:
-            self._inject_and_heal(step, injection, injected)
-        finally:
-            self._under_way.discard(step.id)
+    def _play(self, step: Step) -> None:
+        self._engine.play(self._engine.begin(step, self._anchors.occurrence(step)))
 
-    def _inject_and_heal(self, step: Step, injection: Injection, injected: int) -> None:
-        what = _title(step)
-        self._on_fault(step.id, what, True)
-        witness = NoWitness() if target_store(step.target) else self._witness  # the witness watches brokers
-        witness.before(step.id, injection.brokers)
-        # If kaput is killed from now on, the evidence shows that this step was being injected.
-        record = partial(self._record, step, injection.target, injection.brokers, injected)
-        record(Effect(None, False, "injection not finished"), None)
-        effect, failed = injected_or_failed(injection.inject)
-        record(effect, None)
-        self._report_event(step, "effect", effect.effective_ns)
-        if not failed:
-            self._wait_out(step)
-        if self._aborted.is_set() and not injection.outlasts:
-            return
-        began = now_ns()
-        healed, effect = healed_or_failed(injection.heal, effect)
-        record(effect, healed, began)
-        self._report_event(step, "heal", healed)
-        witness.after(step.id)
-        self._on_fault(step.id, what, False)
+    def _begin_in_time(self, started: float) -> None:
+        for ms, step in self._by_time:
+            if self._load_over.wait(started + ms / 1000 - time.monotonic()):
+                break
+            self._due(step)
+        self._load_over.wait()
+        self._skip_waiting(lambda step: isinstance(step.trigger, AfterStart))
+        if self._waiting:
+            self._aborted.wait(_LAST_SIGNAL_S)
+            self._skip_waiting(lambda _step: True)
 
-    def _wait_out(self, step: Step) -> None:
-        over = self._workload_over if step.duration_ms is None else self._aborted
-        lasts_s = threading.TIMEOUT_MAX if step.duration_ms is None else step.duration_ms / 1000
-        limit = time.monotonic() + lasts_s
-        while step.id not in self._to_heal and (left := limit - time.monotonic()) > 0:
-            if over.wait(min(left, _TICK_S)):
-                return
+    def _skip_waiting(self, which: Callable[[Step], bool]) -> None:
+        with self._lock:
+            skipped = [step for step in self._waiting.values() if which(step)]
+            for step in skipped:
+                del self._waiting[step.id]
+            if skipped:
+                self._under_way.append(self._pool.submit(self._skip, skipped))
 
-    def _report_event(self, step: Step, event: str, at_ns: int | None) -> None:
-        """Reports an effect or a heal to steps that may wait for it."""
-        if at_ns is not None:
-            self._anchors.happened(Occurrence(event, (step.id,), "", at_ns, now_ns()))
-
-    def _skip(self, step: Step) -> None:
-        if not isinstance(step.trigger, AtEvent):
-            self._record_not_injected(step, "the workload ended before the step was due")
-            return
-        trouble = self._anchors.give_up(step)
-        why = f"the workload ended before its event occurred: {step.trigger.title}"
-        self._record_not_injected(step, why + (f" ({trouble})" if trouble else ""))
-
-    def _record_not_injected(self, step: Step, why: str) -> None:
-        if not self._aborted.is_set():
-            self._record(step, step.target, [], now_ns(), Effect(None, False, why), None)
-
-    def _record(
-        self,
-        step: Step,
-        target: str,
-        brokers: list[int],
-        injected: int,
-        effect: Effect,
-        healed: int | None,
-        heal_began: int | None = None,
-    ) -> None:
-        """Writes a row before and after the injection and after the heal: sealing keeps the last one."""
-        began_at = self._anchors.occurrence(step)
-        event = (None,) * 3 if began_at is None else (began_at.title, began_at.at_ns, began_at.noticed_ns)
-        with self._recording:
-            self._recorder.row(
-                step.id, step.fault, target, brokers, injected,
-                effect.effective_ns, healed, effect.bit, effect.proof, *event, heal_began, step.cluster,
-            )  # fmt: skip
-            self._recorder.flush()
-
-
-def _title(step: Step) -> str:
-    """`cut leader-of orders/0 from controllers`"""
-    peers = [word for word in step.options.from_ if word != "everybody"]
-    return f"{step.fault} {step.target}" + (f" from {', '.join(peers)}" if peers else "")
+    def _skip(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            why = "the workload ended before the step was due"
+            if isinstance(step.trigger, AtEvent):
+                trouble = self._anchors.give_up(step)
+                why = f"the workload ended before its event occurred: {step.trigger.title}"
+                why += f" ({trouble})" if trouble else ""
+            if not self._aborted.is_set():
+                self._engine.not_injected(step, why)

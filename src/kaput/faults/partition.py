@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault
 from kaput.faults.peers import CLIENTS
+from kaput.scenario.fault_kinds import PartitionOptions
 
 
 class Partition(BarrierFault):
     """`clients-with` says which side the clients are on; by default they reach both."""
 
     name = "partition"
+    options: PartitionOptions
 
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
         targets = {node.id for node in nodes}
         others = set(self.scene.nodes) - targets
-        clients = self.scene.options.clients_with
+        clients = self.options.clients_with
         far = others | ({CLIENTS} if clients == "others" else set())
         found = [Barrier(node, frozenset(far)) for node in sorted(targets)]
         if clients == "target":

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from kaput.core import MS
+from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.process_target import ProcessTarget
+from kaput.faults.fault import Effect, ProcessFault, Scene, name_all, now_ns
+from kaput.faults.members import MemberFault, its_partitions, owned_by_all
+from kaput.faults.process_target import Member, ProcessTarget
 
 TIMEOUT_S = 5.0  # for all threads to stop, or to resume
 
 
-class Pause(Fault):
+class Pause(ProcessFault):
     """Proof: every process is in the stopped state, and used no CPU time until SIGCONT."""
 
     name = "pause"
@@ -72,10 +73,40 @@ class Pause(Fault):
 
     def _wait(self, nodes: Sequence[ProcessTarget], *, stopped: bool) -> bool:
         """Waits until all are stopped (or running); returns whether they are in time."""
-        clock = self.scene.clock
-        limit = clock.now() + TIMEOUT_S
-        while any(node.is_stopped() != stopped for node in nodes):
-            if clock.now() >= limit:
-                return False
-            clock.sleep(0.001)
-        return True
+        return self.wait(lambda: all(node.is_stopped() == stopped for node in nodes), TIMEOUT_S, 0.001)
+
+
+class PauseMember(MemberFault):
+    """SIGSTOP; longer than the session timeout or max.poll.interval.ms it makes a zombie.
+
+    When the zombie wakes up it processes what it had polled, while other members read its partitions.
+
+    Proof: the same as for a node, plus what the group did with its partitions.
+    """
+
+    name = "pause"
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._pause = Pause(scene)
+        self._places: frozenset[TopicPartition] = frozenset()
+
+    def inject(self, members: Sequence[Member]) -> Effect:
+        self._places = owned_by_all([member for member in members if member.running])
+        return self._pause.inject(members)
+
+    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+        if effect.effective_ns is None:
+            return self._pause.heal(members, effect)
+        taken_ns = self.taken_over_ns(self._places, effect.effective_ns, members)
+        healed, after = self._pause.heal(members, effect)
+        if not self._places:
+            details = "no partition was owned"
+        elif taken_ns is None:
+            details = f"{its_partitions(self._places)} had not all gone to other members by then"
+        else:
+            after_ms = (taken_ns - effect.effective_ns) / MS
+            details = (
+                f"{its_partitions(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
+            )
+        return healed, after.with_proof(details, still_confirmed=True)

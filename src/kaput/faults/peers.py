@@ -1,6 +1,6 @@
 """Parties on the other side of a link: resolves the words of `from` to parties, and parties to addresses.
 
-A party is a node, or all clients together. Not here: targets (targets.py), the faults themselves.
+A party is a node, or all clients together. Not here: targets (resolving.py), the faults themselves.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def named(words: Sequence[str], scene: Scene) -> set[int]:
 
 def across(node: int, words: Sequence[str], scene: Scene) -> set[int]:
     """The named parties, without the node itself and the rest of a cluster that is hit as a whole."""
-    return named(words, scene) - {node} - scene.cluster_nodes
+    return named(words, scene) - {node} - scene.whole_cluster
 
 
 def nodes_to_block(nodes: Sequence[Node], scene: Scene) -> list[int]:
     """The ids whose packets are blocked: the targets, or a whole cluster including its mirrors."""
-    return sorted(scene.cluster_nodes) if scene.cluster_nodes else [node.id for node in nodes]
+    return sorted(scene.whole_cluster) if scene.whole_cluster else [node.id for node in nodes]
 
 
 def listens(party: int, scene: Scene) -> bool:

@@ -2,51 +2,52 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.fault import Scene
+from kaput.faults.fault import Fault
 from kaput.faults.rolling_restart import lacking
+from kaput.scenario.targets import CLUSTER, TOPIC
 
 _POLL_S = 0.02
+_Hit = TypeVar("_Hit")
 
 
-class PermanentChange:
+class PermanentChange(Fault[_Hit]):
     """One injection of such a change."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self._abandoned = threading.Event()
-
-    @property
-    def stops(self) -> list[int]:
-        """Ids of the nodes it restarts, recorded as hit so that their ends are attributed to it."""
-        return []
-
-    def abandon(self) -> None:
-        """Ends all waits: the run is ending."""
-        self._abandoned.set()
 
     def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float) -> str:
         """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
-        limit = self.scene.clock.now() + timeout_s
-        while True:
-            details = self._lacks_or_error(lacks)
-            if not details or self._abandoned.is_set() or self.scene.clock.now() >= limit:
-                return details
-            self.scene.clock.sleep(_POLL_S)
+        details = ""
+
+        def complete() -> bool:
+            nonlocal details
+            try:
+                details = lacks()
+            except LabError as error:
+                details = str(error)
+            return not details
+
+        self.wait(complete, timeout_s, _POLL_S)
+        return details
 
     def replicas_lacking(self, topics: Iterable[str]) -> str:
         """A sentence about partitions without a leader or a full ISR. Raises LabError."""
         return lacking(self.scene.admin.partitions(topics))
 
-    def _lacks_or_error(self, lacks: Callable[[], str]) -> str:
-        try:
-            return lacks()
-        except LabError as error:
-            return str(error)
+
+class TopicChange(PermanentChange[str]):
+    """A change of the topic with that name."""
+
+    on = TOPIC
+
+
+class ClusterChange(PermanentChange[None]):
+    """A change of the cluster as a whole."""
+
+    on = CLUSTER
 
 
 def ms(from_ns: int, to_ns: int) -> str:

@@ -12,9 +12,8 @@ from pathlib import Path
 from kaput.cluster.node import Node
 from kaput.cluster.unsynced import UnsyncedTail, cut, tails
 from kaput.errors import LabError
-from kaput.faults.fault import Effect
+from kaput.faults.fault import Effect, in_parallel
 from kaput.faults.kill import SigkillFault
-from kaput.faults.parallel import in_parallel
 
 _NAMED = 3
 

@@ -11,8 +11,7 @@ import time
 from collections.abc import Collection
 
 from kaput.cluster.wire import Endpoint
-from kaput.faults.fault import Scene
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Scene, in_parallel
 from kaput.faults.peers import CLIENTS
 
 Path = tuple[int, int]  # from a party to a node

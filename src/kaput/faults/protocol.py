@@ -16,9 +16,10 @@ from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, Seen
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
 from kaput.faults.peers import addresses, named
 from kaput.scenario.apis import API_KEYS, ERROR_CODES
+from kaput.scenario.fault_kinds import ProtocolOptions
 from kaput.scenario.values import format_duration
 
 ACTIONS = {
@@ -31,13 +32,15 @@ ACTIONS = {
 }  # by the option `what`: the action recorded for a frame
 
 
-class Protocol(Fault):
+class Protocol(NodeFault):
     """Proof: how many requests were seen, matched and acted upon, at least one; each is in `frames`."""
 
     name = "protocol"
+    options: ProtocolOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
+        self._api = self.options.api or ""
         self._proxies: dict[str, FrameProxy] = {}  # by broker, where the rule is active
         self._injected_ns = 0
         self._all_ran = False
@@ -59,7 +62,7 @@ class Protocol(Fault):
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._proxies:
             return now_ns(), effect
-        counts = {broker: proxy.end(self.scene.step) for broker, proxy in self._proxies.items()}
+        counts = {broker: proxy.end(self.scene.step.id) for broker, proxy in self._proxies.items()}
         healed = now_ns()
         self.scene.frames.flush()
         proof = "; ".join(
@@ -72,23 +75,23 @@ class Protocol(Fault):
         )
 
     def _rule(self, broker: int) -> FrameRule:
-        options = self.scene.options
-        error = ERROR_CODES.get(options.error)
+        options = self.options
+        error = ERROR_CODES.get(options.error or "")
         return FrameRule(
-            self.scene.step,
-            API_KEYS[options.api],
+            self.scene.step.id,
+            API_KEYS[self._api],
             options.what,
             self._senders(),
-            options.nth or None,
-            options.share,
-            options.delay / 1000,
-            {} if error is None else error_answers(options.api, error),
+            options.nth,
+            100.0 if options.share is None else options.share,
+            (options.delay or 0) / 1000,
+            {} if error is None else error_answers(self._api, error),
             seed=broker,
         )
 
     def _senders(self) -> list[str] | None:
         """Listeners and addresses; None for everybody."""
-        words = self.scene.options.from_
+        words = self.options.parties
         if "everybody" in words:
             return None
         found = []
@@ -102,19 +105,19 @@ class Protocol(Fault):
         return found
 
     def _on_frame(self, broker: int, frame: SeenFrame) -> None:
-        options = self.scene.options
+        options = self.options
         action = ACTIONS[options.what] if frame.acted else None
-        self.scene.frames.add(self.scene.step, self.scene.cluster, broker, options.api, frame, action)
+        self.scene.frames.add(self.scene.step.id, self.scene.step.cluster, broker, self._api, frame, action)
         with self._lock:
             if frame.acted and (self._first is None or frame.at_ns < self._first.at_ns):
                 self._first = frame
 
     def _requests_text(self) -> str:
-        return f"{self.scene.options.api} requests from {', '.join(self.scene.options.from_)}"
+        return f"{self._api} requests from {', '.join(self.options.parties)}"
 
     def _counts_text(self, counts: Counts) -> str:
-        options = self.scene.options
-        how = {"delay": f" by {format_duration(options.delay)}", "error": f" {options.error}"}
+        options = self.options
+        how = {"delay": f" by {format_duration(options.delay or 0)}", "error": f" {options.error}"}
         done = ACTIONS[options.what] + how.get(options.what, "")
         return f"{counts.seen:,} requests seen, {counts.matched:,} matched, {counts.acted:,} {done}"
 

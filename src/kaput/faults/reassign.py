@@ -13,12 +13,13 @@ from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import PermanentChange, ms
+from kaput.faults.permanent import ClusterChange, ms
+from kaput.scenario.fault_kinds import ReassignOptions
 
 _IN_SYNC_S = 120.0
 
 
-class Reassign(PermanentChange):
+class Reassign(ClusterChange):
     """One injection.
 
     Proof: each partition that had fewer replicas has the wanted number, all in sync, and still has them at
@@ -26,10 +27,11 @@ class Reassign(PermanentChange):
     """
 
     name = "reassign"
+    options: ReassignOptions
 
-    def inject(self) -> Effect:
+    def inject(self, hit: None) -> Effect:
         """Adds replicas, and waits until they are in sync. Raises LabError."""
-        admin, factor = self.scene.admin, self.scene.options.replication_factor
+        admin, factor = self.scene.admin, self.options.replication_factor
         wanted = self._wanted(admin.partitions(admin.topics()), factor)
         self._topics = sorted({topic for topic, _ in wanted})
         if not wanted:
@@ -43,12 +45,12 @@ class Reassign(PermanentChange):
         ready = now_ns()
         return Effect(ready, True, f"{details}, all in sync after {ms(began, ready)}")
 
-    def heal(self, effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, hit: None, effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the replicas stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
         few = self._few()
-        there = not few and effect.bit
+        there = not few and effect.confirmed
         details = few or "there at the end"
         return effect.effective_ns if there else None, effect.with_proof(details, there)
 
@@ -65,7 +67,7 @@ class Reassign(PermanentChange):
         return self._few() or self.replicas_lacking(self._topics)
 
     def _few(self) -> str:
-        factor = self.scene.options.replication_factor
+        factor = self.options.replication_factor
         states = self.scene.admin.partitions(self._topics)
         few = [(place, state) for place, state in states.items() if len(state.replicas) < factor]
         return ", ".join(f"{topic}/{p} has replicas {state.replicas}" for (topic, p), state in few)

@@ -12,11 +12,11 @@ import uuid
 
 from kaput.core import TopicPartition
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import PermanentChange, ms
+from kaput.faults.permanent import TopicChange, ms
 from kaput.scenario.model import Topic
 
 
-class Recreate(PermanentChange):
+class Recreate(TopicChange):
     """One injection on one topic.
 
     Proof: the ids of the old topic, which no broker knew any more, and of the new one, which is still there

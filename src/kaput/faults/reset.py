@@ -13,16 +13,16 @@ from kaput.cluster.network.interface import Connection
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.faults import probes
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
 from kaput.faults.peers import CLIENTS, across, addresses
 from kaput.faults.rules import StepRules
+from kaput.scenario.fault_kinds import ResetOptions
 
 _GONE_S = 5.0
 _POLL_S = 0.02
 
 
-class Reset(Fault):
+class Reset(NodeFault):
     """Proof: all open connections are gone, including connections that kaput opened as a check.
 
     Other connections may end by themselves at that moment; ours would not.
@@ -30,6 +30,7 @@ class Reset(Fault):
 
     name = "reset"
     needs = ("destroy",)
+    options: ResetOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -40,7 +41,7 @@ class Reset(Fault):
         alive = [node for node in nodes if node.running]
         if not alive:
             return Effect(None, False, "no target was running")
-        parties = {n.id: across(n.id, self.scene.options.from_, self.scene) for n in nodes}
+        parties = {n.id: across(n.id, self.options.from_, self.scene) for n in nodes}
         self._peers = {node: addresses(of, self.scene) for node, of in parties.items() if of}
         network = self.scene.network
         opened = {node: network.connections(node, peers) for node, peers in self._peers.items()}

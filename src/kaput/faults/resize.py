@@ -7,13 +7,14 @@ Not here: what that does to keys and to groups that begin at the end, which the 
 from __future__ import annotations
 
 from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import PermanentChange, ms
+from kaput.faults.permanent import TopicChange, ms
 from kaput.faults.rolling_restart import lacking
+from kaput.scenario.fault_kinds import ResizeOptions
 
 _LED_S = 60.0
 
 
-class Resize(PermanentChange):
+class Resize(TopicChange):
     """One injection on one topic.
 
     Proof: the topic has the wanted number of partitions, more than before, each with a leader and its full
@@ -21,10 +22,11 @@ class Resize(PermanentChange):
     """
 
     name = "resize"
+    options: ResizeOptions
 
     def inject(self, topic: str) -> Effect:
         """Adds the partitions, and waits until they can be written to. Raises LabError."""
-        admin, wanted = self.scene.admin, self.scene.options.partitions
+        admin, wanted = self.scene.admin, self.options.partitions
         before = len(admin.partitions([topic]))
         if wanted <= before:
             return Effect(None, False, f"{topic} already has {before} partitions")
@@ -46,7 +48,7 @@ class Resize(PermanentChange):
         """Does nothing: the partitions stay. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
-        there, wanted = len(self.scene.admin.partitions([topic])), self.scene.options.partitions
+        there, wanted = len(self.scene.admin.partitions([topic])), self.options.partitions
         details = f"{there:,} at the end"
         return (effect.effective_ns if there >= wanted else None), effect.with_proof(details, there >= wanted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
@@ -39,7 +40,7 @@ def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
     return Restart(at_ns, details, complete)
 
 
-class HealedByRestart(Fault):
+class HealedByRestart(Fault[Any]):
     """A fault whose targets are down from injection to heal."""
 
     def __init__(self, scene: Scene) -> None:

@@ -13,7 +13,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
 from kaput.core import MS, SECOND, TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
 from kaput.faults.restarts import start_again
 
 _STOP_S = 60
@@ -21,7 +21,7 @@ _WHOLE_S = 120.0
 _POLL_S = 0.1
 
 
-class RollingRestart(Fault):
+class RollingRestart(NodeFault):
     """Proof: each process ended after SIGTERM, and after its restart every ISR was full again."""
 
     name = "rolling-restart"

@@ -9,11 +9,12 @@ from __future__ import annotations
 from kaput.cluster.admin.features import METADATA_VERSION
 from kaput.cluster.node import Node
 from kaput.faults.fault import Effect, Scene
-from kaput.faults.permanent import PermanentChange
+from kaput.faults.permanent import ClusterChange
 from kaput.faults.rolling_restart import RollingRestart
+from kaput.scenario.fault_kinds import RollingUpgradeOptions
 
 
-class RollingUpgrade(PermanentChange):
+class RollingUpgrade(ClusterChange):
     """One injection of it.
 
     Proof: each process has ended after SIGTERM; after its next start its log showed the new version, and the
@@ -21,14 +22,14 @@ class RollingUpgrade(PermanentChange):
     """
 
     name = "rolling-upgrade"
+    options: RollingUpgradeOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._restart = _UpgradingRestart(scene)
         self._nodes = sorted(scene.nodes.values(), key=lambda node: (node.role != "controller", node.id))
 
-    @property
-    def stops(self) -> list[int]:
+    def restarted(self) -> list[int]:
         """Every node."""
         return [node.id for node in self._nodes]
 
@@ -37,25 +38,27 @@ class RollingUpgrade(PermanentChange):
         super().abandon()
         self._restart.abandon()
 
-    def inject(self) -> Effect:
+    def inject(self, hit: None) -> Effect:
         """Stops the first node; the others follow in the background. Raises LabError."""
         return self._restart.inject(self._nodes)
 
-    def heal(self, effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, hit: None, effect: Effect) -> tuple[int | None, Effect]:
         """Waits until all nodes are upgraded; undoes nothing. Raises LabError."""
         return self._restart.heal(self._nodes, effect)
 
 
 class _UpgradingRestart(RollingRestart):
+    options: RollingUpgradeOptions
+
     def before_start(self, node: Node) -> None:
-        self.scene.upgrade(node.id, self.scene.options.kafka)
+        self.scene.upgrade(node.id, self.options.kafka)
 
     def node_lacks(self, node: Node) -> str:
         details = super().node_lacks(node)
-        if not details and node.version != self.scene.options.kafka:
+        if not details and node.version != self.options.kafka:
             return f"{node.title} reports Kafka {node.version}"
         return details
 
     def after_all_nodes(self) -> list[str]:
         before, now = self.scene.admin.raise_feature(METADATA_VERSION)
-        return [f"all are Kafka {self.scene.options.kafka}; {METADATA_VERSION} {before} has become {now}"]
+        return [f"all are Kafka {self.options.kafka}; {METADATA_VERSION} {before} has become {now}"]

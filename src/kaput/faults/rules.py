@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kaput.cluster.network.interface import PacketFilter
 from kaput.cluster.network.packets import SHARE_OF, Chain, Hook, Rule
 from kaput.faults.fault import Scene
-from kaput.scenario.options import Direction, How
+from kaput.scenario.fault_kinds import Direction, How
 
 _PREFIX = "kaput_"
 _WAYS: tuple[tuple[Direction, Hook], ...] = (("in", "input"), ("out", "output"))
@@ -28,7 +28,7 @@ class StepRules:
     @property
     def name(self) -> str:
         """`kaput_1_cut`"""
-        return _PREFIX + re.sub(r"\W", "_", self.scene.step)
+        return _PREFIX + re.sub(r"\W", "_", self.scene.step.id)
 
     def put(self, chains: Sequence[Chain]) -> None:
         """Creates the table atomically; replaces an existing one of the same name."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.core import MS
-from kaput.faults.fault import Effect, name_all, now_ns
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Effect, in_parallel, name_all, now_ns
+from kaput.faults.members import Down
 from kaput.faults.process_target import ProcessTarget
 from kaput.faults.restarts import HealedByRestart
 
@@ -35,3 +35,12 @@ class Stop(HealedByRestart):
             details = f"{who}: {name_all(left)} still running {took_ms:.0f} ms after SIGTERM"
             return Effect(start, False, details)
         return Effect(start, len(alive) == len(nodes), f"{who}: SIGTERM, ended after {took_ms:.0f} ms")
+
+
+class StopMember(Down):
+    """SIGTERM: the member commits, and leaves; a static member keeps its partitions until its session times
+    out.
+    """
+
+    name = "stop"
+    ends = Stop

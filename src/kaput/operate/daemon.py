@@ -11,16 +11,14 @@ import json
 import os
 import socketserver
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
-from kaput.faults.descriptions import possible_on
-from kaput.operate.fault_injection import InjectedFault
+from kaput.faults.catalogue import possible_on
 from kaput.operate.lab import Lab
 from kaput.operate.observer import Observer
 from kaput.operate.registry import ClusterDirectory, ClusterEntry
@@ -46,10 +44,7 @@ class Daemon:
             None if lab.client_properties is None else str(lab.client_properties),
             lab.cluster_id(),
         )
-        self._history: dict[str, dict[str, Any]] = {}
-        self._timers: dict[str, threading.Timer] = {}
-        self._lock = threading.Lock()
-        self._observer = Observer(lab, lambda: self._faults({}))
+        self._observer = Observer(lab, lab.fault_history)
         self._down = threading.Event()
         self._requests: dict[str, Callable[[dict[str, Any]], Any]] = {
             "status": self._status,
@@ -97,8 +92,6 @@ class Daemon:
                 yield
             finally:
                 server.shutdown()
-                for timer in self._timers.values():
-                    timer.cancel()
                 self._observer.close()
 
     def answer(self, line: bytes) -> dict[str, Any]:
@@ -122,67 +115,21 @@ class Daemon:
         return [each._asdict() for each in possible_on(self.lab.spec)]
 
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
-        injected = self.lab.inject(request["fault"], request["target"], **request["options"])
-        for_ms = request.get("for_ms")
-        with self._lock:
-            self._history[injected.id] = _entry(injected, for_ms)
-        if for_ms is not None:
-            timer = threading.Timer(for_ms / 1000, self._heal_when_due, (injected.id,))
-            timer.daemon = True
-            self._timers[injected.id] = timer
-            timer.start()
-        return self._history[injected.id]
-
-    def _heal_when_due(self, name: str) -> None:
-        # An unconfirmed heal is in the history; a UsageError means that a request has healed it meanwhile.
-        with suppress(KaputError):
-            self._heal_one(name)
+        injected = self.lab.inject_for(
+            request.get("for_ms"), request["fault"], request["target"], **request["options"]
+        )
+        return self._entry(injected.id)
 
     def _heal(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        if wanted := request.get("fault"):
-            self._heal_one(wanted)
-            return [self._history[wanted]]
-        return self._heal_all()
+        wanted = request.get("fault")
+        healed = [self.lab.heal(wanted)] if wanted else self.lab.heal_all()
+        return [self._entry(each.id) for each in healed]
 
-    def _heal_all(self) -> list[dict[str, Any]]:
-        """Heals every active fault, also those after one whose heal is not confirmed. Raises LabError that
-        names each of these.
-        """
-        names = [each.id for each in self.lab.active_faults]
-        if not names:
-            raise UsageError("no fault is active")
-        unconfirmed: dict[str, str] = {}
-        for name in names:
-            try:
-                self._heal_one(name)
-            except LabError as error:
-                unconfirmed[name] = str(error)
-            except UsageError:
-                pass  # its time was over in this moment: its timer has healed it
-        if unconfirmed:
-            healed = ", ".join(name for name in names if name not in unconfirmed) or "none"
-            what = "; ".join(f"{name}: {error}" for name, error in unconfirmed.items())
-            raise LabError(f"{len(unconfirmed)} of {len(names)} faults: {what} (healed: {healed})")
-        return [self._history[name] for name in names]
-
-    def _heal_one(self, name: str) -> None:
-        """Heals a fault and records how that went. Raises UsageError if it is not active, LabError if its
-        end is not confirmed.
-        """
-        if timer := self._timers.pop(name, None):
-            timer.cancel()
-        try:
-            healed = self.lab.heal(name)
-        except LabError as error:
-            with self._lock:
-                self._history[name].update(state="not proven", healed_ns=time.time_ns(), proof=str(error))
-            raise
-        with self._lock:
-            self._history[name].update(state="healed", healed_ns=healed.healed_ns, proof=healed.proof)
+    def _entry(self, fault: str) -> dict[str, Any]:
+        return next(each for each in self.lab.fault_history() if each["id"] == fault)
 
     def _faults(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        with self._lock:
-            return list(self._history.values())
+        return self.lab.fault_history()
 
     def _grow(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -195,7 +142,3 @@ class Daemon:
     def _end(self, request: dict[str, Any]) -> dict[str, Any]:
         self._down.set()
         return {"down": self.directory.name}
-
-
-def _entry(injected: InjectedFault, for_ms: int | None) -> dict[str, Any]:
-    return {**asdict(injected), "for_ms": for_ms, "healed_ns": None, "state": "active"}

@@ -1,6 +1,7 @@
 """Faults on demand, without a scenario: confirmed when injected, active until healed, and confirmed healed.
 
-Its place: lab.py uses it for programs and daemon.py for the command line; what a fault does is in faults/.
+Its place: lab.py uses it for programs and daemon.py for the command line; the life of a fault is in
+faults/engine.py.
 """
 
 from __future__ import annotations
@@ -8,29 +9,28 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from pydantic import ValidationError
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
-from kaput.errors import FaultError, UsageError
-from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.failures import Heal, healed_or_failed, injected_or_failed
-from kaput.faults.fault import Effect, Fault, Scene, now_ns
-from kaput.faults.targets import resolve
+from kaput.errors import FaultError, LabError, UsageError
+from kaput.faults.engine import FaultEngine, FaultRecord, Life
+from kaput.faults.resolving import Surroundings
 from kaput.scenario.checks.steps import check_alone
+from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
-from kaput.scenario.options import with_defaults
-from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import target_partition
+from kaput.scenario.steps import FaultStep, with_defaults
+from kaput.scenario.targets import NODES, Target
+from kaput.scenario.timeline import AfterStart, Step
 
-# Targets that only exist in a run: its clients, and what a scenario creates.
-_RUN_TARGETS = ("member", "any member", "producer", "transaction-coordinator-of", "topic ", "cluster")
+_HEALED_S = 600.0  # every wait in a heal is bounded, and together they take less
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,6 @@ class Healed:
     proof: str
 
 
-@dataclass(frozen=True)
-class _Active:
-    injected: InjectedFault
-    fault: Fault
-    effect: Effect
-    heal: Heal  # for the nodes that were hit
-
-
 class FaultInjector:
     """Injects faults into one cluster, and heals them. Thread-safe."""
 
@@ -74,51 +66,113 @@ class FaultInjector:
         spec: Callable[[], Cluster],
         seed: int | None = None,
     ) -> None:
-        self._nodes, self._network, self._admin, self._spec = nodes, network, admin, spec
+        self._admin, self._spec = admin, spec
+        surroundings = Surroundings(
+            nodes=nodes, network=network, admin=admin, brokers=lambda: spec().broker_ids()
+        )
+        self._engine = FaultEngine(surroundings, proven_only=True)
         self._draw = random.Random(seed)
         self._lock = threading.Lock()
-        self._active: dict[str, _Active] = {}
         self._count = 0
+        self._injected: dict[str, tuple[Life, InjectedFault]] = {}
 
     @property
     def active(self) -> list[InjectedFault]:
         """The active faults, in the order in which they were injected."""
         with self._lock:
-            return [each.injected for each in self._active.values()]
+            return [injected for life, injected in self._injected.values() if life.under_way]
 
-    def inject(self, fault: str, target: str, options: Mapping[str, object]) -> InjectedFault:
-        """Injects a fault now. `options`: as in a scenario's step (`from`, `delay: 100ms`).
+    def inject(
+        self, fault: str, target: str, options: Mapping[str, object], for_ms: int | None = None
+    ) -> InjectedFault:
+        """Injects a fault now. `options`: as in a scenario's step (`from`, `delay: 100ms`); `for_ms`: it is
+        healed after that time, unless `heal` ends it earlier.
 
         Raises UsageError if this cluster cannot have the fault, FaultError with the evidence if it had no
         effect: it is already healed then.
         """
-        spec = self._spec()  # a cluster may have grown
-        step = checked_step(fault, target, options, spec)
-        self._check_partition(step.target)
-        ids = resolve(step.target, self._admin, spec.broker_ids(), self._draw.getrandbits(63))
+        keys = checked_step(fault, target, options, self._spec())
+        self._check_partition(keys.target)
         with self._lock:
             self._count += 1
-            name = f"{self._count}-{step.fault}"
-        scene = Scene(name, step.options(), self._nodes, self._network, self._admin, (), has_duration=False)
-        found, nodes = CATALOGUE[step.fault](scene), [self._nodes[i] for i in ids]
-        injected_ns = now_ns()
-        effect, _ = injected_or_failed(partial(found.inject, nodes))
-        heal = partial(found.heal, nodes)
-        if not effect.bit or effect.effective_ns is None:
-            _, after = healed_or_failed(heal, effect)
-            raise FaultError(f"{step.fault} {step.target} did not take effect: {after.proof}")
-        times = injected_ns, effect.effective_ns
-        injected = InjectedFault(name, step.fault, target, ids, *times, effect.proof)
+            name, seed = f"{self._count}-{keys.fault}", self._draw.getrandbits(63)
+        step = Step(name, keys.fault, keys.target, AfterStart(0), for_ms, seed, keys.options)
+        life = self._engine.begin(step)
+        threading.Thread(target=self._play, args=(life,), name=name, daemon=True).start()
+        life.injected.wait()
+        if life.error is not None:
+            raise life.error
+        record = life.record
+        if record is None:
+            raise LabError(f"{fault} {target} was not injected: the cluster is being stopped")
+        if not record.confirmed or record.effective_ns is None:
+            life.ended.wait()
+            raise FaultError(f"{fault} {target} did not take effect: {(life.record or record).proof}")
+        injected = InjectedFault(
+            name, record.fault, target, record.brokers, record.injected_ns, record.effective_ns, record.proof
+        )
         with self._lock:
-            self._active[name] = _Active(injected, found, effect, heal)
+            self._injected[name] = life, injected
         return injected
 
-    def _check_partition(self, target: str) -> None:
+    def heal(self, name: str) -> Healed:
+        """Ends a fault. Raises UsageError if no such fault is active, FaultError if its end is not confirmed
+        or if something undid it earlier: it is no longer active in either case.
+        """
+        known = [each.id for each in self.active]
+        if name not in known:
+            raise UsageError(f"no fault {name} is active" + (f"; {hint(name, known)}" if known else ""))
+        life, _ = self._injected[name]
+        self._engine.heal([life], _HEALED_S)
+        return _healed(life)
+
+    def heal_all(self) -> list[Healed]:
+        """Ends every active fault. Raises UsageError if there is none; and, after all have ended, FaultError
+        that names each one whose end is not confirmed.
+        """
+        lives = [self._injected[each.id][0] for each in self.active]
+        if not lives:
+            raise UsageError("no fault is active")
+        self._engine.heal(lives, _HEALED_S)
+        healed: list[Healed] = []
+        unconfirmed: dict[str, str] = {}
+        for life in lives:
+            try:
+                healed.append(_healed(life))
+            except FaultError as error:
+                unconfirmed[life.step.id] = str(error)
+        if unconfirmed:
+            names = ", ".join(each.id for each in healed) or "none"
+            what = "; ".join(f"{name}: {error}" for name, error in unconfirmed.items())
+            raise FaultError(f"{len(unconfirmed)} of {len(lives)} faults: {what} (healed: {names})")
+        return healed
+
+    def records(self) -> list[FaultRecord]:
+        """The records of all faults that took effect."""
+        with self._lock:
+            return [life.record for life, _ in self._injected.values() if life.record is not None]
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every fault that took effect, as `kaput fault list --json` prints it; `state` is active, healed or
+        not proven.
+        """
+        with self._lock:
+            injected = list(self._injected.values())
+        return [_entry(life, one) for life, one in injected]
+
+    def abandon(self) -> None:
+        """Drops all faults without healing, because the cluster is being stopped."""
+        self._engine.abandon()
+
+    def _play(self, life: Life) -> None:
+        with suppress(Exception):  # `inject` and `heal` raise what went wrong
+            self._engine.play(life)
+
+    def _check_partition(self, target: Target) -> None:
         """Raises UsageError at once for a partition that does not exist: a run would wait for it."""
-        place = target_partition(target)
-        if place is None:
+        if target.place is None:
             return
-        topic, partition = place
+        topic, partition = target.place
         topics = self._admin.topics()
         if topic not in topics:
             near = nearest(topic, topics)
@@ -128,30 +182,29 @@ class FaultInjector:
         if partition >= count:
             raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")
 
-    def heal(self, name: str) -> Healed:
-        """Ends a fault. Raises UsageError if no such fault is active, FaultError if its end is not confirmed
-        or if something undid it earlier: it is no longer active in either case.
-        """
-        with self._lock:
-            active = self._active.pop(name, None)
-            known = list(self._active)
-        if active is None:
-            raise UsageError(f"no fault {name} is active" + (f"; {hint(name, known)}" if known else ""))
-        healed_ns, effect = healed_or_failed(active.heal, active.effect)
-        title = f"{active.injected.fault} {active.injected.target}"
-        if healed_ns is None:
-            raise FaultError(f"{title} is not confirmed to be healed: {effect.proof}")
-        if not effect.bit:
-            raise FaultError(f"{title} did not last until it was healed: {effect.proof}")
-        return Healed(name, healed_ns, effect.proof)
 
-    def abandon(self) -> None:
-        """Drops all faults without healing, because the cluster is being stopped."""
-        with self._lock:
-            active = list(self._active.values())
-            self._active.clear()
-        for each in active:
-            each.fault.abandon()
+def _healed(life: Life) -> Healed:
+    """What a heal proved. Raises FaultError if that is not its end, or not its whole duration."""
+    if life.error is not None:
+        raise life.error
+    record, title = life.record, f"{life.step.fault} {life.step.target}"
+    assert record is not None
+    if record.healed_ns is None:
+        raise FaultError(f"{title} is not confirmed to be healed: {record.proof}")
+    if not record.confirmed:
+        raise FaultError(f"{title} did not last until it was healed: {record.proof}")
+    return Healed(record.id, record.healed_ns, record.proof)
+
+
+def _entry(life: Life, injected: InjectedFault) -> dict[str, Any]:
+    entry = {**asdict(injected), "for_ms": life.step.duration_ms, "healed_ns": None, "state": "active"}
+    if life.under_way:
+        return entry
+    try:
+        healed = _healed(life)
+    except LabError as error:
+        return {**entry, "state": "not proven", "healed_ns": life.ended_ns, "proof": str(error)}
+    return {**entry, "state": "healed", "healed_ns": healed.healed_ns, "proof": healed.proof}
 
 
 def checked_step(fault: str, target: str, options: Mapping[str, object], spec: Cluster) -> FaultStep:
@@ -162,7 +215,9 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: C
     except ValidationError as error:
         raise UsageError(in_lines(from_validation(error, data, ("faults", 0)))) from None
     mistakes = check_alone(step, spec)
-    if step.fault not in CATALOGUE or step.target.startswith(_RUN_TARGETS):
+    # A run's own clients, and what a scenario creates, only exist in a run.
+    on_nodes = step.target.hits == NODES and step.target.kind != "transaction-coordinator-of"
+    if step.fault == COMMAND or NODES not in step.kind.hits or not on_nodes:
         mistakes = [Mistake((), f"{step.fault} {step.target}: without a scenario, faults can only hit nodes")]
     if mistakes:
         raise UsageError(in_lines(mistakes))

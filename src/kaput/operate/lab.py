@@ -253,8 +253,12 @@ class Lab:
 
     def inject(self, fault: str, target: str = "any", **options: object) -> InjectedFault:
         """Injects a fault that lasts until `heal` or the cluster's end. See `fault`, which also heals."""
+        return self.inject_for(None, fault, target, **options)
+
+    def inject_for(self, ms: int | None, fault: str, target: str, **options: object) -> InjectedFault:
+        """Like `inject`; the fault is healed after so many milliseconds, unless `heal` ends it earlier."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
-        return self._faults.inject(fault, target, given)
+        return self._faults.inject(fault, target, given, ms)
 
     def heal(self, fault: InjectedFault | str) -> Healed:
         """Heals an active fault, given as an object or id. Does not wait until every broker is back.
@@ -262,6 +266,16 @@ class Lab:
         Raises UsageError if no such fault is active, FaultError if its end is not confirmed.
         """
         return self._faults.heal(fault if isinstance(fault, str) else fault.id)
+
+    def heal_all(self) -> list[Healed]:
+        """Heals every active fault. Raises UsageError if there is none; and, after all have ended, FaultError
+        that names each one whose end is not confirmed.
+        """
+        return self._faults.heal_all()
+
+    def fault_history(self) -> list[dict[str, Any]]:
+        """Every fault that took effect, active or not, with its proof."""
+        return self._faults.history()
 
     @contextmanager
     def fault(self, fault: str, target: str = "any", **options: object) -> Iterator[InjectedFault]:

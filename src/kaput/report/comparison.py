@@ -21,8 +21,8 @@ from kaput.report.document import NOTHING, number
 from kaput.report.sentences import verdict_word
 from kaput.report.statistics import Summary, summarise
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
+from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.nearest import hint
-from kaput.scenario.options import RESIZE
 
 _FAILED = "failed"  # the run failed in the lab, so there is no verdict
 

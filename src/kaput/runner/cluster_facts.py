@@ -16,9 +16,8 @@ from kaput.cluster.admin.existing import ExistingAdmin, Settings
 from kaput.cluster.existing import ExistingCluster, version_of
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
+from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.model import Cluster, Scenario, Topic
-from kaput.scenario.options import COMMAND_FAULTS
-from kaput.scenario.values import TARGET
 
 # Topic settings that the verdict needs, or that may delete messages.
 _TOPIC_SETTINGS = (
@@ -173,9 +172,8 @@ def _missing_brokers(scenario: Scenario, brokers: set[int], kept: Collection[str
         if unknown:
             yield f"topics.{index}.assignment: no such broker: {_list(unknown)}; the cluster has {named}"
     for index, step in enumerate(scenario.faults):
-        match = TARGET.fullmatch(step.target)
-        number = match["broker"] if match else None
-        if number is not None and step.fault in COMMAND_FAULTS and int(number) not in brokers:
+        number = step.target.number if step.target.kind == "broker" else None
+        if number is not None and step.fault == COMMAND and number not in brokers:
             yield f"faults.{index}.target: no such broker: {number}; the cluster has {named}"
 
 

@@ -20,7 +20,7 @@ from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.runner.cleanup_journal import CleanupJournal, PendingHeal
-from kaput.scenario.commands import filled_in
+from kaput.scenario.fault_kinds import filled_in
 
 _LAST_CHARACTERS = 300
 

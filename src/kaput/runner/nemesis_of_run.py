@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kaput.evidence.recorder import Recorder
+from kaput.faults.commands import NoCommands
+from kaput.faults.engine import OnFault, OnRecord, Witness, into
 from kaput.faults.event_triggers import EventSource
-from kaput.faults.members.member import Clients
-from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
-from kaput.faults.witness import Witness
+from kaput.faults.frame_log import FrameLog
+from kaput.faults.nemesis import Nemesis
+from kaput.faults.process_target import Clients
+from kaput.faults.resolving import Surroundings
 from kaput.runner.sites import Sites
 from kaput.scenario.timeline import Step
 from kaput.stores.running import RunningStores
@@ -44,13 +47,13 @@ class RunNemesis(Protocol):
 
 @dataclass(frozen=True)
 class FaultsOfRun:
-    """A run's timeline and what the nemesis acts on. `rows` and `frames` write tables of the run; `on_fault`
-    is called when a step begins and ends, `witness` before it; `sources` report events that steps wait for.
+    """A run's timeline and what the nemesis acts on. `rows` and `frames` write tables of the run; the
+    others are as for faults/engine.py; `sources` report events that steps wait for.
     """
 
     steps: Sequence[Step]
     sites: Sites
-    rows: FaultRows
+    rows: Recorder
     frames: Recorder
     on_fault: OnFault
     witness: Witness
@@ -62,26 +65,29 @@ class FaultsOfRun:
 NemesisOfRun = Callable[[FaultsOfRun], RunNemesis]
 
 
-def nemesis_of_run(faults: FaultsOfRun) -> Nemesis:
-    """A nemesis for the clusters of the run."""
-    sites = faults.sites
-    first = sites.first
-    return Nemesis(
-        faults.steps,
-        sites.nodes,
-        sites.network,
-        first.cluster.broker_ids(),
-        first.admin,
-        first.topics,
-        faults.rows,
-        faults.on_fault,
-        witness=faults.witness,
+def nemesis_of_run(faults: FaultsOfRun, on_record: OnRecord | None = None) -> Nemesis:
+    """A nemesis for the clusters of the run. `on_record`: instead of writing the run's table."""
+    sites, first = faults.sites, faults.sites.first
+    brokers = first.cluster.broker_ids()
+    surroundings = Surroundings(
+        nodes=sites.nodes,
+        network=sites.network,
+        brokers=lambda: brokers,
+        admin=first.admin,
+        topics=first.topics,
+        parts=sites.parts(),
         groups=faults.groups,
         grow=first.cluster.grow,
         upgrade=sites.upgrade,
-        commands=first.cluster.commands,
+        commands=first.cluster.commands or NoCommands(),
         store=faults.stores.target,
-        parts=sites.parts(),
-        frames=faults.frames,
+        frames=FrameLog(faults.frames),
+    )
+    return Nemesis(
+        faults.steps,
+        surroundings,
+        on_record=on_record or into(faults.rows),
+        on_fault=faults.on_fault,
+        witness=faults.witness,
         sources=faults.sources,
     )

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 
 from kaput.core import plural
 from kaput.errors import LabError
-from kaput.faults.fault import name_all
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import in_parallel, name_all
 from kaput.runner.group_positions import move_group
 from kaput.runner.plan_world import PlanWorld
 from kaput.scenario.checks.plan import moved_groups

@@ -19,7 +19,7 @@ from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
-from kaput.faults.parts import ClusterPart
+from kaput.faults.resolving import ClusterPart
 from kaput.processes.ownership import Owner
 from kaput.runner.progress import Progress
 from kaput.runner.run_cluster import ClusterProvider, RunCluster

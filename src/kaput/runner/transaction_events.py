@@ -15,8 +15,8 @@ from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.record_batches import read_records
 from kaput.errors import UnknownFormat
 from kaput.faults.event_triggers import Occurrence
-from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.events import MARKERS_PENDING
+from kaput.scenario.transactions import TRANSACTIONS, partition_of
 
 _MS = 1_000_000
 # TransactionLogValue, of any version: version i16 | producer id i64 | epoch i16 | timeout i32 | state i8

@@ -264,3 +264,14 @@ class Group(Block):
             yield ("produces",), "only kaput's own members can transform records so far"
         for key in given(self, ("commit", "commit-mode", "commit-every")):
             yield (key,), "its transactions commit the offsets; write produces: {size: N}"
+
+
+def client_title(block: Producers | Group) -> str:
+    """`java`, or `java 3.9.2` if the scenario sets a version."""
+    return f"{block.client} {block.client_version}" if block.client_version else block.client
+
+
+def kind_of_client(block: Producers | Group) -> str:
+    """`producers (java 3.9.2)`, `group billing (librdkafka)`."""
+    who = f"group {block.id}" if isinstance(block, Group) else "producers"
+    return f"{who} ({client_title(block)})"

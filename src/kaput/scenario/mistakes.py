@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from kaput.scenario.block import Block
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint, nearest
-from kaput.scenario.shape import keys_at
+from kaput.scenario.schema import keys_at
 from kaput.scenario.source import DataPath, dotted
 
 _WANTED = {

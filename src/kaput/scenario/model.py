@@ -9,7 +9,8 @@ Field names are those of the file in snake_case; the text below a field is its d
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,12 +26,17 @@ from kaput.scenario.cluster import (
 )
 from kaput.scenario.events import REQUEST
 from kaput.scenario.expect import Expect
+from kaput.scenario.fault_kinds import (
+    DELETE_RECORDS,
+    PROTOCOL,
+    RESIZE,
+    ReassignOptions,
+    RollingUpgradeOptions,
+)
 from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
-from kaput.scenario.options import DELETE_RECORDS, RESIZE
 from kaput.scenario.plan import PlanStep
 from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
-from kaput.scenario.protocol import with_proxies
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Replay, Store, StoreName
 from kaput.scenario.transactions import Transactions
@@ -41,8 +47,11 @@ from kaput.scenario.values import (
     DurationOrZeroMs,
     format_duration,
     parse_duration_ms,
-    target_topic,
 )
+
+if TYPE_CHECKING:
+    from kaput.scenario.cluster import Cluster
+    from kaput.scenario.steps import FaultStep
 
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
@@ -162,7 +171,7 @@ class Scenario(Block):
     def _with_proxies(self) -> Self:
         """Adds proxies in front of the brokers if a step is a protocol fault or waits for a request."""
         watched = [step for step in self.faults if not isinstance(step.at, str) and step.at.event == REQUEST]
-        if watched or "protocol" in {step.fault for step in self.faults}:
+        if watched or PROTOCOL in {step.fault for step in self.faults}:
             object.__setattr__(self, "cluster", with_proxies(self.cluster, self.faults))
             clusters = {name: with_proxies(each, self.faults) for name, each in self.clusters.items()}
             object.__setattr__(self, "clusters", clusters)
@@ -250,7 +259,8 @@ class Scenario(Block):
 
     def upgrades(self) -> list[str]:
         """The Kafka versions that the timeline upgrades the cluster to, in order."""
-        return [step.kafka for step in self.faults if step.kafka is not None]
+        options = [step.options for step in self.faults]
+        return [each.kafka for each in options if isinstance(each, RollingUpgradeOptions)]
 
     def resizes(self, topic: str, cluster: str | None = None) -> bool:
         """Whether a step of the timeline adds partitions to that topic."""
@@ -261,12 +271,14 @@ class Scenario(Block):
         return self._changed(DELETE_RECORDS, topic, cluster)
 
     def _changed(self, fault: str, topic: str, cluster: str | None) -> bool:
-        steps = [target_topic(step.target) for step in self.faults if step.fault == fault]
+        steps = [step.target.whole_topic for step in self.faults if step.fault == fault]
         return any(self.topic(name) == self.topic(topic, cluster) for name in steps if name is not None)
 
     def most_replicas(self) -> int:
         """The highest replication factor that a step of the timeline sets; 0 if none does."""
-        return max((step.replication_factor or 0 for step in self.faults), default=0)
+        options = [step.options for step in self.faults]
+        factors = [each.replication_factor for each in options if isinstance(each, ReassignOptions)]
+        return max(factors, default=0)
 
     def delivery_limit(self, group: Group) -> int:
         """The maximum delivery count of a share group."""
@@ -306,3 +318,39 @@ class Scenario(Block):
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
         left_out |= set() if self.plan else {"plan"}
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+
+
+# Broker settings that correspond to a topic's retention.ms and retention.bytes.
+_RETENTION = {
+    "ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "bytes": ("log.retention.bytes",),
+}
+
+
+def deletes(scenario: Scenario, topic: str) -> bool:
+    """Whether the topic's cleanup policy deletes records, not only compacts them."""
+    return "delete" in _policy(scenario, topic)
+
+
+def compacts(scenario: Scenario, topic: str) -> bool:
+    """Whether the topic keeps only the last message of a key."""
+    return "compact" in _policy(scenario, topic)
+
+
+def retains_little(scenario: Scenario, topic: str) -> bool:
+    """Whether the scenario sets a retention for the topic, and its policy deletes."""
+    limits = [
+        scenario.topic_setting(topic, f"retention.{what}", "-1", *names) for what, names in _RETENTION.items()
+    ]
+    return deletes(scenario, topic) and any(limit != "-1" for limit in limits)
+
+
+def _policy(scenario: Scenario, topic: str) -> str:
+    return scenario.topic_setting(topic, "cleanup.policy", "delete", "log.cleanup.policy")
+
+
+def with_proxies(cluster: Cluster, steps: Sequence[FaultStep]) -> Cluster:
+    """The cluster with the proxies that these steps need; at least one is a protocol fault."""
+    asked = {word for step in steps if step.fault == PROTOCOL for word in step.options.parties}
+    proxies = "everybody" if asked - {"clients"} or cluster.proxies == "everybody" else "clients"
+    return cluster.model_copy(update={"proxies": proxies})

@@ -15,7 +15,7 @@ import yaml
 
 from kaput.scenario.mistakes import value_at
 from kaput.scenario.nearest import hint
-from kaput.scenario.shape import child_kind, keys_at, kind_at
+from kaput.scenario.schema import child_kind, keys_at, kind_at
 from kaput.scenario.source import DataPath, dotted
 
 _SETTINGS = ("config", "group-config", "features")  # blocks whose keys contain dots

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kaput.core import cluster_and_topic
 from kaput.scenario.groups import Group
 from kaput.scenario.producers import Producers
-from kaput.scenario.values import TARGET
+from kaput.scenario.targets import CLUSTERS, MIRROR, Target
 
 if TYPE_CHECKING:
     from kaput.scenario.model import Scenario, Topic
@@ -69,22 +69,21 @@ def single_cluster(scenario: Scenario, name: str, *, copied: bool = False) -> Sc
     )
 
 
-def cluster_of_target(scenario: Scenario, target: str) -> str | None:
+def cluster_of_target(scenario: Scenario, target: Target) -> str | None:
     """The cluster that a target is in; None if there is only one, and for mirrors."""
-    match = TARGET.fullmatch(target)
-    if not scenario.clusters or match is None or match["mirror"]:
+    if not scenario.clusters or target.hits == MIRROR:
         return None
-    first = next(iter(scenario.clusters))
-    topic, group = match["topic"] or match["resized"], scenario.group(match["group"] or match["of"] or "")
-    if match["broker"]:
-        number = int(match["broker"])
+    first, number = next(iter(scenario.clusters)), target.number
+    if target.kind == "broker" and number is not None:
         return next((name for name, each in scenario.clusters.items() if each.may_have(number)), first)
-    if match["producer"]:
+    if target.kind in ("producer", "transaction-coordinator-of") and number is not None:
         specs = scenario.producer_specs()
-        return specs[number].cluster if (number := int(match["producer"])) < len(specs) else None
+        return specs[number].cluster if number < len(specs) else None
+    group = scenario.group(target.group or "")
     if group is not None:
         return group.cluster
-    return match["whole"] or cluster_and_topic(topic or "")[0] or first
+    named = target.name if target.hits == CLUSTERS else cluster_and_topic(target.topic or "")[0]
+    return named or first
 
 
 def source_and_target(scenario: Scenario) -> tuple[str, str] | None:

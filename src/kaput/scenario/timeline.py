@@ -1,7 +1,7 @@
 """The timeline: the steps of a scenario for a given seed, each with its trigger and its own seed.
 
-Not here: resolving targets (faults/targets.py does so when a step begins, with the step's seed), and waiting
-for triggers (faults/nemesis.py).
+Not here: resolving targets (faults/resolving.py does so when a step begins, with the step's seed), and
+waiting for triggers (faults/nemesis.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from kaput.scenario import model, several
 from kaput.scenario.events import Moment
-from kaput.scenario.options import Options
+from kaput.scenario.fault_kinds import Options
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.targets import Target
 from kaput.scenario.transactions import ID_PREFIX
 from kaput.scenario.values import parse_duration_ms, share_of
 
@@ -57,7 +58,7 @@ class Step:
 
     id: str
     fault: str
-    target: str
+    target: Target
     trigger: AfterStart | AtAttempt | AtEvent
     duration_ms: int | None
     seed: int
@@ -77,7 +78,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             duration_ms=fault.for_,
             # Text seeds are hashed with SHA-512, so similar seeds give unrelated numbers.
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
-            options=fault.options(),
+            options=fault.options,
             id_prefix=_id_prefix(scenario, fault.target),
             cluster=several.cluster_of_target(scenario, fault.target),
         )
@@ -101,11 +102,11 @@ def longest_duration_ms(scenario: model.Scenario) -> int | None:
     return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
 
 
-def _id_prefix(scenario: model.Scenario, target: str) -> str:
+def _id_prefix(scenario: model.Scenario, target: Target) -> str:
     """The prefix of the transactional id of the producer in a target."""
-    kind, _, number = target.rpartition(" ")
-    specs = scenario.producer_specs() if kind == "transaction-coordinator-of producer" else []
-    spec = specs[int(number)] if specs and int(number) < len(specs) else None
+    specs = scenario.producer_specs() if target.kind == "transaction-coordinator-of" else []
+    number = target.number or 0
+    spec = specs[number] if number < len(specs) else None
     return spec.transactions.id_prefix if spec is not None and spec.transactions else ID_PREFIX
 
 

@@ -1,6 +1,7 @@
-"""Formats of values in a scenario file: durations, targets, comparisons, start times.
+"""Formats of values in a scenario file: durations, comparisons, start times.
 
-Not here: the blocks that contain them (model.py). Every error message shows a valid value.
+Not here: targets (targets.py), and the blocks that contain them (model.py). Every error message shows a
+valid value.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from kaput.core import CLUSTER_SEPARATOR, TopicPartition
-from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Acks
 
 MAX_DURATION_MS = 7 * 24 * 3_600_000  # a week: more is a typo
@@ -22,46 +21,6 @@ _UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_6
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
 CLUSTER_NAME = "[a-z][a-z0-9-]{0,19}"
 MIRROR_NAME = f"{CLUSTER_NAME}->{CLUSTER_NAME}"
-_TOPIC = rf"(?:{CLUSTER_NAME}{CLUSTER_SEPARATOR})?[\w.-]+"
-TARGET = re.compile(
-    r"(?P<kind>broker) (?P<broker>\d{1,6})"
-    rf"|(?P<role>leader-of|follower-of|followers-of) (?P<topic>{_TOPIC})/(?P<partition>\d{{1,9}})"
-    r"|(?P<coordinator>coordinator-of) (?P<group>\S.*)"
-    r"|(?P<transactions>transaction-coordinator-of )?producer (?P<producer>\d{1,6})"
-    r"|(?P<member>member \d{1,6}|members|any member) of (?P<of>\S.*)"
-    rf"|topic (?P<resized>{_TOPIC})"
-    r"|store (?P<store>[a-z0-9-]+)"
-    rf"|cluster (?P<whole>{CLUSTER_NAME})"
-    rf"|mirror (?P<mirror>{MIRROR_NAME})"
-    r"|(?P<bare>controller|zookeeper|any|minority|all|cluster)"
-)
-_MEMBERS = re.compile(r"(?:any member|members?(?: \d+(?:, \d+)*)?) of (\S.*)")
-# Syntax and meaning of targets, by their first word (docs/FAULTS.md).
-TARGETS = {
-    "broker": ("broker N", "the broker of that number"),
-    "leader-of": ("leader-of T/P", "the leader of partition P of topic T when the fault is injected"),
-    "follower-of": ("follower-of T/P", "one of its followers"),
-    "followers-of": ("followers-of T/P", "all of its followers"),
-    "coordinator-of": ("coordinator-of G", "the coordinator of group G"),
-    "transaction-coordinator-of": (
-        "transaction-coordinator-of producer N",
-        "the coordinator of a producer's transactions",
-    ),
-    "producer": ("producer N", "a producer, counted from 0 over all entries of `producers`"),
-    "member": ("member N of G", "a member of group G, counted from 1"),
-    "members": ("members of G", "all members of group G"),
-    "any-member": ("any member of G", "a random member of group G"),
-    "topic": ("topic T", "the topic itself"),
-    "store": ("store NAME", "a store of the scenario"),
-    "controller": ("controller", "the active controller"),
-    "zookeeper": ("zookeeper", "all ZooKeeper nodes"),
-    "any": ("any", "a random broker"),
-    "minority": ("minority", "fewer than half of the brokers, at random"),
-    "all": ("all", "every broker"),
-    "cluster": ("cluster", "the cluster as a whole"),
-    "cluster-of-several": ("cluster NAME", "every node of that one of several clusters"),
-    "mirror": ("mirror A->B", "the process that mirrors cluster A to cluster B"),
-}
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(kbit|mbit|gbit)")
 _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 
@@ -88,100 +47,8 @@ def _positive_duration(ms: int) -> int:
     return ms
 
 
-def _check_target(value: str) -> str:
-    if TARGET.fullmatch(value) is not None:
-        return value
-    first, _, rest = value.partition(" ")
-    if rest:
-        first = {"any": "any-member", "cluster": "cluster-of-several"}.get(first, first)
-    near = nearest(first, TARGETS, cutoff=0.5)
-    forms = [TARGETS[word][0] for word in near or TARGETS]
-    raise ValueError(f"{value!r} is not a target; {'did you mean' if near else 'write'} {any_of(forms)}")
-
-
-def target_partition(target: str) -> TopicPartition | None:
-    """The partition in a target such as `leader-of orders/0`; None for other targets."""
-    match = TARGET.fullmatch(target)
-    if match is None or not match["topic"]:
-        return None
-    return TopicPartition(match["topic"], int(match["partition"]))
-
-
-class TargetMembers(NamedTuple):
-    """Members as a target: the one with this number, all of them, or (neither) any one."""
-
-    group: str
-    number: int | None
-    all: bool
-
-
-def target_members(target: str) -> TargetMembers | None:
-    """The members in a target; None for other targets."""
-    match = TARGET.fullmatch(target)
-    if match is None or not match["member"]:
-        return None
-    number = match["member"].removeprefix("member ")
-    return TargetMembers(match["of"], int(number) if number.isdigit() else None, match["member"] == "members")
-
-
-def target_group(target: str) -> str | None:
-    """The group in a recorded target of one or several members; None for other targets."""
-    match = _MEMBERS.fullmatch(target)
-    return match[1] if match else None
-
-
-def hits_member(target: str, group: str, member: str) -> bool:
-    """Whether a recorded target is this member of a group, by the name that kaput gave it (`member-2.3`: the
-    third process of member 2), or all members of the group.
-    """
-    match = _MEMBERS.fullmatch(target)
-    if match is None or match[1] != group or target.startswith("any "):
-        return False
-    numbers = re.findall(r"\d+", target[: match.start(1)])
-    named = re.fullmatch(r"member-(\d+)(?:\.\d+)?", member)
-    return not numbers or (named is not None and named[1] in numbers)
-
-
-def names_several(target: str) -> bool:
-    """Whether a target may stand for several nodes or members at once."""
-    match = TARGET.fullmatch(target)
-    if match is None:
-        return False
-    whole = match["bare"] in ("minority", "all", "cluster", "zookeeper") or match["whole"] is not None
-    return whole or match["role"] == "followers-of" or match["member"] == "members"
-
-
-def target_producer(target: str) -> int | None:
-    """The number of the producer in a target; None for other targets."""
-    match = TARGET.fullmatch(target)
-    return int(match["producer"]) if match and match["producer"] and not match["transactions"] else None
-
-
-def target_topic(target: str) -> str | None:
-    """The topic in a target of a whole topic; None for other targets."""
-    match = TARGET.fullmatch(target)
-    return match["resized"] if match is not None else None
-
-
-def target_store(target: str) -> str | None:
-    """The store in a target; None for other targets."""
-    match = TARGET.fullmatch(target)
-    return match["store"] if match is not None else None
-
-
-def target_cluster(target: str) -> str | None:
-    """The cluster in a target of a whole cluster; None for other targets."""
-    match = TARGET.fullmatch(target)
-    return match["whole"] if match is not None else None
-
-
-def target_mirror(target: str) -> str | None:
-    """The mirror in a target (`dc1->dc2`); None for other targets."""
-    match = TARGET.fullmatch(target)
-    return match["mirror"] if match is not None else None
-
-
 def any_of(forms: list[str]) -> str:
+    """`a, b or c`; with one form a question."""
     return f"{forms[0]}?" if len(forms) == 1 else f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 
@@ -279,22 +146,6 @@ Bandwidth = Annotated[
     str,
     BeforeValidator(_check_bandwidth),
     WithJsonSchema({"type": "string", "examples": ["12mbit", "500kbit", "1gbit"]}),
-]
-Target = Annotated[
-    str,
-    AfterValidator(_check_target),
-    WithJsonSchema(
-        {"type": "string", "pattern": f"^(?:{without_group_names(TARGET)})$"}
-        | {
-            "examples": [
-                "broker 1",
-                "leader-of orders/0",
-                "followers-of orders/0",
-                "any",
-                "member 1 of billing",
-            ]
-        }
-    ),
 ]
 Comparison = Annotated[
     int | float | str,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
-from kaput.scenario.values import names_several
+from kaput.scenario.targets import recorded_target
 from kaput.search.space import Choices, Space
 from kaput.search.template import Template
 
@@ -23,7 +23,10 @@ def merged(space: Space, choices: Choices) -> Iterator[Choices]:
         rests = [left, *_adapted(space, left)]
         templates = [each for each in space.templates if each.has(first) and each.has(second)]
         targets = [
-            target for each in templates for target in _options(each, "target") if names_several(target)
+            target
+            for each in templates
+            for target in _options(each, "target")
+            if recorded_target(target).may_be_several
         ]
         for target, step, rest in product(targets, (second, first), rests):
             one = {**step, "target": target}

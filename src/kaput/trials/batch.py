@@ -18,12 +18,12 @@ from kaput.errors import Interrupted, KaputError, LabError
 from kaput.evidence.folder import RunFolder
 from kaput.runner.experiment import Experiment
 from kaput.runner.progress import Progress
+from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Scenario
-from kaput.scenario.options import PROTOCOL_FAULTS
+from kaput.scenario.targets import STORE
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.scenario.values import target_store
 from kaput.trials.background import in_background
-from kaput.trials.naming import assignment, topics_in_targets, with_unique_names
+from kaput.trials.naming import assignment, with_unique_names
 from kaput.trials.shared_cluster import ClusterUse, SharedCluster
 from kaput.trials.shared_faults import SharedFaults, is_own
 from kaput.trials.trial import Trial
@@ -46,7 +46,7 @@ def warmable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: a single cluster of kaput's own. A run has its own stores,
     but the nemesis of the cluster cannot break them.
     """
-    breaks_store = any(target_store(step.target) for step in scenario.faults)
+    breaks_store = any(step.target.hits == STORE for step in scenario.faults)
     beside = scenario.clusters or scenario.mirrors or scenario.plan or breaks_store
     return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
@@ -55,7 +55,7 @@ def shareable(scenario: Scenario) -> bool:
     """Whether other trials can be played on the same cluster at the same time."""
     # Steps that count requests or wait for events would also see those of other runs.
     steps = timeline(scenario, 0)
-    alone = any(s.fault in PROTOCOL_FAULTS or isinstance(s.trigger, AtEvent) for s in steps)
+    alone = any(s.fault == PROTOCOL or isinstance(s.trigger, AtEvent) for s in steps)
     return warmable(scenario) and not alone
 
 
@@ -67,7 +67,7 @@ def can_share(one: Scenario, other: Scenario) -> bool:
 def _shared(scenario: Scenario) -> object:
     """The part that must be equal in all scenarios of a batch."""
     steps = [step for step in timeline(scenario, 0) if not is_own(step.target)]
-    topics = topics_in_targets([step.target for step in steps])
+    topics = {step.target.place.topic for step in steps if step.target.place is not None}
     placed = {name: assignment(scenario, name) for name in topics}
     return scenario.cluster, [(s.fault, s.target, s.trigger, s.duration_ms, s.options) for s in steps], placed
 

@@ -11,13 +11,12 @@ topic gets one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from functools import partial
 
-from kaput.scenario.coordinators import partition_of
 from kaput.scenario.model import Scenario
-from kaput.scenario.transactions import ID_PREFIX, transactional_id
-from kaput.scenario.values import TARGET
+from kaput.scenario.targets import parse_target
+from kaput.scenario.transactions import ID_PREFIX, partition_of, transactional_id
 
 _LAB_PARTITIONS = 3  # of the topics of coordinators, unless the scenario says otherwise
 
@@ -43,7 +42,7 @@ def with_unique_names(scenario: Scenario, tag: str) -> Scenario:
         if block.get("produces"):
             block["produces"]["topic"] = topics[block["produces"]["topic"]]
     for step in document.get("faults", ()):
-        step["target"] = _renamed(step["target"], topics, groups)
+        step["target"] = parse_target(step["target"]).renamed(topics, groups).text
         if step.get("committed-by"):
             step["committed-by"] = groups[step["committed-by"]]
         if isinstance(step["at"], dict) and (of := step["at"].get("of")):
@@ -69,24 +68,10 @@ def _with(old: str, new: str) -> list[tuple[str, str]]:
     return [(new, old)]
 
 
-def _renamed(target: str, topics: Mapping[str, str], groups: Mapping[str, str]) -> str:
-    """The target with the new name of its topic or group."""
-    match = TARGET.fullmatch(target)
-    assert match is not None, "the scenario was checked"
-    spans = [
-        (match.span(part), names[match[part]])
-        for part, names in (("topic", topics), ("resized", topics), ("group", groups), ("of", groups))
-        if match[part] in names
-    ]
-    for (start, end), name in spans:
-        return target[:start] + name + target[end:]
-    return target
-
-
 def _id_prefix(scenario: Scenario, tag: str) -> str:
     """The prefix of transactional ids: producers in targets keep the coordinators of their old ids."""
-    words = [step.target.split() for step in scenario.faults]
-    numbers = {int(each[-1]) for each in words if each[0] == "transaction-coordinator-of"}
+    hit = [step.target for step in scenario.faults if step.target.kind == "transaction-coordinator-of"]
+    numbers = {target.number for target in hit if target.number is not None}
     partitions = _partitions(scenario, "transaction.state.log.num.partitions")
     return _with_same_coordinators(
         ID_PREFIX,
@@ -109,9 +94,3 @@ def _with_same_coordinators(
 
 def _partitions(scenario: Scenario, setting: str) -> int:
     return int(scenario.cluster.config.get(setting, _LAB_PARTITIONS))
-
-
-def topics_in_targets(targets: Collection[str]) -> set[str]:
-    """The names of topics in targets."""
-    matches = [TARGET.fullmatch(target) for target in targets]
-    return {match["topic"] for match in matches if match is not None and match["topic"]}

@@ -7,20 +7,19 @@ Faults on a run's own members, producers and topics are played by the run's own 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
-from kaput.faults.nemesis import FaultRows, Nemesis, OnFault
-from kaput.faults.targets import resolve
-from kaput.faults.witness import Witness
+from kaput.faults.engine import FaultRecord, into
+from kaput.faults.nemesis import Nemesis
+from kaput.faults.resolving import Surroundings, resolve
 from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
 from kaput.runner.own_cluster import RunOnOwnCluster
+from kaput.scenario.targets import MEMBERS, PRODUCER, TOPIC, Target
 from kaput.scenario.timeline import Step
-from kaput.scenario.values import target_members, target_producer, target_topic
 from kaput.trials.shared_cluster import SharedCluster
 
 # Kinds of targets that contain names of a run, and so are resolved for each run.
@@ -31,12 +30,11 @@ _RESOLVED_PER_RUN = (
     "coordinator-of",
     "transaction-coordinator-of",
 )
-_HEALED = 6  # the index of healed_ns in a row of the faults table
 
 
-def is_own(target: str) -> bool:
+def is_own(target: Target) -> bool:
     """Whether a target belongs to one run: its members, its producers, its topics."""
-    return bool(target_members(target) or target_producer(target) is not None or target_topic(target))
+    return target.hits in (MEMBERS, PRODUCER, TOPIC)
 
 
 class SharedFaults:
@@ -56,25 +54,24 @@ class SharedFaults:
         self._pool = ThreadPoolExecutor(max_workers=size, thread_name_prefix="witness")
         self._nemesis = Nemesis(
             steps,
-            cluster.nodes,
-            cluster.network,
-            cluster.broker_ids(),
-            admin,
-            topics,
-            self,
-            self._on_fault,
+            Surroundings(
+                nodes=cluster.nodes,
+                network=cluster.network,
+                brokers=cluster.broker_ids,
+                admin=admin,
+                topics=topics,
+                grow=cluster.grow,
+                upgrade=cluster.upgrade,
+            ),
+            on_record=self._record,
+            on_fault=self._on_fault,
             witness=self,
-            grow=cluster.grow,
-            upgrade=cluster.upgrade,
         )
 
     def nemesis_of_run(self, cluster: SharedCluster, faults: FaultsOfRun) -> ParticipantNemesis:
         """The nemesis of the run with this view of the cluster."""
-        rows = _LockedRows(_ObservedRows(faults.rows, self._note) if cluster.alone else faults.rows)
         own = [step for step in faults.steps if step.id not in self._steps]
-        nemesis = nemesis_of_run(replace(faults, steps=own, rows=rows))
-        by_id = {step.id: step for step in faults.steps}
-        participant = ParticipantNemesis(self, cluster, by_id, nemesis, rows, faults.witness, faults.on_fault)
+        participant = ParticipantNemesis(self, cluster, faults, own)
         with self._lock:
             self._participants.append(participant)
         return participant
@@ -115,7 +112,7 @@ class SharedFaults:
             self._left.add(number)
             for participant in self._participants:
                 if participant.cluster.number == number:
-                    participant.rows.end()
+                    participant.end_records()
             self._participants = [
                 participant for participant in self._participants if participant.cluster.number != number
             ]
@@ -125,22 +122,16 @@ class SharedFaults:
             self._nemesis.abort()
             self._pool.shutdown(wait=False)
 
-    def row(self, *values: Any) -> None:
-        """Writes a row of the faults table for every run; see FaultRows."""
-        self._note(values)
-        for participant in list(self._participants):
-            participant.shared_row(self._steps[values[0]].target, *values)
-
-    def _note(self, row: Sequence[Any]) -> None:
-        step, brokers = row[0], row[3]
+    def note(self, record: FaultRecord) -> None:
+        """Notes whether a fault may still be active. One that hit no node needs no heal."""
         with self._lock:
-            # A fault that hit no node needs no heal.
-            (self.unhealed.add if brokers and row[_HEALED] is None else self.unhealed.discard)(step)
+            may_be_active = record.brokers and record.healed_ns is None
+            (self.unhealed.add if may_be_active else self.unhealed.discard)(record.id)
 
-    def flush(self) -> None:
-        """Flushes the rows of every run; see FaultRows."""
+    def _record(self, record: FaultRecord) -> None:
+        self.note(record)
         for participant in list(self._participants):
-            participant.rows.flush()
+            participant.record_shared(record, self._steps[record.id].target)
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
         """Checks for every run that its target resolves to these nodes, and calls its witness."""
@@ -151,7 +142,7 @@ class SharedFaults:
         )
 
     def _before(self, participant: ParticipantNemesis, step: str, nodes: Sequence[int]) -> None:
-        if participant.steps[step].target.split()[0] in _RESOLVED_PER_RUN:
+        if participant.steps[step].target.kind in _RESOLVED_PER_RUN:
             self._check(participant, step, nodes)
         participant.witness.before(step, nodes)
 
@@ -186,15 +177,14 @@ class ParticipantNemesis:
         self,
         shared: SharedFaults,
         cluster: SharedCluster,
-        steps: dict[str, Step],
-        own: Nemesis,
-        rows: _LockedRows,
-        witness: Witness,
-        on_fault: OnFault,
+        faults: FaultsOfRun,
+        own: Sequence[Step],
     ) -> None:
-        self._shared, self._number, self._own = shared, cluster.number, own
-        self.cluster, self.steps = cluster, steps
-        self.rows, self.witness, self.on_fault = rows, witness, on_fault
+        self._shared, self.cluster = shared, cluster
+        self.steps = {step.id: step for step in faults.steps}
+        self.witness, self.on_fault = faults.witness, faults.on_fault
+        self._write, self._writing, self._left = into(faults.rows), threading.Lock(), False
+        self._own = nemesis_of_run(replace(faults, steps=own), self._record_own)
 
     @property
     def thresholds(self) -> list[int]:
@@ -215,7 +205,7 @@ class ParticipantNemesis:
     def workload_over(self) -> None:
         """Called when the load of this run is over."""
         self._own.workload_over()
-        self._shared.workload_over(self._number)
+        self._shared.workload_over(self.cluster.number)
 
     def all_healed(self) -> bool:
         """Whether every fault has ended, including shared ones."""
@@ -228,48 +218,27 @@ class ParticipantNemesis:
     def abort(self) -> None:
         """Ends this run's own faults, and leaves the shared ones."""
         self._own.abort()
-        self._shared.leave(self._number)
+        self._shared.leave(self.cluster.number)
 
-    def shared_row(self, target: str, *values: Any) -> None:
-        """Writes a row of a shared fault, with the target as this run names it."""
-        step, fault, hit, *rest = values
-        self.rows.row(step, fault, hit.replace(target, self.steps[step].target, 1), *rest)
+    def record_shared(self, record: FaultRecord, target: Target) -> None:
+        """Writes what is known of a shared fault, with the target as this run names it."""
+        own = self.steps[record.id].target
+        self._record(replace(record, target=record.target.replace(target.text, own.text, 1)))
 
+    def end_records(self) -> None:
+        """The run has left: its table gets no more rows."""
+        with self._writing:
+            self._left = True
 
-class _ObservedRows:
-    """Passes rows on to a run that has the cluster to itself, and to `note`."""
+    def _record_own(self, record: FaultRecord) -> None:
+        if self.cluster.alone:
+            self._shared.note(record)
+        self._record(record)
 
-    def __init__(self, rows: FaultRows, note: Callable[[Sequence[Any]], None]) -> None:
-        self._rows, self._note = rows, note
-
-    def row(self, *values: Any) -> None:
-        self._note(values)
-        self._rows.row(*values)
-
-    def flush(self) -> None:
-        self._rows.flush()
-
-
-class _LockedRows:
-    """Passes rows on from several threads, until the run has left."""
-
-    def __init__(self, rows: FaultRows) -> None:
-        self._rows, self._lock = rows, threading.Lock()
-        self._ended = False
-
-    def row(self, *values: Any) -> None:
-        with self._lock:
-            if not self._ended:
-                self._rows.row(*values)
-
-    def flush(self) -> None:
-        with self._lock:
-            if not self._ended:
-                self._rows.flush()
-
-    def end(self) -> None:
-        with self._lock:
-            self._ended = True
+    def _record(self, record: FaultRecord) -> None:
+        with self._writing:
+            if not self._left:
+                self._write(record)
 
 
 def _listed(nodes: Sequence[int]) -> str:

@@ -25,11 +25,6 @@ from kaput.runner.sites import Site
 from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Scenario
 
-# Faults that leave nothing behind once healed. Others leave traces on disk, in the metadata or in clocks.
-_FULLY_HEALED = frozenset(
-    {"noop", "kill", "stop", "pause", "rolling-restart", "join", "leave", "slow", "resize", "delete-records"}
-    | {"recreate", "isolate", "cut", "partition", "flap", "loss", "reset", "bandwidth", "delay", "protocol"}
-)
 _MOST_USES = 60  # since each use reads its metadata log from the beginning
 _TIDY_S = 10.0
 
@@ -40,10 +35,9 @@ _LOSES_RECORDS = "power-loss"
 
 def lasting_faults(scenario: Scenario) -> list[str]:
     """Faults of a scenario that change a cluster for good."""
-    healed = set(_FULLY_HEALED)
-    if scenario.cluster.controllers != "combined":  # else the metadata may have lost records, too
-        healed.add(_LOSES_RECORDS)
-    return [step.fault for step in scenario.faults if step.fault not in healed]
+    # With combined controllers the metadata may have lost records, too.
+    harmless = () if scenario.cluster.controllers == "combined" else (_LOSES_RECORDS,)
+    return [step.fault for step in scenario.faults if step.kind.traces and step.fault not in harmless]
 
 
 class WarmCluster:

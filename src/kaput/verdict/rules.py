@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaput.core import MS
+from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.model import Scenario
-from kaput.scenario.options import COMMAND_FAULTS
 from kaput.scenario.pipes import spec_of
 from kaput.verdict.contracts import Ruling, min_isr, on_inconsistent_offset, on_loss, unclean_allowed
 from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss, Reordered
@@ -38,7 +38,7 @@ class ExistingClusterLimits:
     @classmethod
     def of(cls, facts: Facts) -> ExistingClusterLimits:
         """The limits of a run; on a cluster of kaput's own there are none."""
-        hit = {b for fault in facts.faults if fault.fault in COMMAND_FAULTS for b in fault.brokers}
+        hit = {b for fault in facts.faults if fault.fault == COMMAND for b in fault.brokers}
         return cls(facts.polled_ns, frozenset(hit))
 
     def on_overwritten(self, ruling: Ruling, scenario: Scenario, loss: Loss | Displaced) -> Ruling:

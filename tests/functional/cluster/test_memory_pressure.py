@@ -12,18 +12,17 @@ import pytest
 from confluent_kafka import Producer
 
 from driving import KAPUT, mentions
+from fakes.steps import scene_of
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.lab import LabCluster
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
-from kaput.faults.fault import Scene
 from kaput.faults.memory_pressure import MemoryPressure
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster
-from kaput.scenario.options import Options
 from waiting import PATIENCE_S, eventually, wait_for
 
 _MIB = 1 << 20
@@ -66,17 +65,18 @@ def test_memory_pressure_shrinks_the_page_cache_not_the_heap(cluster: LabCluster
     assert group is not None
     send(cluster, 64)
     before = group.usage()
-    scene = Scene("1-memory-pressure", Options(page_cache_mb=16), cluster.nodes, Loopback(), admin, [])
+    options = {"page_cache_mb": 16}
+    scene = scene_of("memory-pressure", options, nodes=cluster.nodes, network=Loopback(), admin=admin)
     pressure = MemoryPressure(scene)
     effect = pressure.inject([node])
     try:
-        assert effect.bit, effect.proof
+        assert effect.confirmed, effect.proof
         assert group.usage() < before - 24 * _MIB
         send(cluster, 64)
         assert group.times_reached() > 0 and group.usage() <= group.held() + 24 * _MIB
     finally:
         healed, after = pressure.heal([node], effect)
-    assert after.bit and healed is not None, after.proof
+    assert after.confirmed and healed is not None, after.proof
     assert after.proof.endswith("the limit is gone") and " times at the limit" in after.proof
     send(cluster, 64)
     assert group.usage() > group.held() + 32 * _MIB

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fakes.steps import scene_of
 from kaput.cluster import faketime
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution
@@ -14,20 +16,20 @@ from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.wire import ask
 from kaput.errors import LabError
-from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.fault import Fault, Scene
+from kaput.faults.catalogue import fault_class
+from kaput.faults.fault import Fault
 from kaput.java import Java
 from kaput.processes.ownership import Owner
+from kaput.scenario.fault_kinds import KINDS, faults_on
 from kaput.scenario.model import Cluster
-from kaput.scenario.options import Options
 from system_packages import library
 from waiting import PATIENCE_S
 
 
-def fault(name: str, cluster: LabCluster, admin: Admin, **options: float) -> Fault:
+def fault(name: str, cluster: LabCluster, admin: Admin, **options: float) -> Fault[Any]:
     """On the nodes of this cluster."""
-    told = Options(**options)  # type: ignore[arg-type]
-    return CATALOGUE[name](Scene(f"1-{name}", told, cluster.nodes, Loopback(), admin, []))
+    scene = scene_of(name, options, nodes=cluster.nodes, network=Loopback(), admin=admin)
+    return fault_class(name)(scene)
 
 
 def slowest_answer_s(cluster: LabCluster, broker: int) -> float:
@@ -46,17 +48,32 @@ def test_cpu_pressure_delays_responses_until_healed(cluster: LabCluster, admin: 
     node, pressure = cluster.nodes[1], fault("cpu-pressure", cluster, admin, percent=10.0)
     effect = pressure.inject([node])  # type: ignore[list-item]
     try:
-        assert effect.bit, effect.proof
+        assert effect.confirmed, effect.proof
         # It runs for a tenth of each 100 ms: an answer waits for the next period.
         assert slowest_answer_s(cluster, 1) > 0.06
     finally:
         healed, after = pressure.heal([node], effect)  # type: ignore[list-item]
-    assert after.bit and healed is not None, after.proof
+    assert after.confirmed and healed is not None, after.proof
     assert after.proof.startswith(f"broker 1 (pid {node.pid}): 10% of the CPUs' time; at first ran ")
     assert after.proof.endswith("running freely again")
     used = node.cpu_seconds()
     assert slowest_answer_s(cluster, 1) < PATIENCE_S and not node.is_stopped()
     assert node.cpu_seconds() >= used
+    cluster.wait_ready(PATIENCE_S)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [n for n in faults_on("nodes") if KINDS[n].needs is None and n != "command"])
+def test_every_fault_that_needs_nothing_is_proven_on_a_real_broker(
+    name: str, cluster: LabCluster, admin: Admin
+) -> None:
+    """From its injection to its heal."""
+    made, nodes = fault(name, cluster, admin), [cluster.nodes[1]]
+    effect = made.inject(nodes)
+    assert effect.confirmed and effect.effective_ns is not None, effect.proof
+    time.sleep(2)
+    healed, after = made.heal(nodes, effect)
+    assert healed is not None and after.confirmed, after.proof
     cluster.wait_ready(PATIENCE_S)
 
 
@@ -76,9 +93,9 @@ def test_clock_skew_shifts_the_timestamps_in_the_broker_log(
         for offset_ms, text in ((300_000, "300.0 s ahead"), (-3_600_000, "3600.0 s behind")):
             skew = fault("clock-skew", cluster, admin, offset=offset_ms)
             effect = skew.inject([node])
-            assert effect.bit, effect.proof
+            assert effect.confirmed, effect.proof
             healed, after = skew.heal([node], effect)
-            assert after.bit and healed is not None, after.proof
+            assert after.confirmed and healed is not None, after.proof
             lag = float(after.proof.split("dated ")[2].split()[0])
             assert abs(lag - abs(offset_ms) / 1000) < 1.5 and text.split()[-1] in after.proof, after.proof
         assert node.running and not node.deaths
@@ -88,9 +105,9 @@ def test_clock_skew_without_libfaketime_is_not_confirmed(cluster: LabCluster, ad
     """Brokers that run without libfaketime log the true date, whatever is written for it."""
     node, skew = cluster.nodes[2], fault("clock-skew", cluster, admin, offset=300_000)
     effect = skew.inject([node])
-    assert not effect.bit and effect.effective_ns is None, effect.proof
+    assert not effect.confirmed and effect.effective_ns is None, effect.proof
     _, after = skew.heal([node], effect)
-    assert not after.bit and "0.0 s" in after.proof
+    assert not after.confirmed and "0.0 s" in after.proof
 
 
 def test_missing_libfaketime_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,13 +22,14 @@ from kaput.cluster.distribution import resolve
 from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.reexec import MARK, enter
 from kaput.errors import BrokerError, LabError
-from kaput.faults.catalogue import CATALOGUE
+from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect, Fault, Scene
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.processes.records import own_marker
 from kaput.scenario.model import Cluster
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.timeline import AfterStart, Step
 
 TARGET = 1
 _PATIENCE_S = 300.0
@@ -77,13 +78,18 @@ class Stage:
         self.seen: dict[str, Any] = {}
         self._steps = 0
 
-    def fault(self, **keys: Any) -> Fault:
+    def fault(self, **keys: Any) -> Fault[Any]:
         """A fault, ready to be injected, from the keys of a scenario's step."""
         step = FaultStep.model_validate({"at": "0s", **keys})
         self._steps += 1
-        nodes, network = self.cluster.nodes, self.network
-        scene = Scene(f"{self._steps}-{step.fault}", step.options(), nodes, network, self.admin, [])
-        return CATALOGUE[step.fault](scene)
+        name = f"{self._steps}-{step.fault}"
+        scene = Scene(
+            step=Step(name, step.fault, step.target, AfterStart(0), None, 1, step.options),
+            nodes=self.cluster.nodes,
+            network=self.network,
+            admin=self.admin,
+        )
+        return fault_class(step.fault)(scene)
 
     def play(self, case: str, meanwhile: Callable[[], None] = lambda: None, **keys: Any) -> None:
         """Injects into broker 1, does something, heals; notes what was proven before and after."""
@@ -133,7 +139,7 @@ class Stage:
 
 
 def _plain(effect: Effect) -> dict[str, Any]:
-    return {"bit": effect.bit, "proof": effect.proof, "effective": effect.effective_ns is not None}
+    return {"bit": effect.confirmed, "proof": effect.proof, "effective": effect.effective_ns is not None}
 
 
 def main(folder: Path) -> None:

@@ -31,6 +31,7 @@ from kaput.processes.ownership import Owner
 from kaput.processes.records import own_marker
 from kaput.scenario.model import Cluster, Topic
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.timeline import AfterStart, Step
 
 # How long an answer is waited for that never comes, and one that comes, on a busy machine as well.
 _WAIT_S, _PATIENCE_S = 2.0, 300.0
@@ -55,7 +56,13 @@ class Stage:
         assert not list(step.rules()), list(step.rules())
         nodes, network = self._cluster.nodes, self._cluster.network
         name = f"{len(self.seen) + 1}-protocol"
-        scene = Scene(name, step.options(), nodes, network, self._admin, [], frames=self._frames)
+        scene = Scene(
+            step=Step(name, "protocol", step.target, AfterStart(0), None, 1, step.options),
+            nodes=nodes,
+            network=network,
+            admin=self._admin,
+            frames=self._frames,
+        )
         fault = Protocol(scene)
         effect = fault.inject([nodes[target]])
         began = time.monotonic()
@@ -63,9 +70,13 @@ class Stage:
         took_s = time.monotonic() - began
         healed, after = fault.heal([nodes[target]], effect)
         self.seen[case] = {
-            "early": effect.bit, "bit": after.bit, "proof": after.proof, "healed": healed is not None,
-            "came": came, "took_s": took_s,
-        }  # fmt: skip
+            "early": effect.confirmed,
+            "bit": after.confirmed,
+            "proof": after.proof,
+            "healed": healed is not None,
+            "came": came,
+            "took_s": took_s,
+        }
 
     def ask(self, request: Any, wait_s: float = _PATIENCE_S) -> Any:
         """The error code of the broker's answer, or why there was none."""

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from kaput.cli.main import app
 from kaput.errors import UsageError
-from kaput.scenario.options import OPTIONS
+from kaput.scenario.fault_kinds import defaults_of
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import TARGETS
+from kaput.scenario.targets import TARGETS
 
 
 def call(*words: str) -> str:
@@ -29,7 +29,7 @@ def test_every_fault_of_a_scenario_is_listed_with_its_options() -> None:
     assert {each["fault"] for each in found} == known
     for each in found:
         assert each["effect"] and each["proof"] and each["hits"]
-        assert OPTIONS.get(each["fault"], {}).items() <= each["options"].items()
+        assert defaults_of(each["fault"]).items() <= each["options"].items()
 
 
 def test_one_fault_is_described_in_a_few_lines() -> None:

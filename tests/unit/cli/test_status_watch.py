@@ -64,7 +64,7 @@ def environment() -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", state)
         with standing_lab() as lab:
-            lab.inject("kill", "any")
+            lab.inject_for(None, "kill", "any")
             yield dict(os.environ)
     shutil.rmtree(state)
 

@@ -27,7 +27,7 @@ def inject(
 ) -> tuple[BarrierFault, list[FakeNode], Effect]:
     """A fault on broker 1 of three brokers and a controller, and what it proved."""
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3), FakeNode(101, role="controller")]
-    fault = kind(fake_scene(*nodes, step="1-x", network=network, **options))
+    fault = kind(fake_scene(kind.name, *nodes, step="1-x", network=network, **options))
     return fault, nodes[:1], fault.inject(nodes[:1])
 
 
@@ -35,29 +35,29 @@ def test_isolation_is_proven_and_healed() -> None:
     """Who is cut off, who is not, how many packets, and that all is well afterwards."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network)
-    assert effect.bit and "still reached by the clients" in effect.proof
+    assert effect.confirmed and "still reached by the clients" in effect.proof
     assert "cut off from broker 2, broker 3, controller 101" in effect.proof
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert after.bit and "all connect again" in after.proof
+    assert after.confirmed and "all connect again" in after.proof
     assert not any(network.tables.values())
 
 
 def test_rules_without_effect_are_not_effective() -> None:
     """The packet filter took them, and everybody still connects."""
     _, _, effect = inject(FakeNetwork(works=False))
-    assert not effect.bit and "node 1 is still reached by broker 2" in effect.proof
+    assert not effect.confirmed and "node 1 is still reached by broker 2" in effect.proof
 
 
 def test_rules_that_matched_no_packet_are_not_effective() -> None:
     """Connections fail, but not because of us."""
     _, _, effect = inject(FakeNetwork(counts=False))
-    assert not effect.bit and "packets so far: 0" in effect.proof
+    assert not effect.confirmed and "packets so far: 0" in effect.proof
 
 
 def test_target_unreachable_before_the_cut_proves_nothing() -> None:
     """That it is not reached now is no doing of the cut's."""
     _, _, effect = inject(FakeNetwork(deaf={1}))
-    assert not effect.bit and "none of them connected before" in effect.proof
+    assert not effect.confirmed and "none of them connected before" in effect.proof
 
 
 def test_cut_that_also_blocks_other_parties_is_not_effective() -> None:
@@ -68,15 +68,15 @@ def test_cut_that_also_blocks_other_parties_is_not_effective() -> None:
             return super().reaches(source, target) and not self.tables.get(1)
 
     _, _, effect = inject(TooMuch())
-    assert not effect.bit and "node 1 is no longer reached by the clients" in effect.proof
+    assert not effect.confirmed and "node 1 is no longer reached by the clients" in effect.proof
 
 
 def test_ineffective_heal_of_a_cut_is_reported() -> None:
     """The rules are gone, and the connections do not come back."""
     fault, nodes, effect = inject(FakeNetwork(stays=True))
-    assert effect.bit
+    assert effect.confirmed
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "still cut: node 1 not from broker 2" in after.proof
+    assert not after.confirmed and "still cut: node 1 not from broker 2" in after.proof
 
 
 def test_rules_of_another_step_are_kept() -> None:
@@ -84,9 +84,9 @@ def test_rules_of_another_step_are_kept() -> None:
     network = FakeNetwork()
     network.tables[1] = {"kaput_9_cut": blocking(["10.77.0.2"], "in", "drop")}
     fault, nodes, effect = inject(network, Cut, from_=("broker 3",))
-    assert effect.bit
+    assert effect.confirmed
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert after.bit and "connect again" not in after.proof
+    assert after.confirmed and "connect again" not in after.proof
     assert list(network.tables[1]) == ["kaput_9_cut"]
 
 
@@ -94,13 +94,13 @@ def test_flapping_link_healed_while_up_is_not_cut_again() -> None:
     """It stops where it is; packets of all cuts are counted."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=1, up=60_000)
-    assert effect.bit and isinstance(fault, Flap)
+    assert effect.confirmed and isinstance(fault, Flap)
     for _ in range(500):
         if not network.tables[1]:
             break
         fault._stop.wait(0.01)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert after.bit and "times cut: 1" in after.proof and not any(network.tables.values())
+    assert after.confirmed and "times cut: 1" in after.proof and not any(network.tables.values())
 
 
 def test_aborted_flap_stops() -> None:
@@ -116,10 +116,10 @@ def test_cut_is_not_effective_if_one_target_had_no_connections() -> None:
     """Of two targets one was reached by nobody before: that nobody reaches it now proves nothing of it."""
     network = FakeNetwork(deaf={2})
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
-    fault = Partition(fake_scene(*nodes, step="1-x", network=network))
+    fault = Partition(fake_scene("partition", *nodes, step="1-x", network=network))
     # Broker 3 reaches broker 1 alone.
     effect = fault.inject(nodes[:2])  # type: ignore[arg-type]
-    assert not effect.bit
+    assert not effect.confirmed
     assert "node 2 had no connection before, so nothing is proven about it" in effect.proof
     assert "the rules of node 2" not in effect.proof  # nothing was tried on them
 
@@ -128,9 +128,9 @@ def test_rules_of_every_node_must_match_a_packet() -> None:
     """What the rules of one node drop proves nothing of another's."""
 
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
-    fault = Isolate(fake_scene(*nodes, network=FakeNetwork(uncounted={2})))
+    fault = Isolate(fake_scene("isolate", *nodes, network=FakeNetwork(uncounted={2})))
     effect = fault.inject(nodes[:2])  # type: ignore[arg-type]
-    assert not effect.bit and "the rules of node 2 have matched no packet" in effect.proof
+    assert not effect.confirmed and "the rules of node 2 have matched no packet" in effect.proof
     assert "rules of node 1" not in effect.proof
 
 
@@ -140,7 +140,7 @@ def test_rules_removed_before_the_heal_are_not_effective() -> None:
     fault, nodes, effect = inject(network)
     network.tables[1].clear()
     healed, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and healed is not None
+    assert not after.confirmed and healed is not None
     assert "the rules of node 1 were gone before the heal" in after.proof
     assert "node 1 is still reached by broker 2" in after.proof
 
@@ -151,7 +151,7 @@ def test_cut_leaking_before_its_heal_is_not_effective() -> None:
     fault, nodes, effect = inject(network)
     network.works = False
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "node 1 is still reached by broker 2" in after.proof
+    assert not after.confirmed and "node 1 is still reached by broker 2" in after.proof
 
 
 @pytest.mark.parametrize(("switch", "healed"), [("works", True), ("keeps", False)])
@@ -162,7 +162,7 @@ def test_heal_of_an_unreachable_target_relies_on_the_packet_filter(switch: str, 
     nodes[0].running = False
     setattr(network, switch, True)
     moment, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert (moment is not None, after.bit) == (healed, healed)
+    assert (moment is not None, after.confirmed) == (healed, healed)
     assert ("lifted: the rules are gone" in after.proof) == healed
     assert "connections could not be tried" in after.proof and "connect again" not in after.proof
     assert ("the rules of node 1 are still there after the heal" in after.proof) != healed
@@ -192,10 +192,10 @@ def wait_for_cuts(fault: BarrierFault, cuts: int) -> None:
 def test_every_cut_of_a_flapping_link_must_be_effective() -> None:
     """The second one does nothing: the first one's proof does not stand for it."""
     fault, nodes, effect = inject(Unsteady(), Flap, from_=("all-nodes",), down=10, up=10)
-    assert effect.bit
+    assert effect.confirmed
     wait_for_cuts(fault, 3)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "in cut 2 node 1 is still reached by broker 2" in after.proof
+    assert not after.confirmed and "in cut 2 node 1 is still reached by broker 2" in after.proof
     troubles = [
         f"in cut 2 node 1 is still reached by {who}" for who in ("broker 2", "broker 3", "controller 101")
     ]
@@ -206,12 +206,12 @@ def test_flapping_link_must_be_up_between_cuts() -> None:
     """Where it is not, it is a cut, and no flapping."""
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=10, up=10)
-    assert effect.bit
+    assert effect.confirmed
     network.stays = True
     wait_for_cuts(fault, 99)
     network.stays, network.ghosts = False, {}
     healed, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "node 1 was not reached by broker 2" in after.proof
+    assert not after.confirmed and "node 1 was not reached by broker 2" in after.proof
     assert healed is not None and "all connect again" in after.proof
 
 
@@ -222,7 +222,7 @@ def test_removed_rules_of_a_flapping_link_are_reported() -> None:
     network.tables[1].clear()
     wait_for_cuts(fault, 99)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "the rules of node 1 were gone" in after.proof
+    assert not after.confirmed and "the rules of node 1 were gone" in after.proof
 
 
 def test_flap_cut_must_hold_until_the_heal() -> None:
@@ -231,7 +231,7 @@ def test_flap_cut_must_hold_until_the_heal() -> None:
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=60_000, up=10)
     network.works = False
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "node 1 is still reached by broker 2" in after.proof
+    assert not after.confirmed and "node 1 is still reached by broker 2" in after.proof
     assert after.proof.endswith("; times cut: 1")
 
 
@@ -269,7 +269,7 @@ def test_later_flap_cut_must_hold_until_the_heal() -> None:
     wait_for(lambda: not fault._thread.is_alive(), "the end of the flapping in its second cut")
     network.works = False
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and after.proof.endswith("; times cut: 2")
+    assert not after.confirmed and after.proof.endswith("; times cut: 2")
 
 
 def test_flap_proof_counts_cuts_and_packets() -> None:
@@ -278,7 +278,7 @@ def test_flap_proof_counts_cuts_and_packets() -> None:
     fault, nodes, effect = inject(network, Flap, from_=("all-nodes",), down=10, up=10)
     wait_for_cuts(fault, 3)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert after.bit, after.proof
+    assert after.confirmed, after.proof
     (cuts,) = re.findall(r"times cut: (\d+)", after.proof)
     (first,) = re.findall(r"packets so far: (\d+)", after.proof)
     (dropped,) = re.findall(r"ms ([\d,]+) packets dropped", after.proof)
@@ -295,7 +295,7 @@ def test_flap_reports_rules_that_cannot_be_reinstalled() -> None:
     network.refuses = {1}
     wait_for_cuts(fault, 99)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-    assert not after.bit and "the link stopped flapping: no buffer space available" in after.proof
+    assert not after.confirmed and "the link stopped flapping: no buffer space available" in after.proof
 
 
 def test_later_flap_cuts_must_match_packets() -> None:
@@ -307,7 +307,7 @@ def test_later_flap_cuts_must_match_packets() -> None:
         network.uncounted = {1}
         wait_for_cuts(fault, 3)
         _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
-        assert after.bit is bit
+        assert after.confirmed is bit
         assert ("; in cut 2 the rules of node 1 have matched no packet" in after.proof) is not bit
 
 
@@ -361,7 +361,7 @@ def test_cut_without_another_party_is_not_effective() -> None:
     network = FakeNetwork()
     fault, nodes, effect = inject(network, Cut, from_=("broker 1",))
     said = "broker 1 (pid 1001): there are no other parties to cut it off from"
-    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
+    assert (effect.effective_ns, effect.confirmed, effect.proof) == (None, False, said)
     healed, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
     assert healed is not None and after == effect and not network.puts
 
@@ -383,7 +383,7 @@ def test_rules_left_by_a_failed_injection_are_not_healed(switch: str) -> None:
     network = FakeNetwork(**{switch: True})
     fault, nodes, _ = inject(network)
     healed, after = fault.heal(nodes, Effect(None, False, "failed"))  # type: ignore[arg-type]
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
 
 
 def test_partially_installed_rules_are_removed() -> None:
@@ -391,8 +391,8 @@ def test_partially_installed_rules_are_removed() -> None:
 
     network = FakeNetwork(refuses={2})
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
-    fault = Isolate(fake_scene(*nodes, network=network))
+    fault = Isolate(fake_scene("isolate", *nodes, network=network))
     with pytest.raises(LabError, match="no buffer space"):
         fault.inject(nodes[:2])  # type: ignore[arg-type]
     healed, after = fault.heal(nodes[:2], Effect(None, False, "failed"))  # type: ignore[arg-type]
-    assert healed is not None and not after.bit and not any(network.tables.values())
+    assert healed is not None and not after.confirmed and not any(network.tables.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,7 +65,8 @@ class Shell:
 def fault(shell: Shell, admin: FakeAdmin | None = None, **options: Any) -> Command:
     """Of two seconds, with all three commands unless told."""
     given = {"inject": "break", "heal": "mend", "prove": "look", "timeout": 2000} | options
-    return Command(fake_scene(admin=admin, step="1-command", **given), shell, {"topic": "orders"})
+    scene = fake_scene("command", admin=admin, target="leader-of orders/0", **given)
+    return Command(replace(scene, commands=shell))
 
 
 MS = r"\d{1,3} ms"  # the doubles do all at once
@@ -83,10 +85,10 @@ def test_exact_proof_text_for_two_brokers() -> None:
         rf"prove succeeds, seen {MS} after its start",
         effect.proof,
     ), effect.proof
-    known = {"topic": "orders"}
+    known = {"topic": "orders", "partition": "0"}
     assert shell.debts == [("1-command", [1, 2], "mend", known)]
     healed, after_all = command.heal([1, 2], effect)
-    assert after_all.bit is True and healed is not None and after <= healed <= now_ns()
+    assert after_all.confirmed is True and healed is not None and after <= healed <= now_ns()
     assert re.fullmatch(rf".*; healed; over {MS} after the start of heal", after_all.proof), after_all.proof
     lines = [("prove", "look"), ("inject", "break"), ("prove", "look")]
     lines += [("prove", "look"), ("heal", "mend"), ("prove", "look")]
@@ -119,7 +121,7 @@ def test_proof_names_the_deviating_broker() -> None:
     effect = command.inject([1, 2])
     shell.broken[1] = False
     healed, after = command.heal([1, 2], effect)
-    assert healed is None and after.bit is False
+    assert healed is None and after.confirmed is False
     assert after.proof.endswith(
         "; broker 1: over before it was healed; broker 2: still prove succeeds 2 s after the heal"
     )
@@ -137,10 +139,10 @@ def test_prove_is_retried_until_the_timeout() -> None:
     shell = Shell(proves=[1, 1, 1, 1, 0])
     command = fault(shell)
     clock = command.scene.clock
-    assert command.inject([1]).bit and clock.now() == pytest.approx(1000.6)
+    assert command.inject([1]).confirmed and clock.now() == pytest.approx(1000.6)
     command = fault(Shell(breaks=False), timeout=500)
     effect = command.inject([1])
-    assert not effect.bit and effect.proof.endswith(", but not within 0.5 s: prove succeeds (broker 1)")
+    assert not effect.confirmed and effect.proof.endswith(", but not within 0.5 s: prove succeeds (broker 1)")
     assert command.scene.clock.now() == pytest.approx(1000.6)
 
 
@@ -160,7 +162,7 @@ def test_prove_is_not_repeated_after_success() -> None:
         return CommandResult(0 if looks[broker] > broker else 1)
 
     shell.run = run  # type: ignore[method-assign]
-    assert command.inject([1, 2]).bit and looks == {1: 2, 2: 3}
+    assert command.inject([1, 2]).confirmed and looks == {1: 2, 2: 3}
 
 
 def test_aborted_run_runs_prove_once() -> None:
@@ -168,7 +170,7 @@ def test_aborted_run_runs_prove_once() -> None:
     shell = Shell(breaks=False)
     command = fault(shell)
     command.abandon()
-    assert not command.inject([1]).bit and command.scene.clock.now() == 1000
+    assert not command.inject([1]).confirmed and command.scene.clock.now() == 1000
     assert [asked[1] for asked in shell.asked] == ["prove", "inject", "prove"]
 
 
@@ -191,12 +193,12 @@ def test_effect_until_the_heal_is_effective() -> None:
     shell = Shell()
     command = fault(shell)
     effect = command.inject([1])
-    assert effect.bit and effect.effective_ns is not None and shell.owed == ["1-command"]
+    assert effect.confirmed and effect.effective_ns is not None and shell.owed == ["1-command"]
     # By the machine's own clock: how long that took is its own affair.
     said = r"broker 1: inject ended with exit status 0 after \d+ ms; prove succeeds, seen"
     assert re.match(said, effect.proof), effect.proof
     healed, effect = command.heal([1], effect)
-    assert effect.bit and healed is not None and healed >= effect.effective_ns  # type: ignore[operator]
+    assert effect.confirmed and healed is not None and healed >= effect.effective_ns  # type: ignore[operator]
     assert shell.done == ["break 1", "mend 1"] and shell.owed == []
 
 
@@ -205,7 +207,7 @@ def test_prove_success_before_inject_is_not_effective() -> None:
     shell = Shell(before=True)
     command = fault(shell)
     effect = command.inject([1])
-    assert (effect.effective_ns, effect.bit) == (None, False)
+    assert (effect.effective_ns, effect.confirmed) == (None, False)
     assert effect.proof == "broker 1: prove succeeds before the injection, too"
     assert command.heal([1], effect)[1] == effect and shell.done == [] and shell.owed == []
 
@@ -213,7 +215,7 @@ def test_prove_success_before_inject_is_not_effective() -> None:
 def test_inject_exit_status_alone_is_not_a_proof() -> None:
     """Its own exit status is no proof."""
     effect = fault(Shell(breaks=False)).inject([1])
-    assert effect.bit is False and effect.effective_ns is None
+    assert effect.confirmed is False and effect.effective_ns is None
     said = rf"broker 1: inject ended with exit status 0 after {MS}, "
     said += r"but not within 2 s: prove succeeds \(broker 1\)"
     assert re.fullmatch(said, effect.proof), effect.proof
@@ -243,7 +245,7 @@ def test_failed_or_ineffective_heal_is_not_healed() -> None:
     shell = Shell(mends=False)
     command = fault(shell)
     healed, effect = command.heal([1], command.inject([1]))
-    assert healed is None and effect.bit is False
+    assert healed is None and effect.confirmed is False
     assert shell.owed == [], "what was done to heal it was done"
     assert effect.proof.endswith("broker 1: still prove succeeds 2 s after the heal")
 
@@ -255,7 +257,7 @@ def test_effect_that_ends_before_the_heal_is_not_effective() -> None:
     effect = command.inject([1])
     shell.broken[1] = False
     healed, effect = command.heal([1], effect)
-    assert healed is not None and not effect.bit
+    assert healed is not None and not effect.confirmed
     assert "; broker 1: over before it was healed; healed" in effect.proof
 
 
@@ -266,11 +268,11 @@ def test_fault_without_heal_command_must_end_by_itself() -> None:
     effect = command.inject([1])
     shell.broken[1] = False
     healed, effect = command.heal([1], effect)
-    assert effect.bit and healed is not None and effect.proof.endswith("; ended by itself")
+    assert effect.confirmed and healed is not None and effect.proof.endswith("; ended by itself")
     assert shell.owed == [] and shell.done == ["break 1"]
     command = fault(Shell(), heal="")
     healed, effect = command.heal([1], command.inject([1]))
-    assert healed is None and not effect.bit
+    assert healed is None and not effect.confirmed
 
 
 def test_effect_on_one_of_two_brokers_is_not_effective() -> None:
@@ -288,7 +290,7 @@ def test_effect_on_one_of_two_brokers_is_not_effective() -> None:
 
     shell.run = run  # type: ignore[method-assign]
     effect = command.inject([1, 2])
-    assert not effect.bit and effect.effective_ns is not None and effect.proof.endswith("(broker 1)")
+    assert not effect.confirmed and effect.effective_ns is not None and effect.proof.endswith("(broker 1)")
 
 
 @pytest.mark.parametrize("status", [126, 127, 137, 255, -9, None])
@@ -299,7 +301,7 @@ def test_prove_that_cannot_run_is_inconclusive(status: int | None) -> None:
     effect = command.inject([1])
     shell.status["prove"] = status
     healed, effect = command.heal([1], effect)
-    assert healed is None and not effect.bit and "over before" not in effect.proof
+    assert healed is None and not effect.confirmed and "over before" not in effect.proof
 
 
 def test_prove_exit_status_125_means_no_effect() -> None:
@@ -319,7 +321,7 @@ def test_without_prove_the_broker_is_probed() -> None:
     shell = Shell()
     command = fault(shell, admin, prove="")
     broken = command.inject([1])
-    assert not broken.bit and "not within 2 s: does not answer (broker 1)" in broken.proof
+    assert not broken.confirmed and "not within 2 s: does not answer (broker 1)" in broken.proof
     before = shell.run
 
     def run(step: str, kind: str, *rest: Any) -> CommandResult:
@@ -329,9 +331,9 @@ def test_without_prove_the_broker_is_probed() -> None:
     shell.run = run  # type: ignore[method-assign]
     command = fault(shell, admin, prove="")
     effect = command.inject([1])
-    assert effect.bit and "; does not answer, seen" in effect.proof
+    assert effect.confirmed and "; does not answer, seen" in effect.proof
     healed, effect = command.heal([1], effect)
-    assert effect.bit and healed is not None
+    assert effect.confirmed and healed is not None
 
 
 def test_aborted_run_heals_without_waiting_for_a_proof() -> None:
@@ -346,7 +348,7 @@ def test_aborted_run_heals_without_waiting_for_a_proof() -> None:
 
 def test_commands_are_rejected_on_lab_clusters() -> None:
     """In a cluster of kaput's own."""
-    command = Command(fake_scene(inject="break", prove="look", timeout=10), NoCommands(), {})
+    command = Command(fake_scene("command", inject="break", prove="look", timeout=10))
     with pytest.raises(LabError, match="commands are for existing clusters only"):
         command.inject([1])
     for asked in (

@@ -6,8 +6,8 @@ import pytest
 
 from fakes.cluster import FakeAdmin
 from kaput.errors import LabError
-from kaput.faults.coordinators import offsets_partition
-from kaput.scenario.coordinators import partition_of
+from kaput.faults.resolving import _offsets_partition as offsets_partition
+from kaput.scenario.transactions import partition_of
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ from kaput.cluster.access import OPEN, Access
 from kaput.cluster.properties import NodeLayout
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
-from kaput.faults.bandwidth import keeps
+from kaput.faults.bandwidth import End, Flow, keeps
 from kaput.faults.delay import least_ms, rounds
 from kaput.faults.fault import Effect
 from kaput.faults.loss import Sample, loses
 from kaput.faults.rules import blocking
-from kaput.faults.token_bucket import End, Flow
 
 RATE = 1e6
 
@@ -96,8 +95,8 @@ def test_ineffective_delay_is_not_effective_for_any_jitter(jitter: int) -> None:
     world = World("delay", {"delay": 40, "jitter": jitter})
     world.network.works = False
     effect = world.inject()
-    assert not effect.bit and "response time 0 ms before and 0 ms" in effect.proof
-    assert not world.heal(effect)[1].bit
+    assert not effect.confirmed and "response time 0 ms before and 0 ms" in effect.proof
+    assert not world.heal(effect)[1].confirmed
 
 
 @pytest.mark.parametrize("jitter", [0, 10, 30, 40])
@@ -105,9 +104,11 @@ def test_delay_heal_requires_response_times_as_before(jitter: int) -> None:
     """Not only when they take no time at all; and not while they are late."""
     world = World("delay", {"delay": 40, "jitter": jitter})
     effect = world.inject()
-    assert effect.bit and re.search(r", by netem; response time [01] ms before and 4\d ms now$", effect.proof)
+    assert effect.confirmed and re.search(
+        r", by netem; response time [01] ms before and 4\d ms now$", effect.proof
+    )
     healed, after = world.heal(effect)
-    assert healed is not None and after.bit
+    assert healed is not None and after.confirmed
     assert re.fullmatch(
         r"it is gone, response time [01] ms after the heal", after.proof[len(effect.proof) + 2 :]
     )
@@ -125,7 +126,7 @@ def test_delay_removed_before_its_heal_is_not_effective() -> None:
     effect = world.inject()
     world.network.queues[1, False].clear()
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit
+    assert healed is not None and not after.confirmed
     assert "the delay of node 1 was gone before the heal, it is gone, response time" in after.proof
 
 
@@ -138,7 +139,7 @@ def test_delay_heal_without_a_probe_reports_it() -> None:
         if trouble == "busy":
             world.network.tables[1] = {"kaput_9_cut": []}
         healed, after = world.heal(effect)
-        assert healed is not None and after.bit
+        assert healed is not None and after.confirmed
         assert after.proof.endswith("it is gone, no node could be asked"), trouble
 
 
@@ -148,7 +149,7 @@ def test_delay_heal_requires_an_answer_if_there_was_one_before() -> None:
     effect = world.inject()
     world.network.deaf.add(1)
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit and "response time no answer after the heal" in after.proof
+    assert healed is None and not after.confirmed and "response time no answer after the heal" in after.proof
 
 
 def test_delay_is_not_proven_without_an_answer_before() -> None:
@@ -156,17 +157,17 @@ def test_delay_is_not_proven_without_an_answer_before() -> None:
     world = World("delay")
     world.network.deaf.add(1)
     effect = world.inject()
-    assert not effect.bit and "response time no answer before" in effect.proof
+    assert not effect.confirmed and "response time no answer before" in effect.proof
     world.network.deaf.clear()
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit and "no node could be asked" in after.proof
+    assert healed is not None and not after.confirmed and "no node could be asked" in after.proof
 
 
 def test_delay_without_another_node_is_not_effective() -> None:
     """Nobody is asked, nothing is put."""
     world = World("delay", {"from_": ("broker 1",)})
     effect = world.inject()
-    assert (effect.bit, effect.effective_ns) == (False, None)
+    assert (effect.confirmed, effect.effective_ns) == (False, None)
     assert effect.proof == "zookeeper 1 (pid 1001): there is no other node to delay traffic to"
     assert world.heal(effect)[1] == effect
 
@@ -175,14 +176,14 @@ def test_delay_must_affect_every_target() -> None:
     """Each target must be late, and each must be as before after the heal."""
     world = World("delay", targets=(1, 2))
     effect = world.inject()
-    assert effect.bit
+    assert effect.confirmed
     assert re.search(r"response time [01] ms, [01] ms before and 4\d ms, 4\d ms now$", effect.proof)
     world.network.stays = True
     world.network.queues[2, False].clear = lambda: None  # type: ignore[method-assign]
     assert world.heal(effect)[0] is None
     world = World("delay", targets=(1, 2))
     world.network.deaf.add(2)
-    assert not world.inject().bit
+    assert not world.inject().confirmed
 
 
 def test_failed_delay_injection_leaves_nothing_behind() -> None:
@@ -200,14 +201,14 @@ def test_loss_is_probed_in_its_directions(direction: str, ways: int) -> None:
     """Datagrams of before, of now and of after the heal, and the filter's counts."""
     world = World("loss", {"direction": direction})
     effect = world.inject()
-    assert effect.bit, effect.proof
+    assert effect.confirmed, effect.proof
     samples = ", ".join([r"\d+ of 160"] * ways)
     arrived = rf"datagrams that arrived: {samples} before, {samples} now; "
     assert re.search(arrived + r"node 1: \d+ of \d+ packets dropped so far", effect.proof)
     assert effect.proof.startswith("broker 1 (pid 1001): 20 % of the packets are dropped; ")
     assert ", ".join(["160 of 160"] * ways) + " before" in effect.proof
     healed, after = world.heal(effect)
-    assert healed is not None and after.bit
+    assert healed is not None and after.confirmed
     assert after.proof.endswith(
         f"; the rules are gone; datagrams that arrived: {', '.join(['160 of 160'] * ways)} after the heal"
     )
@@ -217,7 +218,7 @@ def test_loss_is_probed_in_its_directions(direction: str, ways: int) -> None:
 def test_loss_probe_sends_enough_for_thirty_losses() -> None:
     """By handfuls of 32."""
     effect = World("loss", {"percent": 1.0, "direction": "in"}).inject()
-    assert effect.bit and "arrived: 3,008 of 3,008 before" in effect.proof
+    assert effect.confirmed and "arrived: 3,008 of 3,008 before" in effect.proof
 
 
 def test_loss_present_before_the_injection_proves_nothing() -> None:
@@ -225,10 +226,10 @@ def test_loss_present_before_the_injection_proves_nothing() -> None:
     world = World("loss")
     other = World("loss")
     other.network = world.network
-    assert other.inject().bit
+    assert other.inject().confirmed
     world.network.tables[1]["kaput_9_loss"] = world.network.tables[1].pop("kaput_1_loss")
     effect = world.inject()
-    assert not effect.bit
+    assert not effect.confirmed
     healed, after = world.heal(effect)
     assert healed is not None and after.proof.endswith("; the rules are gone; nothing could be tried")
     assert set(world.network.tables[1]) == {"kaput_9_loss"}
@@ -240,7 +241,7 @@ def test_loss_rules_removed_before_the_heal_are_reported() -> None:
     effect = world.inject()
     world.network.tables[1].clear()
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit
+    assert healed is not None and not after.confirmed
     assert "the rules of node 1 were gone before the heal; the rules are gone" in after.proof
 
 
@@ -248,13 +249,13 @@ def test_loss_must_affect_every_target() -> None:
     """One whose packets nobody counts, and one that has nobody else to lose packets of."""
     world = World("loss", targets=(1, 2))
     world.network.uncounted = {2}
-    assert not world.inject().bit
+    assert not world.inject().confirmed
     world = World("loss", {"from_": ("broker 2",)}, targets=(1, 2))
     effect = world.inject()
-    assert not effect.bit and effect.effective_ns is not None and not world.heal(effect)[1].bit
+    assert not effect.confirmed and effect.effective_ns is not None and not world.heal(effect)[1].confirmed
     world = World("loss", {"from_": ("broker 1",)})
     effect = world.inject()
-    assert (effect.effective_ns, effect.bit) == (None, False)
+    assert (effect.effective_ns, effect.confirmed) == (None, False)
     assert effect.proof == "broker 1 (pid 1001): there is no other party to drop packets from"
     assert world.heal(effect)[1] == effect
 
@@ -276,7 +277,7 @@ def test_bandwidth_is_measured_in_its_directions(direction: str, way: str, ends:
     """What was offered and what was carried, and what had to wait."""
     world = World("bandwidth", {"direction": direction})
     effect = world.inject()
-    assert effect.bit, effect.proof
+    assert effect.confirmed, effect.proof
     assert effect.proof.startswith(f"broker 1 (pid 1001): {way}; under load ")
     carried = ", ".join([r"(?:7\.9|8\.0)\d of (?:11\.9|12\.0)\d Mbit/s"] * len(ends))
     assert re.search(
@@ -284,7 +285,7 @@ def test_bandwidth_is_measured_in_its_directions(direction: str, way: str, ends:
     )
     assert {inward for (_, inward), queue in world.network.queues.items() if queue.kind} == ends
     healed, after = world.heal(effect)
-    assert healed is not None and after.bit
+    assert healed is not None and after.confirmed
     assert re.search(
         r"; [\d,]+ bytes, \d+ packets had to wait when it was healed; no limit is left$", after.proof
     )
@@ -295,7 +296,7 @@ def test_bandwidth_at_the_wrong_rate_is_not_effective(strange: float) -> None:
     """As where one tells bytes and the other reads bits."""
     world = World("bandwidth", {"direction": "in"})
     world.network.strange = strange
-    assert not world.inject().bit
+    assert not world.inject().confirmed
 
 
 def test_bandwidth_is_measured_again_after_a_machine_stall() -> None:
@@ -303,7 +304,7 @@ def test_bandwidth_is_measured_again_after_a_machine_stall() -> None:
     world = World("bandwidth", {"direction": "in", "rate": "1mbit"})
     world.network.stalls_s = [0.3]
     effect = world.inject()
-    assert world.network.stalls_s == [] and effect.bit, effect.proof
+    assert world.network.stalls_s == [] and effect.confirmed, effect.proof
 
 
 def test_bandwidth_limit_of_another_step_is_left_in_place() -> None:
@@ -311,7 +312,7 @@ def test_bandwidth_limit_of_another_step_is_left_in_place() -> None:
     world = World("bandwidth")
     world.network.queue(1, inward=False).limit(1e6, 1000, 400)
     effect = world.inject()
-    assert (effect.bit, effect.effective_ns) == (False, None)
+    assert (effect.confirmed, effect.effective_ns) == (False, None)
     assert effect.proof == (
         "broker 1 (pid 1001): cannot be limited (by another step?): there is something already"
     )
@@ -326,7 +327,7 @@ def test_bandwidth_limit_removed_before_its_heal_is_not_effective() -> None:
     effect = world.inject()
     world.network.queue(1, inward=True).clear()
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit
+    assert healed is not None and not after.confirmed
     assert "; the limit of node 1 was gone before the heal; no limit is left" in after.proof
     assert not world.network.queue(1, inward=False).kind
 
@@ -344,7 +345,7 @@ def test_reset_must_also_close_its_probe_connections() -> None:
     """Those of others may end by themselves in that moment."""
     world = World("reset")
     effect = world.inject()
-    assert effect.bit
+    assert effect.confirmed
     assert re.search(
         r": 1 of 1 open connections torn down within \d+ ms, and 4 of 4 opened as a check$", effect.proof
     )
@@ -357,7 +358,9 @@ def test_reset_must_also_close_its_probe_connections() -> None:
 
     world = World("reset", network=Lucky())
     effect = world.inject()
-    assert not effect.bit and "1 of 1 open connections" in effect.proof and "0 of 4 opened" in effect.proof
+    assert (
+        not effect.confirmed and "1 of 1 open connections" in effect.proof and "0 of 4 opened" in effect.proof
+    )
 
 
 def test_reset_counts_connections_left_open() -> None:
@@ -373,18 +376,18 @@ def test_reset_counts_connections_left_open() -> None:
     world = World("reset", network=Half())
     world.network.has_connection(1, "10.77.0.2")
     effect = world.inject()
-    assert not effect.bit and ": 1 of 2 open connections torn down" in effect.proof
+    assert not effect.confirmed and ": 1 of 2 open connections torn down" in effect.proof
 
 
 def test_reset_is_not_effective_without_open_connections() -> None:
     """Those that kaput makes itself are no load; nor does a target count that nobody reaches."""
     world = World("reset", targets=(1, 2))
     world.network.open[2].clear()
-    assert not world.inject().bit
+    assert not world.inject().confirmed
     world = World("reset", targets=(1, 2))
     world.network.deaf = {2}
     effect = world.inject()
-    assert not effect.bit and "2 of 2 open connections" in effect.proof
+    assert not effect.confirmed and "2 of 2 open connections" in effect.proof
     _, after = world.heal(effect)
     assert "4 of 4 parties" in after.proof
 
@@ -399,7 +402,9 @@ def test_reset_heal_skips_targets_that_cannot_be_probed() -> None:
             world.network.tables[1] = {"kaput_9_cut": []}
         healed, after = world.heal(effect)
         assert (
-            healed is not None and after.bit and after.proof.endswith("; at the end 0 of 0 parties connect")
+            healed is not None
+            and after.confirmed
+            and after.proof.endswith("; at the end 0 of 0 parties connect")
         )
 
 
@@ -408,12 +413,12 @@ def test_delay_is_measured_against_the_response_time_before() -> None:
     world = World("delay")
     world.network.slow_s, world.network.works = 0.1, False
     effect = world.inject()
-    assert not effect.bit and "response time 100 ms before and 100 ms" in effect.proof
+    assert not effect.confirmed and "response time 100 ms before and 100 ms" in effect.proof
     world = World("delay")
     world.network.slow_s = 0.1
     effect = world.inject()
-    assert effect.bit and "response time 100 ms before and 140 ms" in effect.proof
-    assert world.heal(effect)[1].bit
+    assert effect.confirmed and "response time 100 ms before and 140 ms" in effect.proof
+    assert world.heal(effect)[1].confirmed
 
     class Wakes(FakeNetwork):
         def has_put(self, number: int) -> None:
@@ -421,14 +426,14 @@ def test_delay_is_measured_against_the_response_time_before() -> None:
 
     world = World("delay", network=Wakes(deaf={1}))
     effect = world.inject()
-    assert not effect.bit and "response time no answer before and 40 ms now" in effect.proof
+    assert not effect.confirmed and "response time no answer before and 40 ms now" in effect.proof
 
 
 @pytest.mark.parametrize(("delay", "answered"), [(3_000, True), (3_900, True)])
 def test_delay_probe_timeout_covers_long_delays(delay: int, answered: bool) -> None:
     """An answer has as long as the line needs, and some seconds more."""
     world = World("delay", {"delay": delay, "jitter": 0})
-    assert world.inject().bit is answered
+    assert world.inject().confirmed is answered
 
 
 def test_delay_is_probed_from_an_affected_node() -> None:
@@ -436,20 +441,20 @@ def test_delay_is_probed_from_an_affected_node() -> None:
     world = World("delay", {"from_": ("broker 2", "broker 3")})
     world.network.tables[1] = {"theirs": blocking([world.network.clients, "10.77.0.3"], "both", "drop")}
     effect = world.inject()
-    assert effect.bit and "by a proxy (open connections were reset); response time 0 ms" in effect.proof
-    assert world.heal(effect)[1].bit
+    assert effect.confirmed and "by a proxy (open connections were reset); response time 0 ms" in effect.proof
+    assert world.heal(effect)[1].confirmed
     world.network.tables[1] = {"theirs": blocking(["10.77.0.2"], "both", "drop")}
-    assert not world.inject().bit
+    assert not world.inject().confirmed
 
 
 def test_ended_delay_proxy_is_reported() -> None:
     """What was redirected to it went nowhere, which is no delay."""
     world = World("delay", {"from_": ("clients",)}, targets=(1,))
     effect = world.inject()
-    assert effect.bit and world.network.open[1] == set()
+    assert effect.confirmed and world.network.open[1] == set()
     world.network.proxies[1].running = False
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit
+    assert healed is not None and not after.confirmed
     assert "the delay of node 1 was gone before the heal, it is gone" in after.proof
 
 
@@ -457,7 +462,7 @@ def test_reset_accepts_connections_closed_by_fin() -> None:
     """What still talks is not."""
     world = World("reset")
     world.network.politely = True
-    assert world.inject().bit
+    assert world.inject().confirmed
     world = World("reset")
     world.network.works, world.network.talks = False, True
     world.network.open[1].clear()
@@ -469,13 +474,13 @@ def test_reset_waits_five_seconds_for_the_last_connection() -> None:
     world = World("reset")
     world.network.lingers_s = 4.0
     effect = world.inject()
-    assert effect.bit
+    assert effect.confirmed
     (took,) = re.findall(r"within (\d+) ms", effect.proof)
     assert int(took) < 5000
     world = World("reset")
     world.network.lingers_s = 6.0
     effect = world.inject()
-    assert not effect.bit and ": 0 of 1 open connections" in effect.proof
+    assert not effect.confirmed and ": 0 of 1 open connections" in effect.proof
 
 
 def test_loss_counts_equal_the_packet_filter_counters() -> None:
@@ -496,7 +501,7 @@ def test_token_bucket_holds_ten_milliseconds(rate: str, burst: int) -> None:
     """And 32 kB at least."""
     world = World("bandwidth", {"rate": rate, "direction": "in"})
     effect = world.inject()
-    assert effect.bit and world.network.queues[1, True].burst == burst
+    assert effect.confirmed and world.network.queues[1, True].burst == burst
 
 
 def test_exact_proof_text_of_a_delay() -> None:
@@ -504,7 +509,7 @@ def test_exact_proof_text_of_a_delay() -> None:
     world = World("delay", targets=(1, 2))
     world.network.queue(2, inward=False).limit(1e6, 1000, 400)  # there netem cannot be had
     effect = world.inject()
-    assert effect.bit and effect.proof == (
+    assert effect.confirmed and effect.proof == (
         "zookeeper 1 (pid 1001), zookeeper 2 (pid 1002): outgoing traffic delayed by 40 ms ± 5 ms,"
         " by a proxy (open connections were reset); netem;"
         " response time 0 ms, 0 ms before and 40 ms, 40 ms now"
@@ -538,7 +543,7 @@ def test_delay_probe_request_depends_on_the_role(
     monkeypatch.setattr("kaput.faults.delay.ask", answer)
     world.options = {"from_": ("broker 2",)}
     effect = world.inject()
-    assert effect.bit and effect.proof.endswith("response time 0 ms before and 40 ms now"), effect.proof
+    assert effect.confirmed and effect.proof.endswith("response time 0 ms before and 40 ms now"), effect.proof
     assert asked == [(Endpoint(node.layout.host, port, access), request_of, pytest.approx(limit_s))] * 10
 
 
@@ -560,7 +565,7 @@ def test_delay_still_measured_after_its_heal_is_not_healed() -> None:
     effect = world.inject()
     world.network.slow_s = 0.04
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
     assert after.proof.endswith("; it is gone, response time 40 ms after the heal")
 
 
@@ -576,7 +581,7 @@ def test_failed_delay_injection_left_in_place_is_not_healed() -> None:
 def test_bandwidth_probe_lasts_longer_at_low_rates(rate: str, seconds: float) -> None:
     """Until forty datagrams were offered, but for two seconds at most."""
     world = World("bandwidth", {"rate": rate, "direction": "out"})
-    assert world.inject().bit
+    assert world.inject().confirmed
     assert world.network.clock.now() - 1000 == pytest.approx(seconds, abs=0.002)
 
 
@@ -596,4 +601,4 @@ def test_bandwidth_limit_behind_a_cut_is_not_proven() -> None:
     world = World("bandwidth", {"direction": "out"})
     world.network.filter(1).put("kaput_9_cut", blocking([world.network.clients], "out", "drop"))
     effect = world.inject()
-    assert not effect.bit and "under load 0.00 of 12.0" in effect.proof
+    assert not effect.confirmed and "under load 0.00 of 12.0" in effect.proof

@@ -45,7 +45,7 @@ class _Logs(FakeAdmin):
 
 
 def _fault(admin: _Logs, **options: str) -> DeleteRecords:
-    return DeleteRecords(fake_scene(admin=admin, **options))
+    return DeleteRecords(fake_scene("delete-records", admin=admin, **options))
 
 
 def test_records_up_to_the_high_watermark_are_deleted() -> None:
@@ -53,24 +53,24 @@ def test_records_up_to_the_high_watermark_are_deleted() -> None:
     admin = _Logs()
     fault = _fault(admin)
     effect = fault.inject("orders")
-    assert effect.bit and effect.effective_ns is not None and admin.asked_for == [{ZERO: 10, ONE: 10}]
+    assert effect.confirmed and effect.effective_ns is not None and admin.asked_for == [{ZERO: 10, ONE: 10}]
     assert effect.proof.startswith("log start offset of orders/0 from 0 to 10, orders/1 from 5 to 10, after ")
     healed, after = fault.heal("orders", effect)
-    assert healed == effect.effective_ns and after.bit and after.proof.endswith("; no lower at the end")
+    assert healed == effect.effective_ns and after.confirmed and after.proof.endswith("; no lower at the end")
 
 
 def test_committed_by_deletes_only_up_to_the_committed_offset() -> None:
     """Nor does it lose what is in partitions where it has committed nothing."""
     admin = _Logs()
     effect = _fault(admin, committed_by="billing").inject("orders")
-    assert effect.bit and admin.asked_for == [{ZERO: 7}]
+    assert effect.confirmed and admin.asked_for == [{ZERO: 7}]
     assert "orders/0 from 0 to 7, orders/1 from 5 to 5" in effect.proof
 
 
 def test_delete_records_requires_a_raised_log_start_offset() -> None:
     """The broker says yes, and the log begins where it did."""
     effect = _fault(_Logs(deaf=True)).inject("orders")
-    assert not effect.bit and "orders/0 from 0 to 0" in effect.proof
+    assert not effect.confirmed and "orders/0 from 0 to 0" in effect.proof
 
 
 def test_empty_log_causes_no_delete_request() -> None:
@@ -79,7 +79,7 @@ def test_empty_log_causes_no_delete_request() -> None:
     admin.starts = {ZERO: 10, ONE: 10}
     fault = _fault(admin)
     effect = fault.inject("orders")
-    assert (effect.effective_ns, effect.bit) == (None, False) and "nothing to delete" in effect.proof
+    assert (effect.effective_ns, effect.confirmed) == (None, False) and "nothing to delete" in effect.proof
     assert not admin.asked_for and fault.heal("orders", effect)[0] is not None
 
 
@@ -90,7 +90,7 @@ def test_log_start_offset_must_not_be_lower_at_the_end() -> None:
     effect = fault.inject("orders")
     admin.starts = {ZERO: 0, ONE: 0}
     healed, after = fault.heal("orders", effect)
-    assert healed is None and not after.bit and after.proof.endswith("lower again at the end")
+    assert healed is None and not after.confirmed and after.proof.endswith("lower again at the end")
 
 
 @pytest.mark.parametrize(

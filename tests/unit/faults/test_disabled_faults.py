@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from fakes.world import World
-from kaput.faults.catalogue import CATALOGUE
+from kaput.scenario.fault_kinds import faults_on
 
 Switch = Callable[[World], None]
 
@@ -79,7 +79,7 @@ def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
 def test_disabled_cases_cover_every_node_fault() -> None:
     """A new fault has its effect and its heal switched off here."""
     # protocol bites when the first frame comes, so that its proof is complete at the heal: test_protocol.py
-    assert set(EFFECT_OFF) == set(HEAL_OFF) == set(CATALOGUE) - {"noop", "protocol"}
+    assert set(EFFECT_OFF) == set(HEAL_OFF) == set(faults_on("nodes")) - {"noop", "protocol", "command"}
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
@@ -87,9 +87,9 @@ def test_working_fault_is_effective_and_healed(fault: str) -> None:
     """With nothing switched off; its proof at the heal says more than that of the injection."""
     world = World(fault)
     effect = world.inject()
-    assert effect.bit, effect.proof
+    assert effect.confirmed, effect.proof
     healed, after = world.heal(effect)
-    assert after.bit, after.proof
+    assert after.confirmed, after.proof
     assert healed is not None and effect.effective_ns is not None and healed >= effect.effective_ns
     assert after.proof.startswith(f"{effect.proof}; ")
     assert not any(world.network.tables.values()) and not world.disk.taken
@@ -103,9 +103,9 @@ def test_disabled_fault_is_not_effective(fault: str, switch: Switch) -> None:
     world = World(fault)
     switch(world)
     effect = world.inject()
-    assert not effect.bit, effect.proof
+    assert not effect.confirmed, effect.proof
     _, after = world.heal(effect)
-    assert not after.bit, after.proof
+    assert not after.confirmed, after.proof
 
 
 @pytest.mark.parametrize(("fault", "switch"), _cases(HEAL_OFF))
@@ -117,10 +117,10 @@ def test_disabled_heal_is_not_recorded_as_healed(fault: str, switch: Switch) -> 
         effect = world.inject()
     else:
         effect = world.inject()
-        assert effect.bit, effect.proof
+        assert effect.confirmed, effect.proof
         switch(world)
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit, after.proof
+    assert healed is None and not after.confirmed, after.proof
     assert after.effective_ns == effect.effective_ns
 
 
@@ -130,10 +130,10 @@ def test_partial_effect_is_not_effective_after_the_heal(fault: str) -> None:
     world = World(fault, targets=(1, 2))
     world.nodes[2].running = False
     effect = world.inject()
-    assert not effect.bit, effect.proof
+    assert not effect.confirmed, effect.proof
     world.nodes[2].running = True  # somebody else starts it
     _, after = world.heal(effect)
-    assert not after.bit, after.proof
+    assert not after.confirmed, after.proof
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
@@ -142,7 +142,7 @@ def test_stopped_target_is_left_alone(fault: str) -> None:
     world = World(fault)
     world.node.running = False
     effect = world.inject()
-    assert (effect.bit, effect.effective_ns, effect.proof) == (False, None, "no target was running")
+    assert (effect.confirmed, effect.effective_ns, effect.proof) == (False, None, "no target was running")
     healed, after = world.heal(effect)
-    assert not after.bit and healed is not None and world.node.done == []
+    assert not after.confirmed and healed is not None and world.node.done == []
     assert not any(world.network.tables.values()) and not world.disk.taken

@@ -21,7 +21,7 @@ def test_full_disk_is_proven_and_freed() -> None:
         "broker 1: 0.0 MB of ballast, writing another page fails (no space left on device)"
     )
     healed, after = world.heal(effect)
-    assert healed is not None and after.bit
+    assert healed is not None and after.confirmed
     assert after.proof == f"{effect.proof}; no target ended; space available again after the heal"
     assert world.node.done == []
 
@@ -34,7 +34,7 @@ def test_broker_stopped_by_a_full_disk_is_restarted() -> None:
     world.node.running = False
     del world.disk.taken[ONE, "segments"]
     healed, after = world.heal(effect)
-    assert after.bit and healed is not None and world.node.running and world.node.done == ["start"]
+    assert after.confirmed and healed is not None and world.node.running and world.node.done == ["start"]
     assert (
         "; broker 1 shut down; space available again after the heal; broker 1 (pid 2001) was started"
         in after.proof
@@ -48,7 +48,7 @@ def test_space_available_before_the_heal_is_reported() -> None:
     effect = world.inject()
     del world.disk.taken[ONE, "segments"]
     healed, after = world.heal(effect)
-    assert effect.bit and not after.bit and healed is not None
+    assert effect.confirmed and not after.confirmed and healed is not None
     assert "; broker 1: another page could be written before the heal; " in after.proof
 
 
@@ -57,11 +57,11 @@ def test_deleted_ballast_file_is_not_a_proof(left: int, alive: bool) -> None:
     """All of it or a part, whatever became of the broker: nobody knows for how long the disk was full."""
     world = World("disk-full")
     effect = world.inject()
-    assert effect.bit
+    assert effect.confirmed
     world.disk.taken[ONE, "kaput-ballast-1-disk-full"] = left
     world.node.running = alive
     healed, after = world.heal(effect)
-    assert not after.bit and healed is not None
+    assert not after.confirmed and healed is not None
     assert "broker 1: of 0.0 MB of ballast 0.0 MB were left before the heal" in after.proof
 
 
@@ -70,11 +70,11 @@ def test_disk_full_before_the_injection_proves_nothing() -> None:
     world = World("disk-full", targets=(1, 2))
     world.disk.taken[ONE, "kaput-ballast-9-disk-full"] = 1000
     effect = world.inject()
-    assert not effect.bit and effect.effective_ns is not None
+    assert not effect.confirmed and effect.effective_ns is not None
     assert "broker 1: was full before, so nothing is proven; broker 2: 0.0 MB" in effect.proof
     assert not world.node.expected and world.nodes[2].expected
     _, after = world.heal(effect)
-    assert not after.bit and world.disk.taken == {(ONE, "kaput-ballast-9-disk-full"): 1000}
+    assert not after.confirmed and world.disk.taken == {(ONE, "kaput-ballast-9-disk-full"): 1000}
     world = World("disk-full")
     world.disk.taken[ONE, "kaput-ballast-9-disk-full"] = 1000
     assert world.inject().effective_ns is None
@@ -87,7 +87,7 @@ def test_disk_still_full_after_the_heal_is_not_healed() -> None:
     world.disk.leftovers = {ONE, TWO}
     world.node.running = False
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit and world.node.running
+    assert healed is None and not after.confirmed and world.node.running
     assert "broker 1, broker 2: still full after the heal" in after.proof
     world = World("disk-full", targets=(1, 2))
     effect = world.inject()

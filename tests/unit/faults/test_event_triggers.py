@@ -10,12 +10,15 @@ import pytest
 
 from fakes.cluster import FakeAdmin
 from fakes.nemesis import play, play_until
+from fakes.steps import step_of
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.network.loopback import Loopback
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.event_triggers import Anchors, Occurrence
 from kaput.faults.nemesis import Nemesis
-from kaput.faults.schedule import Schedule
+from kaput.faults.resolving import Surroundings
+from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step
 from waiting import wait_for
 
@@ -52,7 +55,7 @@ class Source:
 
 def waiting(number: int, of: str | None = None, nth: int = 1, after: AfterStart | AtAttempt = START) -> Step:
     """A step that waits for an election."""
-    return Step(f"{number}-noop", "noop", "all", AtEvent("election", of, nth, after), 10, 1)
+    return step_of(f"{number}-noop", "noop", "all", AtEvent("election", of, nth, after), 10, 1)
 
 
 def test_step_starts_at_the_nth_matching_event() -> None:
@@ -74,7 +77,7 @@ def test_event_sources_are_polled_only_while_a_step_waits() -> None:
     """A run whose events have come pays nothing; a step that waits later has them asked again."""
     source, begun = Source(), list[str]()
     anchors = Anchors([source], lambda step: begun.append(step.id))
-    anchors.wait(Step("1-noop", "noop", "all", AtEvent("effect", "9-kill"), 10, 1))
+    anchors.wait(step_of("1-noop", "noop", "all", AtEvent("effect", "9-kill"), 10, 1))
     assert source.asked == 0
     anchors.wait(waiting(2))
     source.waiting.append(election())
@@ -94,7 +97,7 @@ def test_fault_row_records_the_event_and_its_times(tmp_path: Path) -> None:
         play_until(nemesis, lambda: source.asked > 0)
         source.waiting.append(election())
 
-    plain = Step("2-noop", "noop", "all", AfterStart(0), 10, 1)
+    plain = step_of("2-noop", "noop", "all", AfterStart(0), 10, 1)
     rows, _ = play(tmp_path, [waiting(1), plain], drive, sources=[source])
     assert [(row["event"], row["event_ns"], row["noticed_ns"]) for row in rows] == [
         ("election of orders/0 (leader 2)", 5, 9),
@@ -106,9 +109,9 @@ def test_fault_row_records_the_event_and_its_times(tmp_path: Path) -> None:
 def test_step_can_start_at_effect_or_heal_of_another_step(tmp_path: Path) -> None:
     """At once, and with the other step's own times."""
     steps = [
-        Step("1-pause", "pause", "broker 1", AfterStart(0), 50, 1),
-        Step("2-noop", "noop", "all", AtEvent("effect", "1-pause"), 10, 1),
-        Step("3-noop", "noop", "all", AtEvent("heal", "1-pause"), 10, 1),
+        step_of("1-pause", "pause", "broker 1", AfterStart(0), 50, 1),
+        step_of("2-noop", "noop", "all", AtEvent("effect", "1-pause"), 10, 1),
+        step_of("3-noop", "noop", "all", AtEvent("heal", "1-pause"), 10, 1),
     ]
     rows, _ = play(tmp_path, steps, lambda _nemesis: None)
     pause, effect, heal = rows
@@ -164,27 +167,28 @@ def test_leader_target_waits_until_the_new_epoch_is_known() -> None:
 
     late = Late()
     since = Occurrence("election", ("orders/0",), "", 1, 1, ORDERS, epoch=5)
-    since.wait_until_known(late, "broker 1")  # type: ignore[arg-type]
+    since.wait_until_known(late, parse_target("broker 1"))  # type: ignore[arg-type]
     assert late.answers == 0
-    since.wait_until_known(late, "leader-of orders/0")  # type: ignore[arg-type]
+    since.wait_until_known(late, parse_target("leader-of orders/0"))  # type: ignore[arg-type]
     assert late.answers == 5
 
 
 def test_waiting_steps_are_armed_before_steps_due_at_the_same_time() -> None:
     """Its effect would else be over before anybody waits for it."""
-    order: list[str] = []
 
-    def began(step: Step) -> None:
-        order.append(step.id)
+    class Noting(Nemesis):
+        def _due(self, step: Step) -> None:
+            order.append(step.id)
 
     for trigger in (START, AtAttempt(7)):
-        steps = [Step("1-pause", "pause", "all", trigger, 10, 1), waiting(2, after=trigger)]
-        schedule = Schedule(steps, began, began, began)
-        schedule.start()
-        if schedule.thresholds:
-            schedule.reached(7)
-        wait_for(lambda: len(order) == 2, "both steps")
-        schedule.abort()
-        schedule.join()
+        order: list[str] = []
+        steps = [step_of("1-pause", "pause", "all", trigger, 10, 1), waiting(2, after=trigger)]
+        around = Surroundings(nodes={}, network=Loopback(), brokers=list, admin=FakeAdmin())  # type: ignore[arg-type]
+        nemesis = Noting(steps, around, on_record=lambda record: None)
+        nemesis.start()
+        if nemesis.thresholds:
+            nemesis.threshold(7)
+        wait_for(lambda order=order: len(order) == 2, "both steps")  # type: ignore[misc]
+        nemesis.abort()
         assert order == ["2-noop", "1-pause"]
         order.clear()

@@ -5,102 +5,105 @@ from __future__ import annotations
 import re
 import threading
 import time
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
 from kaput.errors import BrokerError
-from kaput.faults.catalogue import CATALOGUE, CLUSTER_CATALOGUE, TOPIC_CATALOGUE
-from kaput.faults.command import Command
-from kaput.faults.fault import Fault
+from kaput.faults.catalogue import fault_class
 from kaput.faults.kill import Kill
-from kaput.faults.members.catalogue import MEMBER_CATALOGUE
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
 from kaput.faults.stop import Stop
-from kaput.scenario.options import (
-    CLUSTER_CHANGES,
-    COMMAND_FAULTS,
-    MEMBER_FAULTS,
-    NODE_AND_MEMBER_FAULTS,
-    TOPIC_FAULTS,
-)
-from kaput.scenario.steps import FaultStep
+from kaput.scenario.fault_kinds import KINDS, Options, faults_on
+from kaput.scenario.steps import FaultStep, _without_none
 
 
-def test_catalogue_matches_the_scenario_model() -> None:
-    """Every word that a scenario may use is a fault that exists, and the other way round."""
+def test_every_kind_has_a_class_for_all_that_it_hits() -> None:
+    """Its name and its options are those of the kind, and no class is for more than the kind."""
     words = FaultStep.model_json_schema()["properties"]["fault"]["enum"]
-    of_all = TOPIC_FAULTS | CLUSTER_CHANGES | COMMAND_FAULTS
-    assert set(words) == set(CATALOGUE) | set(MEMBER_CATALOGUE) | of_all
-    assert {Command.name} == COMMAND_FAULTS
-    assert set(TOPIC_CATALOGUE) == TOPIC_FAULTS
-    assert set(CLUSTER_CATALOGUE) == CLUSTER_CHANGES
-    assert set(MEMBER_CATALOGUE) == MEMBER_FAULTS | NODE_AND_MEMBER_FAULTS
-    assert set(CATALOGUE) & set(MEMBER_CATALOGUE) == NODE_AND_MEMBER_FAULTS
+    assert words == list(KINDS)
+    for kind in KINDS.values():
+        for hits in kind.hits:
+            of_fault = fault_class(kind.name, hits)
+            assert of_fault.name == kind.name
+            assert of_fault.on in (hits, "nodes")
+            options = get_type_hints(of_fault)["options"]
+            assert kind.options in (options, *get_args(options)) or kind.options is Options
+
+
+def test_an_option_of_several_faults_has_one_type() -> None:
+    """It is one key of a step."""
+    types: dict[str, Any] = {}
+    for kind in KINDS.values():
+        for name, hint in get_type_hints(kind.options, include_extras=True).items():
+            if name in kind.options.model_fields:
+                plain = _without_none(hint)
+                assert types.setdefault(name, plain) == plain, (kind.name, name)
 
 
 def test_kill_is_proven_by_process_exit_and_healed_by_restart() -> None:
     """A killed node is not running; the heal starts it again."""
-    node, fault = FakeNode(1), Kill(fake_scene())
+    node, fault = FakeNode(1), Kill(fake_scene("kill"))
     effect = fault.inject([node])
-    assert effect.bit and effect.effective_ns is not None and "gone" in effect.proof
+    assert effect.confirmed and effect.effective_ns is not None and "gone" in effect.proof
     healed, after = fault.heal([node], effect)
     assert node.done == ["kill", "start"] and healed is not None and healed >= effect.effective_ns
-    assert after.bit and "broker 1 (pid 2001) was started again" in after.proof
+    assert after.confirmed and "broker 1 (pid 2001) was started again" in after.proof
 
 
 def test_kill_survived_by_the_process_is_not_effective() -> None:
     """The probe decides, not the signal that was sent."""
-    assert not Kill(fake_scene()).inject([FakeNode(1, survives=True)]).bit
+    assert not Kill(fake_scene("kill")).inject([FakeNode(1, survives=True)]).confirmed
 
 
 @pytest.mark.parametrize("fault", [Kill, Stop, Pause])
 def test_stopped_target_is_not_effective(fault: type[Kill | Stop | Pause]) -> None:
     """Injecting into a node that is down already has no effect, and says so."""
     node = FakeNode(1, running=False)
-    effect = fault(fake_scene()).inject([node])
-    assert not effect.bit and effect.effective_ns is None and node.done == []
+    effect = fault(fake_scene(fault.name)).inject([node])
+    assert not effect.confirmed and effect.effective_ns is None and node.done == []
 
 
 def test_kill_with_one_stopped_target_of_two_is_not_effective() -> None:
     """A fault on two nodes of which one was down did not do what the scenario says."""
-    assert not Kill(fake_scene()).inject([FakeNode(1), FakeNode(2, running=False)]).bit
+    assert not Kill(fake_scene("kill")).inject([FakeNode(1), FakeNode(2, running=False)]).confirmed
 
 
 def test_stop_is_proven_by_process_exit() -> None:
     """SIGTERM is a request; the proof is the end of the process."""
-    assert Stop(fake_scene()).inject([FakeNode(1)]).bit
-    assert not Stop(fake_scene()).inject([FakeNode(1, survives=True)]).bit
+    assert Stop(fake_scene("stop")).inject([FakeNode(1)]).confirmed
+    assert not Stop(fake_scene("stop")).inject([FakeNode(1, survives=True)]).confirmed
 
 
 def test_pause_is_proven_by_zero_cpu_time() -> None:
     """No CPU time may pass between SIGSTOP and SIGCONT."""
-    node, fault = FakeNode(1), Pause(fake_scene())
+    node, fault = FakeNode(1), Pause(fake_scene("pause"))
     effect = fault.inject([node])
     _, after = fault.heal([node], effect)
-    assert after.bit and "0 ms of CPU" in after.proof and node.done == ["pause", "resume"]
+    assert after.confirmed and "0 ms of CPU" in after.proof and node.done == ["pause", "resume"]
 
 
 def test_cpu_use_while_paused_is_not_effective() -> None:
     """Progress while paused is progress: somebody continued it."""
-    node, fault = FakeNode(1, works_while_paused=True), Pause(fake_scene())
+    node, fault = FakeNode(1, works_while_paused=True), Pause(fake_scene("pause"))
     _, after = fault.heal([node], fault.inject([node]))
-    assert not after.bit
+    assert not after.confirmed
 
 
-@pytest.mark.parametrize("kind", CATALOGUE.values())
-def test_every_fault_keeps_its_scene(kind: type[Fault]) -> None:
+@pytest.mark.parametrize("name", faults_on("nodes"))
+def test_every_fault_keeps_its_scene(name: str) -> None:
     """Whatever else it remembers."""
-    scene = fake_scene()
-    assert kind(scene).scene is scene
+    scene = fake_scene(name)
+    assert fault_class(name)(scene).scene is scene
 
 
 def test_noop_is_effective_and_changes_nothing() -> None:
     """noop bites by definition and leaves its target alone."""
-    node, fault = FakeNode(1), Noop(fake_scene())
+    node, fault = FakeNode(1), Noop(fake_scene("noop"))
     effect = fault.inject([node])
-    assert effect.bit and effect.proof == "nothing done" and node.done == []
+    assert effect.confirmed and effect.proof == "nothing done" and node.done == []
     assert effect.effective_ns is not None
     healed, after = fault.heal([node], effect)
     assert healed is not None and healed >= effect.effective_ns and after == effect and node.done == []
@@ -110,7 +113,7 @@ def test_noop_is_effective_and_changes_nothing() -> None:
 def test_heal_starts_only_nodes_stopped_by_the_fault(kind: type[Kill | Stop]) -> None:
     """A node that was down before is another step's: this one's heal must not end that."""
     nodes = [FakeNode(1), FakeNode(2, running=False)]
-    fault = kind(fake_scene())
+    fault = kind(fake_scene(kind.name))
     fault.heal(nodes, fault.inject(nodes))
     assert nodes[0].running and not nodes[1].running
 
@@ -119,12 +122,12 @@ def test_heal_starts_only_nodes_stopped_by_the_fault(kind: type[Kill | Stop]) ->
 @pytest.mark.parametrize("up", [True, False])
 def test_node_started_externally_is_not_effective(kind: type[Kill | Stop], up: bool) -> None:
     """Whether it still runs at the heal or has ended again; it is left as it is."""
-    node, fault = FakeNode(1), kind(fake_scene())
+    node, fault = FakeNode(1), kind(fake_scene(kind.name))
     effect = fault.inject([node])
     node.start()
     node.running = up
     healed, after = fault.heal([node], effect)
-    assert healed is not None and not after.bit
+    assert healed is not None and not after.confirmed
     assert "broker 1 (pid 2001) had been started by something else" in after.proof
     assert node.done.count("start") == 1
 
@@ -132,9 +135,9 @@ def test_node_started_externally_is_not_effective(kind: type[Kill | Stop], up: b
 def test_failed_start_does_not_prevent_other_starts() -> None:
     """Each is started whatever became of the one before, and the proof names who is down."""
     nodes = [FakeNode(1, refuses=True), FakeNode(2, fails=True), FakeNode(3)]
-    fault = Kill(fake_scene())
+    fault = Kill(fake_scene("kill"))
     healed, after = fault.heal(nodes, fault.inject(nodes))
-    assert healed is None and after.bit is False and nodes[2].running
+    assert healed is None and after.confirmed is False and nodes[2].running
     assert "broker 1 could not be started again: broker 1 cannot be spawned" in after.proof
     assert "broker 2 does not run after its start" in after.proof
     assert after.proof.endswith(
@@ -153,17 +156,17 @@ def test_heal_time_is_the_first_start() -> None:
             time.sleep(0.02)
 
     nodes = [Slow(1), Slow(2)]
-    fault = Kill(fake_scene())
+    fault = Kill(fake_scene("kill"))
     healed, _ = fault.heal(nodes, fault.inject(nodes))
     assert healed is not None and nodes[0].started_ns <= healed <= nodes[1].started_ns
 
 
 def test_partial_kill_names_the_surviving_broker() -> None:
     """It took effect where it did, and is no bite."""
-    effect = Kill(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
-    assert effect.bit is False and effect.effective_ns is not None
+    effect = Kill(fake_scene("kill")).inject([FakeNode(1, survives=True), FakeNode(2)])
+    assert effect.confirmed is False and effect.effective_ns is not None
     assert effect.proof.endswith("but broker 1 (pid 1001) still running")
-    assert Kill(fake_scene()).inject([FakeNode(1, survives=True)]).effective_ns is None
+    assert Kill(fake_scene("kill")).inject([FakeNode(1, survives=True)]).effective_ns is None
 
 
 def test_kill_effect_time_is_the_last_process_exit() -> None:
@@ -174,7 +177,7 @@ def test_kill_effect_time_is_the_last_process_exit() -> None:
             return super().kill() + 7_000_000_000 * self.id
 
     before = time.time_ns()
-    effect = Kill(fake_scene()).inject([Late(2), Late(1)])
+    effect = Kill(fake_scene("kill")).inject([Late(2), Late(1)])
     after = time.time_ns()
     assert effect.effective_ns is not None
     assert before <= effect.effective_ns - 14_000_000_000 <= after
@@ -197,20 +200,20 @@ def test_stop_effect_time_is_sigterm_and_proof_has_the_duration() -> None:
             return super().terminate(timeout_s)
 
     start = time.time_ns()
-    effect = Stop(fake_scene()).inject([Slow(1), Slow(2)])
+    effect = Stop(fake_scene("stop")).inject([Slow(1), Slow(2)])
     after = time.time_ns()
     assert effect.effective_ns is not None and start <= effect.effective_ns <= min(told)
     (took,) = re.findall(r"SIGTERM, ended after (\d+) ms", effect.proof)
     assert 100 <= int(took) <= 1 + (after - start) / 1e6
-    effect = Stop(fake_scene()).inject([FakeNode(1, survives=True), FakeNode(2)])
-    assert effect.bit is False
+    effect = Stop(fake_scene("stop")).inject([FakeNode(1, survives=True), FakeNode(2)])
+    assert effect.confirmed is False
     assert re.search(r": broker 1 \(pid 1001\) still running \d{1,4} ms after SIGTERM", effect.proof)
     assert effect.effective_ns is not None
 
 
 def test_node_still_running_after_stop_is_not_healed() -> None:
     """It may still end of it; there is nothing to be started yet."""
-    node, fault = FakeNode(1, survives=True), Stop(fake_scene())
+    node, fault = FakeNode(1, survives=True), Stop(fake_scene("stop"))
     healed, after = fault.heal([node], fault.inject([node]))
     assert healed is None and "broker 1 (pid 1001) has not ended" in after.proof
 
@@ -218,53 +221,53 @@ def test_node_still_running_after_stop_is_not_healed() -> None:
 def test_already_paused_node_is_not_paused_again() -> None:
     """Another step's pause proves nothing of this one, whose heal must not end it either."""
     nodes = [FakeNode(1, stopped=True), FakeNode(2)]
-    fault = Pause(fake_scene())
+    fault = Pause(fake_scene("pause"))
     effect = fault.inject(nodes[:1])
     said = "broker 1 (pid 1001): stopped already before SIGSTOP"
-    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
-    fault = Pause(fake_scene())
+    assert (effect.effective_ns, effect.confirmed, effect.proof) == (None, False, said)
+    fault = Pause(fake_scene("pause"))
     effect = fault.inject(nodes)
-    assert not effect.bit and effect.effective_ns is not None
+    assert not effect.confirmed and effect.effective_ns is not None
     _, after = fault.heal(nodes, effect)
-    assert not after.bit and nodes[0].stopped and nodes[0].done == [] and not nodes[1].stopped
+    assert not after.confirmed and nodes[0].stopped and nodes[0].done == [] and not nodes[1].stopped
 
 
 def test_partial_pause_resumes_the_paused_node() -> None:
     """The other one went on: no bite, and nobody stays stopped."""
     nodes = [FakeNode(1), FakeNode(2, moves=True)]
-    fault = Pause(fake_scene())
+    fault = Pause(fake_scene("pause"))
     effect = fault.inject(nodes)
     said = "broker 1 (pid 1001), broker 2 (pid 1002): not in the stopped state after SIGSTOP"
-    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, said)
+    assert (effect.effective_ns, effect.confirmed, effect.proof) == (None, False, said)
     assert fault.scene.clock.now() == pytest.approx(1005, abs=0.01)
     healed, after = fault.heal(nodes, effect)
     assert healed is not None and after == effect and nodes[0].done == ["pause", "resume"]
     nodes = [FakeNode(1, sleeps=True), FakeNode(2, moves=True)]
-    fault = Pause(fake_scene())
+    fault = Pause(fake_scene("pause"))
     healed, after = fault.heal(nodes, fault.inject(nodes))
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
 
 
 def test_node_resumed_before_the_heal_is_not_effective() -> None:
     """Even if it used no CPU time that could be measured."""
-    node, fault = FakeNode(1), Pause(fake_scene())
+    node, fault = FakeNode(1), Pause(fake_scene("pause"))
     effect = fault.inject([node])
     node.stopped = False
     healed, after = fault.heal([node], effect)
-    assert healed is not None and not after.bit and "broker 1 was no longer stopped" in after.proof
+    assert healed is not None and not after.confirmed and "broker 1 was no longer stopped" in after.proof
 
 
 @pytest.mark.parametrize("again", [True, False])
 def test_node_that_exited_while_paused_is_not_resumed(again: bool) -> None:
     """Killed by another step, and perhaps started by it: its new process is nobody's to continue."""
-    node, fault = FakeNode(1), Pause(fake_scene())
+    node, fault = FakeNode(1), Pause(fake_scene("pause"))
     effect = fault.inject([node])
     node.kill()
     if again:
         node.stopped = False
         node.start()
     healed, after = fault.heal([node], effect)
-    assert healed is not None and after.bit
+    assert healed is not None and after.confirmed
     assert after.proof == f"{effect.proof}; broker 1 had ended by then"
     assert "resume" not in node.done
 
@@ -280,7 +283,7 @@ def test_node_exit_during_the_heal_does_not_block_other_resumes() -> None:
             return self.cpu
 
     nodes = [Ends(1), FakeNode(2)]
-    fault = Pause(fake_scene())
+    fault = Pause(fake_scene("pause"))
     _, after = fault.heal(nodes, fault.inject(nodes))
     assert nodes[1].done == ["pause", "resume"]
     assert "broker 2 used 0 ms of CPU" in after.proof and "broker 1 used" not in after.proof
@@ -296,17 +299,17 @@ def test_pause_waits_for_a_delayed_stopped_state() -> None:
             self.looks += 1
             return self.stopped and self.looks > 1000
 
-    fault = Pause(fake_scene())
-    assert fault.inject([Hesitates(1)]).bit
+    fault = Pause(fake_scene("pause"))
+    assert fault.inject([Hesitates(1)]).confirmed
     assert fault.scene.clock.now() == pytest.approx(1001, abs=0.01)
 
 
 def test_node_still_stopped_after_sigcont_is_not_healed() -> None:
     """No moment of a heal, and the sentence."""
-    node, fault = FakeNode(1, sleeps=True), Pause(fake_scene())
+    node, fault = FakeNode(1, sleeps=True), Pause(fake_scene("pause"))
     effect = fault.inject([node])
     healed, after = fault.heal([node], effect)
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
     said = "broker 1 used 0 ms of CPU; still in the stopped state after SIGCONT"
     assert after.proof.startswith(f"{effect.proof}; in ") and after.proof.endswith(said)
 
@@ -314,7 +317,7 @@ def test_node_still_stopped_after_sigcont_is_not_healed() -> None:
 def test_pause_proof_has_duration_and_cpu_time_per_node() -> None:
     """In milliseconds, each node's own."""
     nodes = [FakeNode(1), FakeNode(2, works_while_paused=True)]
-    fault = Pause(fake_scene())
+    fault = Pause(fake_scene("pause"))
     before = time.time_ns()
     effect = fault.inject(nodes)
     assert effect.proof == "broker 1 (pid 1001), broker 2 (pid 1002): SIGSTOP, state stopped"
@@ -323,5 +326,5 @@ def test_pause_proof_has_duration_and_cpu_time_per_node() -> None:
     over_ms = (time.time_ns() - before) / 1e6
     said = after.proof.removeprefix(effect.proof)
     (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT broker 1 used 0 ms of CPU; broker 2 used 10", said)
-    assert 50 <= int(lasted) <= 1 + over_ms and said.endswith("; running again") and not after.bit
+    assert 50 <= int(lasted) <= 1 + over_ms and said.endswith("; running again") and not after.confirmed
     assert FakeNode(1, works_while_paused=True).cpu_seconds() > 1

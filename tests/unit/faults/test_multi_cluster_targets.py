@@ -11,10 +11,11 @@ from fakes.network import FakeNetwork
 from kaput.faults.cut import Cut
 from kaput.faults.fault import Scene
 from kaput.faults.isolate import Isolate
-from kaput.faults.parts import ClusterPart
 from kaput.faults.peers import CLIENTS, across, listens, named, nodes_to_block
+from kaput.faults.resolving import ClusterPart
 from kaput.scenario.model import Scenario
 from kaput.scenario.several import cluster_of_target
+from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import timeline
 
 DC1, DC2 = frozenset({1, 2, 9002}), frozenset({1001, 9001})
@@ -34,10 +35,11 @@ def nodes() -> list[FakeNode]:
     return [*brokers, FakeMirror(9001, role="mirror"), FakeMirror(9002, role="mirror")]
 
 
-def scene(whole: bool = True, **options: object) -> Scene:
+def scene(whole: bool = True, fault: str = "isolate", **options: object) -> Scene:
     """Where dc1 is hit as a whole."""
-    found = fake_scene(*nodes(), network=FakeNetwork(), **options)
-    return replace(found, clusters={"dc1": DC1, "dc2": DC2}, cluster_nodes=DC1 if whole else frozenset())
+    target = "cluster dc1" if whole else "any"
+    found = fake_scene(fault, *nodes(), target=target, network=FakeNetwork(), **options)
+    return replace(found, clusters={"dc1": DC1, "dc2": DC2})
 
 
 def test_parties_of_clusters_and_mirrors() -> None:
@@ -81,7 +83,7 @@ def test_isolated_cluster_keeps_its_internal_connections(
 def test_cut_between_clusters_keeps_its_direction() -> None:
     """As any other one."""
     brokers = [node for node in nodes() if node.id in (1, 2)]
-    barriers = Cut(scene(from_=("dc2",), direction="in")).barriers(brokers)  # type: ignore[arg-type]
+    barriers = Cut(scene(fault="cut", from_=("dc2",), direction="in")).barriers(brokers)  # type: ignore[arg-type]
     assert {each.direction for each in barriers} == {"in"}
     assert {each.parties for each in barriers} == {DC2}
 
@@ -89,14 +91,14 @@ def test_cut_between_clusters_keeps_its_direction() -> None:
 def test_mirror_is_cut_off_from_one_cluster() -> None:
     """It is the mirror that must not get through, since nobody connects to it."""
     (mirror,) = (node for node in nodes() if node.id == 9001)
-    (only,) = Cut(scene(whole=False, from_=("dc1",))).barriers([mirror])  # type: ignore[list-item]
+    (only,) = Cut(scene(False, "cut", from_=("dc1",))).barriers([mirror])  # type: ignore[list-item]
     assert (only.node, only.parties) == (9001, DC1)
     assert only.forbids == {(9001, 1), (9001, 2)}
 
 
 def test_isolate_in_a_single_cluster_spares_clients() -> None:
     """Isolating a node cuts it off from all other nodes, not from clients."""
-    alone = replace(fake_scene(*map(FakeNode, (1, 2, 3))), clusters={})
+    alone = replace(fake_scene("isolate", *map(FakeNode, (1, 2, 3))), clusters={})
     (only,) = Isolate(alone).barriers([alone.nodes[1]])
     assert (only.node, only.parties, only.reached) == (1, {2, 3}, None)
 
@@ -141,5 +143,5 @@ def test_step_cluster_is_resolved_from_its_target(target: str, cluster: str | No
             "faults": [{"at": "1s", "fault": "noop", "target": target}],
         }
     )
-    assert cluster_of_target(scenario, target) == cluster
+    assert cluster_of_target(scenario, parse_target(target)) == cluster
     assert [step.cluster for step in timeline(scenario, 1)] == [cluster]

@@ -16,21 +16,23 @@ from fakes.cluster import FakeAdmin, FakeNode
 from fakes.members import FakeGroups
 from fakes.nemesis import play, play_until
 from fakes.network import FakeNetwork
+from fakes.steps import step_of
 from kaput.cluster.network.loopback import Loopback
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.commands import CommandResult
+from kaput.faults.engine import into
 from kaput.faults.nemesis import Nemesis
-from kaput.faults.targets import resolve, resolve_members
-from kaput.scenario.options import Options
+from kaput.faults.resolving import Surroundings, resolve, resolve_members
+from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import AfterStart, AtAttempt, Step
 
 
 def test_message_count_injects_and_duration_heals(tmp_path: Path) -> None:
     """A step at message N waits for N, bites its target, and heals after its duration."""
-    step = Step("1-kill", "kill", "leader-of orders/0", AtAttempt(30), 50, 1)
+    step = step_of("1-kill", "kill", "leader-of orders/0", AtAttempt(30), 50, 1)
     rows, nodes = play(tmp_path, [step], lambda nemesis: nemesis.threshold(30))
     assert nodes[2].done == ["kill", "start"] and nodes[1].done == []
     (row,) = rows
@@ -55,7 +57,7 @@ class Looker:
 def test_observer_is_called_before_injection_and_after_heal(tmp_path: Path) -> None:
     """It can look at what the targets have while they still are as they were, and hears of the heal."""
     witness = Looker()
-    step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 20, 1)
+    step = step_of("1-kill", "kill", "leader-of orders/0", AfterStart(0), 20, 1)
     play(tmp_path, [step], lambda _nemesis: None, witness=witness)
     assert witness.heard == [("before", "1-kill", [2], [[]]), ("after", "1-kill", ["kill", "start"])]
 
@@ -71,8 +73,8 @@ def test_faults_overlap(tmp_path: Path) -> None:
         nemesis.workload_over()
 
     steps = [
-        Step("1-pause", "pause", "followers-of orders/0", AfterStart(0), None, 1),
-        Step("2-kill", "kill", "leader-of orders/0", AtAttempt(2), 50, 2),
+        step_of("1-pause", "pause", "followers-of orders/0", AfterStart(0), None, 1),
+        step_of("2-kill", "kill", "leader-of orders/0", AtAttempt(2), 50, 2),
     ]
     rows, nodes = play(tmp_path, steps, drive, heard=heard)
     pause, kill = rows
@@ -94,8 +96,8 @@ def test_fault_without_duration_is_healed_when_the_workload_ends(tmp_path: Path)
         nemesis.workload_over()
 
     steps = [
-        Step("1-kill", "kill", "broker 1", AtAttempt(1), None, 1),
-        Step("2-pause", "pause", "broker 2", AtAttempt(1), 100, 1),
+        step_of("1-kill", "kill", "broker 1", AtAttempt(1), None, 1),
+        step_of("2-pause", "pause", "broker 2", AtAttempt(1), 100, 1),
     ]
     nodes = {number: FakeNode(number) for number in (1, 2, 3)}
     rows, _ = play(tmp_path, steps, drive, heard=heard, nodes=nodes)
@@ -105,8 +107,8 @@ def test_fault_without_duration_is_healed_when_the_workload_ends(tmp_path: Path)
 def test_step_not_due_before_the_workload_ends_is_not_effective(tmp_path: Path) -> None:
     """The workload ended first: the step is recorded, unbitten, with the reason."""
     steps = [
-        Step("1-kill", "kill", "broker 1", AtAttempt(999), 10, 1),
-        Step("2-stop", "stop", "broker 2", AfterStart(60_000), 10, 1),
+        step_of("1-kill", "kill", "broker 1", AtAttempt(999), 10, 1),
+        step_of("2-stop", "stop", "broker 2", AfterStart(60_000), 10, 1),
     ]
     rows, nodes = play(tmp_path, steps, lambda nemesis: nemesis.workload_over())
     assert [(row["bit"], row["brokers"], row["healed_ns"]) for row in rows] == [(False, [], None)] * 2
@@ -123,8 +125,8 @@ def test_step_waits_for_its_message_while_the_workload_runs(tmp_path: Path) -> N
         nemesis.threshold(30)
 
     steps = [
-        Step("1-kill", "kill", "broker 1", AtAttempt(30), 10, 1),
-        Step("2-noop", "noop", "all", AfterStart(1700), 10, 1),
+        step_of("1-kill", "kill", "broker 1", AtAttempt(30), 10, 1),
+        step_of("2-noop", "noop", "all", AfterStart(1700), 10, 1),
     ]
     rows, _ = play(tmp_path, steps, drive, heard=heard)
     assert rows[0]["bit"], rows[0]["proof"]
@@ -133,7 +135,7 @@ def test_step_waits_for_its_message_while_the_workload_runs(tmp_path: Path) -> N
 def test_waiting_steps_use_no_threads(tmp_path: Path) -> None:
     """A timeline may have thousands of steps, by time and by message; only those under way cost a thread."""
     steps = [
-        Step(f"{i:04}-noop", "noop", "all", AtAttempt(i) if i % 2 else AfterStart(60_000 + i), 10, 1)
+        step_of(f"{i:04}-noop", "noop", "all", AtAttempt(i) if i % 2 else AfterStart(60_000 + i), 10, 1)
         for i in range(1, 2001)
     ]
     before = threading.active_count()
@@ -152,7 +154,7 @@ def test_waiting_steps_use_no_threads(tmp_path: Path) -> None:
 
 def test_message_trigger_may_arrive_after_the_workload_ended(tmp_path: Path) -> None:
     """It is on its way when the producers report that all is sent: the step begins all the same."""
-    step = Step("1-noop", "noop", "all", AtAttempt(30), 10, 1)
+    step = step_of("1-noop", "noop", "all", AtAttempt(30), 10, 1)
 
     def drive(nemesis: Nemesis) -> None:
         nemesis.workload_over()
@@ -164,7 +166,7 @@ def test_message_trigger_may_arrive_after_the_workload_ended(tmp_path: Path) -> 
 
 def test_unresolved_target_is_recorded_as_not_effective(tmp_path: Path) -> None:
     """A target that cannot be resolved is recorded with the reason, not raised."""
-    step = Step("1-kill", "kill", "leader-of orders/0", AfterStart(0), 10, 1)
+    step = step_of("1-kill", "kill", "leader-of orders/0", AfterStart(0), 10, 1)
     rows, _ = play(tmp_path, [step], lambda _nemesis: None, FakeAdmin(leader=None))
     assert not rows[0]["bit"] and "no leader" in str(rows[0]["proof"])
 
@@ -188,8 +190,8 @@ class Stuck(FakeNode):
 def test_failed_injection_is_recorded_and_healed_at_once(tmp_path: Path) -> None:
     """The row tells why and has not bitten; whatever was begun is ended, and the other steps go on."""
     steps = [
-        Step("1-kill", "kill", "broker 1", AfterStart(0), 60_000, 1),
-        Step("2-pause", "pause", "broker 2", AfterStart(50), 10, 2),
+        step_of("1-kill", "kill", "broker 1", AfterStart(0), 60_000, 1),
+        step_of("2-pause", "pause", "broker 2", AfterStart(50), 10, 2),
     ]
     witness, heard = Looker(), list[tuple[str, str, bool]]()
     rows, _ = play(tmp_path, steps, lambda _nemesis: None, witness=witness, node=Undead, heard=heard)
@@ -205,7 +207,7 @@ def test_failed_injection_is_recorded_and_healed_at_once(tmp_path: Path) -> None
 
 def test_failed_heal_is_recorded(tmp_path: Path) -> None:
     """The row is no bite any more, has no moment of a heal, and keeps what the injection proved."""
-    step = Step("1-pause", "pause", "broker 1", AfterStart(0), 10, 1)
+    step = step_of("1-pause", "pause", "broker 1", AfterStart(0), 10, 1)
     witness = Looker()
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None, witness=witness, node=Stuck)
     assert not row["bit"] and row["effective_ns"] is not None and row["healed_ns"] is None
@@ -226,7 +228,7 @@ def test_injection_in_progress_is_recorded(tmp_path: Path) -> None:
                 seen.extend(reader.read_next_batch().to_pylist())
             return super().kill()
 
-    step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
+    step = step_of("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None, node=Reads)
     (before,) = seen
     assert (before["bit"], before["effective_ns"], before["healed_ns"]) == (False, None, None)
@@ -246,9 +248,9 @@ def test_aborted_run_heals_no_lab_faults(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
     nodes = {number: FakeNode(number) for number in (1, 2, 3)}
     steps = [
-        Step("1-kill", "kill", "broker 1", AtAttempt(1), 60_000, 1),
-        Step("2-kill", "kill", "broker 2", AtAttempt(2), 60_000, 1),
-        Step("3-rolling-restart", "rolling-restart", "broker 3", AtAttempt(1), None, 1),
+        step_of("1-kill", "kill", "broker 1", AtAttempt(1), 60_000, 1),
+        step_of("2-kill", "kill", "broker 2", AtAttempt(2), 60_000, 1),
+        step_of("3-rolling-restart", "rolling-restart", "broker 3", AtAttempt(1), None, 1),
     ]
     rows, _ = play(tmp_path, steps, drive, heard=heard, nodes=nodes)
     assert [row["id"] for row in rows] == ["1-kill", "3-rolling-restart"]
@@ -263,7 +265,7 @@ def test_unexpected_exception_in_a_step_fails_the_run(tmp_path: Path) -> None:
         def kill(self) -> int:
             raise ZeroDivisionError
 
-    step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
+    step = step_of("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
     with pytest.raises(ZeroDivisionError):
         play(tmp_path, [step], lambda _nemesis: None, node=Broken)
 
@@ -271,9 +273,9 @@ def test_unexpected_exception_in_a_step_fails_the_run(tmp_path: Path) -> None:
 def test_message_thresholds_are_sorted(tmp_path: Path) -> None:
     """Those of steps by time are none."""
     steps = [
-        Step("1-noop", "noop", "all", AtAttempt(30), 10, 1),
-        Step("2-noop", "noop", "all", AfterStart(5), 10, 1),
-        Step("3-noop", "noop", "all", AtAttempt(7), 10, 1),
+        step_of("1-noop", "noop", "all", AtAttempt(30), 10, 1),
+        step_of("2-noop", "noop", "all", AfterStart(5), 10, 1),
+        step_of("3-noop", "noop", "all", AtAttempt(7), 10, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:
@@ -291,7 +293,7 @@ def test_title_of_a_cut_includes_the_from_parties(tmp_path: Path) -> None:
     heard: list[tuple[str, str, bool]] = []
     sides = [("clients", "controllers"), ("everybody",)]
     steps = [
-        Step(f"{i}-cut", "cut", "broker 1", AfterStart(0), 10, 1, Options(from_=side))
+        step_of(f"{i}-cut", "cut", "broker 1", AfterStart(0), 10, 1, {"from_": side})
         for i, side in enumerate(sides, start=1)
     ]
     rows, _ = play(tmp_path, steps, lambda _nemesis: None, heard=heard)
@@ -303,7 +305,7 @@ def test_title_of_a_cut_includes_the_from_parties(tmp_path: Path) -> None:
 
 def test_concurrent_steps_draw_targets_from_their_own_seeds(tmp_path: Path) -> None:
     """However many are at work at the same time; whom each draws is its seed's choice."""
-    steps = [Step(f"{i:02}-noop", "noop", "any", AfterStart(0), None, i) for i in range(1, 41)]
+    steps = [step_of(f"{i:02}-noop", "noop", "any", AfterStart(0), None, i) for i in range(1, 41)]
     heard: list[tuple[str, str, bool]] = []
 
     def drive(nemesis: Nemesis) -> None:
@@ -311,14 +313,14 @@ def test_concurrent_steps_draw_targets_from_their_own_seeds(tmp_path: Path) -> N
         nemesis.workload_over()
 
     rows, _ = play(tmp_path, steps, drive, heard=heard)
-    drawn = [resolve("any", FakeAdmin(), [1, 2, 3], seed) for seed in range(1, 41)]  # type: ignore[arg-type]
+    drawn = [resolve(parse_target("any"), FakeAdmin(), [1, 2, 3], seed) for seed in range(1, 41)]  # type: ignore[arg-type]
     assert [row["brokers"] for row in rows] == drawn
 
 
 def test_steps_draw_group_members_from_their_own_seeds(tmp_path: Path) -> None:
     """As of brokers."""
     steps = [
-        Step(f"{i:02}-pause", "pause", "any member of billing", AfterStart(0), None, i) for i in range(16)
+        step_of(f"{i:02}-pause", "pause", "any member of billing", AfterStart(0), None, i) for i in range(16)
     ]
     heard: list[tuple[str, str, bool]] = []
 
@@ -328,7 +330,9 @@ def test_steps_draw_group_members_from_their_own_seeds(tmp_path: Path) -> None:
 
     groups = FakeGroups()
     rows, _ = play(tmp_path, steps, drive, heard=heard, groups=groups)
-    drawn = [resolve_members("any member of billing", groups, seed)[0].title for seed in range(16)]  # type: ignore[arg-type]
+    drawn = [
+        resolve_members(parse_target("any member of billing"), groups, seed)[0].title for seed in range(16)
+    ]  # type: ignore[arg-type]
     assert [row["target"] for row in rows] == drawn and len(set(drawn)) == 3
 
 
@@ -336,8 +340,8 @@ def test_added_brokers_are_targets_of_later_steps(tmp_path: Path) -> None:
     """By the same words as the others; the step that adds them hits none."""
     heard: list[tuple[str, str, bool]] = []
     steps = [
-        Step("1-grow", "grow", "cluster", AfterStart(0), None, 1, Options(brokers=2)),
-        Step("2-noop", "noop", "all", AtAttempt(2), 10, 1),
+        step_of("1-grow", "grow", "cluster", AfterStart(0), None, 1, {"brokers": 2}),
+        step_of("2-noop", "noop", "all", AtAttempt(2), 10, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:
@@ -363,7 +367,7 @@ def test_added_brokers_are_targets_of_later_steps(tmp_path: Path) -> None:
 
 def test_grow_on_a_fixed_size_cluster_is_recorded_as_failed(tmp_path: Path) -> None:
     """As a fault that did not bite."""
-    step = Step("1-grow", "grow", "cluster", AfterStart(0), 10, 1, Options(brokers=2))
+    step = step_of("1-grow", "grow", "cluster", AfterStart(0), 10, 1, {"brokers": 2})
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
     assert not row["bit"]
     assert row["proof"].startswith("the injection failed: this cluster cannot get more brokers")
@@ -371,8 +375,8 @@ def test_grow_on_a_fixed_size_cluster_is_recorded_as_failed(tmp_path: Path) -> N
 
 def test_rolling_upgrade_step_upgrades_every_node(tmp_path: Path) -> None:
     """Through whoever has the distributions; without, nobody can."""
-    step = Step(
-        "1-rolling-upgrade", "rolling-upgrade", "cluster", AfterStart(0), 10, 1, Options(kafka="4.3.1")
+    step = step_of(
+        "1-rolling-upgrade", "rolling-upgrade", "cluster", AfterStart(0), 10, 1, {"kafka": "4.3.1"}
     )
     nodes = {number: FakeNode(number) for number in (1, 2, 3)}
 
@@ -407,7 +411,7 @@ def test_abort_waits_for_injections_in_progress(tmp_path: Path) -> None:
         with pa.ipc.open_stream(stream.read_bytes()) as reader:
             seen.extend([row["proof"] for row in batch.to_pylist()] for batch in reader)
 
-    step = Step("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
+    step = step_of("1-kill", "kill", "broker 1", AfterStart(0), 10, 1)
     play(tmp_path, [step], drive, node=Slow)
     assert [proof[:20] for (proof,) in seen] == ["injection not finish", "broker 1 (pid 1001):"]
 
@@ -415,7 +419,7 @@ def test_abort_waits_for_injections_in_progress(tmp_path: Path) -> None:
 def test_rules_are_named_after_their_step(tmp_path: Path) -> None:
     """Its rules bear the step's name."""
     network = FakeNetwork()
-    step = Step("7-cut", "cut", "broker 1", AfterStart(0), 10, 1, Options(from_=("broker 2",)))
+    step = step_of("7-cut", "cut", "broker 1", AfterStart(0), 10, 1, {"from_": ("broker 2",)})
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None, network=network)
     assert row["bit"], row["proof"]
     assert set(network.counted) == {(1, "kaput_7_cut")}
@@ -425,9 +429,9 @@ def test_member_faults_record_members_and_no_brokers(tmp_path: Path) -> None:
     """The row names who was meant; a step without a duration lets nobody come back."""
     groups, heard = FakeGroups(), []  # type: ignore[var-annotated]
     steps = [
-        Step("1-kill", "kill", "any member of billing", AfterStart(0), 20, 1),
-        Step("2-stop", "stop", "members of billing", AtAttempt(2), 20, 1),
-        Step("3-kill", "kill", "member 2 of billing", AtAttempt(3), None, 1),
+        step_of("1-kill", "kill", "any member of billing", AfterStart(0), 20, 1),
+        step_of("2-stop", "stop", "members of billing", AtAttempt(2), 20, 1),
+        step_of("3-kill", "kill", "member 2 of billing", AtAttempt(3), None, 1),
     ]
 
     def drive(nemesis: Nemesis) -> None:
@@ -456,7 +460,7 @@ def test_member_faults_record_members_and_no_brokers(tmp_path: Path) -> None:
 
 def test_unknown_group_is_recorded_as_not_effective(tmp_path: Path) -> None:
     """As a fault that did not bite."""
-    step = Step("1-kill", "kill", "member 1 of billing", AfterStart(0), 20, 1)
+    step = step_of("1-kill", "kill", "member 1 of billing", AfterStart(0), 20, 1)
     (row,), _ = play(tmp_path, [step], lambda _nemesis: None)
     assert not row["bit"] and "there is no group billing" in row["proof"]
     assert row["target"] == "member 1 of billing"
@@ -466,8 +470,8 @@ def test_producer_can_be_paused_and_unknown_ones_are_reported(tmp_path: Path) ->
     """And goes on; no broker is hit. One that nobody has is said."""
     groups = FakeGroups()
     steps = [
-        Step("1-pause", "pause", "producer 0", AfterStart(0), 20, 1),
-        Step("2-pause", "pause", "producer 4", AfterStart(0), 20, 1),
+        step_of("1-pause", "pause", "producer 0", AfterStart(0), 20, 1),
+        step_of("2-pause", "pause", "producer 4", AfterStart(0), 20, 1),
     ]
     rows, nodes = play(tmp_path, steps, lambda _nemesis: None, groups=groups, witness=Looker())
     assert [(row["target"], row["bit"], row["brokers"]) for row in rows] == [
@@ -496,7 +500,7 @@ class GrowingAdmin(FakeAdmin):
 
 def test_resized_topic_keeps_its_partitions(tmp_path: Path) -> None:
     """It hits no broker, takes effect at once, and is over when all has been sent."""
-    step = Step("1-resize", "resize", "topic orders", AfterStart(0), None, 1, Options(partitions=6))
+    step = step_of("1-resize", "resize", "topic orders", AfterStart(0), None, 1, {"partitions": 6})
 
     def drive(nemesis: Nemesis) -> None:
         play_until(nemesis, lambda: admin.count == 6)
@@ -519,7 +523,7 @@ class AnyGroup(FakeAdmin):
 @pytest.mark.parametrize("group", ["billing", "two words"])
 def test_coordinator_target_is_recorded_with_its_offsets_partition(group: str, tmp_path: Path) -> None:
     """The partition of __consumer_offsets that holds the group."""
-    step = Step("1-kill", "kill", f"coordinator-of {group}", AfterStart(0), 20, 1)
+    step = step_of("1-kill", "kill", f"coordinator-of {group}", AfterStart(0), 20, 1)
     rows, nodes = play(tmp_path, [step], lambda _nemesis: None, AnyGroup())
     assert rows[0]["target"] == f"coordinator-of {group} (__consumer_offsets/0)"
     assert nodes[3].done == ["kill", "start"]
@@ -553,24 +557,25 @@ def _commanding(path: Path, steps: list[Step]) -> tuple[Nemesis, _Shell, Recorde
     shell, recorder = _Shell(), Recorder(path, "faults", "nemesis")
     nemesis = Nemesis(
         steps,
-        {},
-        Loopback(),
-        [1, 2, 3],
-        FakeAdmin(),  # type: ignore[arg-type]
-        ["orders"],
-        recorder,
-        lambda *_: None,
-        commands=shell,
+        Surroundings(
+            nodes={},
+            network=Loopback(),
+            brokers=lambda: [1, 2, 3],
+            admin=FakeAdmin(),  # type: ignore[arg-type]
+            topics=["orders"],
+            commands=shell,
+        ),
+        on_record=into(recorder),
     )
     return nemesis, shell, recorder
 
 
-COMMANDS = Options(inject="break", heal="mend", prove="look", timeout=60_000)
+COMMANDS = {"inject": "break", "heal": "mend", "prove": "look", "timeout": 60_000}
 
 
 def test_command_fault_is_healed_when_the_run_is_aborted(tmp_path: Path) -> None:
     """A command has broken somebody's broker: Ctrl-C must not leave it so."""
-    step = Step("1-command", "command", "leader-of orders/0", AfterStart(0), 3_600_000, 1, COMMANDS)
+    step = step_of("1-command", "command", "leader-of orders/0", AfterStart(0), 3_600_000, 1, COMMANDS)
     nemesis, shell, recorder = _commanding(tmp_path, [step])
     with recorder:
         nemesis.start()
@@ -582,7 +587,7 @@ def test_command_fault_is_healed_when_the_run_is_aborted(tmp_path: Path) -> None
 
 def test_command_on_a_broker_has_empty_topic_and_partition(tmp_path: Path) -> None:
     """What its line may name is empty then."""
-    step = Step("1-command", "command", "broker 3", AfterStart(0), 10, 1, COMMANDS)
+    step = step_of("1-command", "command", "broker 3", AfterStart(0), 10, 1, COMMANDS)
     nemesis, shell, recorder = _commanding(tmp_path, [step])
     with recorder:
         nemesis.start()
@@ -598,7 +603,7 @@ def test_command_on_a_broker_has_empty_topic_and_partition(tmp_path: Path) -> No
 
 def test_noop_is_effective_on_an_existing_cluster(tmp_path: Path) -> None:
     """noop does that, and proves it."""
-    nemesis, shell, recorder = _commanding(tmp_path, [Step("1-noop", "noop", "any", AfterStart(0), 1, 1)])
+    nemesis, shell, recorder = _commanding(tmp_path, [step_of("1-noop", "noop", "any", AfterStart(0), 1, 1)])
     with recorder:
         nemesis.start()
         play_until(nemesis, nemesis.all_healed)
@@ -619,7 +624,7 @@ def test_store_fault_is_recorded_by_store_name(fault: str, tmp_path: Path) -> No
         asked.append(name)
         return store
 
-    step = Step(f"1-{fault}", fault, "store far", AfterStart(0), 20, 1)
+    step = step_of(f"1-{fault}", fault, "store far", AfterStart(0), 20, 1)
     (row,), nodes = play(tmp_path, [step], lambda _: None, witness=witness, store=target)
     assert asked == ["far"] and row["target"] == "store far" and row["brokers"] == []
     assert row["bit"] and row["healed_ns"] > row["effective_ns"]
@@ -629,6 +634,6 @@ def test_store_fault_is_recorded_by_store_name(fault: str, tmp_path: Path) -> No
 
 def test_unknown_store_is_recorded_as_not_effective(tmp_path: Path) -> None:
     """On a lab without stores."""
-    step = Step("1-kill", "kill", "store far", AfterStart(0), 20, 1)
+    step = step_of("1-kill", "kill", "store far", AfterStart(0), 20, 1)
     (row,), _ = play(tmp_path, [step], lambda _: None)
     assert not row["bit"] and "there is no store far" in row["proof"]

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from kaput.faults.clock import Clock
-from kaput.faults.parallel import in_parallel
+from kaput.faults.fault import Clock, in_parallel
 
 
 def test_sixteen_actions_run_in_parallel() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.faults.catalogue import CATALOGUE
-from kaput.faults.descriptions import descriptions, possible_on
+from fakes.steps import DISK_FAULTS, NETWORK_FAULTS
+from kaput.faults.catalogue import descriptions, possible_on
 from kaput.scenario.cluster import Cluster
-from kaput.scenario.options import DISK_FAULTS, NETWORK_FAULTS
+from kaput.scenario.fault_kinds import KINDS, faults_on
 
-ANYWHERE = {"kill", "power-loss", "stop", "pause", "rolling-restart", "cpu-pressure"}
+ANYWHERE = {name for name in faults_on("nodes") if KINDS[name].needs is None} - {"noop", "command"}
 
 
 @pytest.mark.parametrize(
@@ -32,4 +32,4 @@ def test_only_possible_faults_are_offered(settings: dict[str, object], more: set
 def test_each_fault_on_nodes_is_marked() -> None:
     """Those on members, topics and the cluster are not, although some have the same names."""
     marked = [each.fault for each in descriptions() if each.on_nodes]
-    assert marked == list(CATALOGUE)
+    assert marked == [name for name in faults_on("nodes") if name != "command"]

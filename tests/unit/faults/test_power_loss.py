@@ -11,7 +11,7 @@ from kaput.errors import LabError
 def test_proof_lists_the_truncated_bytes_of_each_broker() -> None:
     """By broker, with the logs."""
     effect = World("power-loss", targets=(1, 2)).inject()
-    assert effect.bit
+    assert effect.confirmed
     cut = "700 bytes cut that it had not synced (orders-0 from offset 900 on)"
     assert effect.proof.endswith(f" ms; broker 1: {cut}; broker 2: {cut}")
 
@@ -43,7 +43,7 @@ def test_fully_synced_logs_are_not_truncated() -> None:
     world = World("power-loss")
     world.logs.size = 0
     effect = world.inject()
-    assert effect.bit and effect.proof.endswith("broker 1: 0 bytes cut that it had not synced")
+    assert effect.confirmed and effect.proof.endswith("broker 1: 0 bytes cut that it had not synced")
 
 
 def test_power_loss_with_unsynced_bytes_left_is_not_effective() -> None:
@@ -51,7 +51,7 @@ def test_power_loss_with_unsynced_bytes_left_is_not_effective() -> None:
     world = World("power-loss")
     world.logs.stay = True
     effect = world.inject()
-    assert not effect.bit
+    assert not effect.confirmed
     assert effect.proof.endswith(
         "broker 1: 0 bytes cut that it had not synced (orders-0 from offset 900 on), 700 left"
     )

@@ -16,7 +16,6 @@ from kaput.evidence.recorder import Recorder
 from kaput.faults.fault import Effect
 from kaput.faults.frame_log import FrameLog
 from kaput.faults.protocol import Protocol
-from kaput.scenario.options import Options
 from streams import rows_so_far
 
 
@@ -49,9 +48,9 @@ def node(number: int, proxy: FakeProxy | None = None, *, running: bool = True) -
 def play(*nodes: Any, fault: Protocol | None = None, **options: Any) -> tuple[int | None, Effect]:
     """Injects and heals a delay of EndTxn, unless told otherwise."""
     told = {"api": "EndTxn", "what": "delay", "delay": 5000, "from_": ("clients",), **options}
-    made = fault or Protocol(fake_scene(*nodes, step="1-protocol", **told))
+    made = fault or Protocol(fake_scene("protocol", *nodes, step="1-protocol", **told))
     early = made.inject(nodes)
-    assert not early.bit and early.effective_ns is None
+    assert not early.confirmed and early.effective_ns is None
     return made.heal(nodes, early)
 
 
@@ -59,7 +58,7 @@ def test_protocol_fault_is_effective_from_the_first_modified_frame() -> None:
     """The proof has the counts of each broker, and all that is known of that frame."""
     before = time.time_ns()
     healed, effect = play(node(1))
-    assert effect.bit and effect.effective_ns is not None and healed is not None
+    assert effect.confirmed and effect.effective_ns is not None and healed is not None
     assert before <= effect.effective_ns <= healed
     assert "EndTxn requests from clients" in effect.proof
     assert "broker 1: 1,200 requests seen, 2 matched, 1 delayed by 5s" in effect.proof
@@ -69,7 +68,7 @@ def test_protocol_fault_is_effective_from_the_first_modified_frame() -> None:
 def test_protocol_fault_without_a_modified_frame_is_not_effective() -> None:
     """However many matched."""
     healed, effect = play(node(1, FakeProxy(works=False)))
-    assert healed is not None and (effect.bit, effect.effective_ns) == (False, None)
+    assert healed is not None and (effect.confirmed, effect.effective_ns) == (False, None)
     assert "2 matched, 0 delayed by 5s; nothing was done to any of them" in effect.proof
 
 
@@ -82,11 +81,11 @@ def test_protocol_fault_heal_fails_if_the_proxy_has_exited() -> None:
 def test_stopped_broker_gets_no_proxy_rule() -> None:
     """Alone it is no target; of two, the other makes half a bite."""
     down = node(1, running=False)
-    fault = Protocol(fake_scene(down, api="EndTxn"))
+    fault = Protocol(fake_scene("protocol", down, api="EndTxn"))
     effect = fault.inject([down])
     assert effect == Effect(None, False, "no target was running")
     assert fault.heal([down], effect)[1] == effect and down.proxy.rule is None
-    assert not play(down, node(2))[1].bit
+    assert not play(down, node(2))[1].confirmed
 
 
 def test_broker_without_a_proxy_is_a_lab_error() -> None:
@@ -94,7 +93,7 @@ def test_broker_without_a_proxy_is_a_lab_error() -> None:
     bare = node(1)
     bare.proxy = None
     with pytest.raises(LabError, match=r"broker 1 has no proxy; write cluster.proxies"):
-        Protocol(fake_scene(bare, api="EndTxn")).inject([bare])
+        Protocol(fake_scene("protocol", bare, api="EndTxn")).inject([bare])
 
 
 @pytest.mark.parametrize(
@@ -128,8 +127,7 @@ def test_error_response_is_encoded_for_every_api_version() -> None:
 def test_observed_frames_are_recorded(tmp_path: Path) -> None:
     """What was acted upon and what passed; on disk at once."""
     broker, recorder = node(1), Recorder(tmp_path, "frames", "nemesis")
-    options = Options(api="EndTxn", delay=5000, from_=("clients",))
-    scene = replace(fake_scene(broker), step="1-protocol", options=options, frames=FrameLog(recorder))
+    scene = replace(fake_scene("protocol", broker, api="EndTxn", delay=5000), frames=FrameLog(recorder))
     play(broker, fault=Protocol(scene))
     rows = rows_so_far(tmp_path / "evidence" / "frames")
     known = [(r["fault"], r["broker"], r["api"], r["correlation_id"], r["action"]) for r in rows]

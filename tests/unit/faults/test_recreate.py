@@ -51,33 +51,33 @@ class _Topics(FakeAdmin):
 def test_topic_is_recreated_with_its_assignment_and_config() -> None:
     """The proof has both ids, and what is gone; nothing is undone."""
     admin = _Topics()
-    fault = Recreate(fake_scene(admin=admin))
+    fault = Recreate(fake_scene("recreate", admin=admin))
     effect = fault.inject("orders")
-    assert effect.bit and effect.effective_ns is not None and admin.created == [AS_IT_WAS]
+    assert effect.confirmed and effect.effective_ns is not None and admin.created == [AS_IT_WAS]
     for part in (str(uuid.UUID(int=1)), "orders/0 ended at 812", str(uuid.UUID(int=2))):
         assert part in effect.proof
     healed, after = fault.heal("orders", effect)
-    assert healed == effect.effective_ns and after.bit and after.proof.endswith("; the same at the end")
+    assert healed == effect.effective_ns and after.confirmed and after.proof.endswith("; the same at the end")
 
 
 def test_unchanged_topic_id_is_not_effective() -> None:
     """The broker says yes to all, and the topic is the one that it was."""
-    assert not Recreate(fake_scene(admin=_Topics(deaf=True))).inject("orders").bit
+    assert not Recreate(fake_scene("recreate", admin=_Topics(deaf=True))).inject("orders").confirmed
 
 
 def test_topic_recreated_externally_is_not_effective() -> None:
     """Its messages are gone once more, and when is not known."""
     admin = _Topics()
-    fault = Recreate(fake_scene(admin=admin))
+    fault = Recreate(fake_scene("recreate", admin=admin))
     effect = fault.inject("orders")
     admin.id = uuid.UUID(int=3)
     healed, after = fault.heal("orders", effect)
-    assert healed is None and not after.bit and after.proof.endswith("another one at the end")
+    assert healed is None and not after.confirmed and after.proof.endswith("another one at the end")
 
 
 def test_delete_rejection_includes_kafkas_reason() -> None:
     """With Kafka's reason; nothing is created."""
     admin = _Topics(refuses=True)
     with pytest.raises(LabError, match="TOPIC_DELETION_DISABLED"):
-        Recreate(fake_scene(admin=admin)).inject("orders")
+        Recreate(fake_scene("recreate", admin=admin)).inject("orders")
     assert not admin.created

@@ -41,7 +41,7 @@ class _Topics(FakeAdmin):
 
 
 def _resize(admin: _Topics, partitions: int = 6) -> Resize:
-    return Resize(fake_scene(admin=admin, partitions=partitions))
+    return Resize(fake_scene("resize", admin=admin, partitions=partitions))
 
 
 @pytest.mark.parametrize("late", [0, 3])
@@ -50,16 +50,16 @@ def test_resize_waits_for_leaders_of_new_partitions(late: int) -> None:
     admin = _Topics(late=late)
     fault = _resize(admin)
     effect = fault.inject("orders")
-    assert effect.bit and effect.effective_ns is not None and admin.added == [("orders", 6)]
+    assert effect.confirmed and effect.effective_ns is not None and admin.added == [("orders", 6)]
     assert effect.proof.startswith("orders: 6 partitions instead of 3, accepted after")
     healed, after = fault.heal("orders", effect)
-    assert healed == effect.effective_ns and after.bit and after.proof.endswith("; 6 at the end")
+    assert healed == effect.effective_ns and after.confirmed and after.proof.endswith("; 6 at the end")
 
 
 def test_resize_is_not_proven_by_the_response_alone() -> None:
     """The cluster says yes, and the topic stays as it is."""
     effect = _resize(_Topics(deaf=True)).inject("orders")
-    assert effect.bit is False and effect.effective_ns is not None
+    assert effect.confirmed is False and effect.effective_ns is not None
     said = r"orders: 6 partitions instead of 3, accepted after \d ms; not complete after 60 s: {}"
     assert re.fullmatch(said.format("3 partitions are known"), effect.proof), effect.proof
 
@@ -67,7 +67,7 @@ def test_resize_is_not_proven_by_the_response_alone() -> None:
 def test_resize_requires_a_leader_for_every_partition() -> None:
     """They cannot be written."""
     effect = _resize(_Topics(late=10**9)).inject("orders")
-    assert not effect.bit and "orders/3 has leader None" in effect.proof
+    assert not effect.confirmed and "orders/3 has leader None" in effect.proof
 
 
 @pytest.mark.parametrize("partitions", [3, 2])
@@ -76,7 +76,11 @@ def test_topic_with_enough_partitions_is_not_resized(partitions: int) -> None:
     admin = _Topics()
     fault = _resize(admin, partitions)
     effect = fault.inject("orders")
-    assert (effect.effective_ns, effect.bit, effect.proof) == (None, False, "orders already has 3 partitions")
+    assert (effect.effective_ns, effect.confirmed, effect.proof) == (
+        None,
+        False,
+        "orders already has 3 partitions",
+    )
     assert not admin.added and fault.heal("orders", effect)[0] is not None
 
 
@@ -87,7 +91,7 @@ def test_resize_is_not_effective_if_partitions_are_gone_at_the_end() -> None:
     effect = fault.inject("orders")
     admin.states = [LED] * 3
     healed, after = fault.heal("orders", effect)
-    assert healed is None and not after.bit and after.proof.endswith("3 at the end")
+    assert healed is None and not after.confirmed and after.proof.endswith("3 at the end")
 
 
 def test_resize_rejection_includes_kafkas_reason() -> None:
@@ -100,4 +104,4 @@ def test_aborted_resize_does_not_wait() -> None:
     """The proof is left out."""
     fault = _resize(_Topics(late=10**9))
     fault.abandon()
-    assert not fault.inject("orders").bit
+    assert not fault.inject("orders").confirmed

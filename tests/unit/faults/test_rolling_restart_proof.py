@@ -19,7 +19,7 @@ WHOLE = PartitionState(2, [1, 2, 3], [3, 2, 1])
 
 def roll(nodes: list[FakeNode], admin: FakeAdmin | None = None) -> tuple[Effect, int | None, Effect]:
     """Injects and heals: the effect before, the moment, and the effect after."""
-    fault = RollingRestart(fake_scene(*nodes, admin=admin))
+    fault = RollingRestart(fake_scene("rolling-restart", *nodes, admin=admin))
     effect = fault.inject(nodes)  # type: ignore[arg-type]
     return effect, *fault.heal(nodes, effect)  # type: ignore[arg-type]
 
@@ -57,7 +57,7 @@ def test_targets_are_restarted_one_at_a_time() -> None:
     nodes = [FakeNode(1), FakeNode(2), FakeNode(3)]
     effect, healed, after = roll(nodes)
     assert [node.done for node in nodes] == [["terminate", "start"]] * 3
-    assert after.bit and after.effective_ns is not None and healed is not None
+    assert after.confirmed and after.effective_ns is not None and healed is not None
     assert healed > after.effective_ns == effect.effective_ns
     assert effect.proof == (
         "broker 1 (pid 1001), broker 2 (pid 1002), broker 3 (pid 1003): SIGTERM, one after the other"
@@ -79,7 +79,7 @@ def test_next_restart_waits_for_leaders_and_full_isrs() -> None:
     states: list[list[list[str]]] = []
     admin = Watching(views=[WHOLE, leaderless, LabError("no answer"), short])
     _, _, after = roll(nodes, admin)
-    assert after.bit, after.proof
+    assert after.confirmed, after.proof
     first = ["terminate", "start"]
     assert states == [[[], []], *[[first, []]] * 4, [first, first]]
 
@@ -88,7 +88,7 @@ def test_restarted_broker_must_answer_before_the_next_restart() -> None:
     """What the others say may be from before: that it is in the ISR is no proof that it is back."""
     nodes = [FakeNode(1), FakeNode(2)]
     effect, healed, after = roll(nodes, FakeAdmin(mute=[1]))
-    assert effect.bit and not after.bit and healed is None
+    assert effect.confirmed and not after.confirmed and healed is None
     assert "after the start of broker 1 not every ISR was full within 120 s (broker 1 does not answer)" in (
         after.proof
     )
@@ -100,7 +100,7 @@ def test_unhealthy_cluster_is_not_restarted(view: PartitionState | LabError) -> 
     """Not bitten, with what was lacking, and nobody touched."""
     nodes = [FakeNode(1), FakeNode(2)]
     effect, healed, after = roll(nodes, FakeAdmin(views=[view] * 9999))
-    assert (effect.bit, effect.effective_ns) == (False, None) and after == effect and healed is not None
+    assert (effect.confirmed, effect.effective_ns) == (False, None) and after == effect and healed is not None
     why = "no answer" if isinstance(view, LabError) else "orders/0 has leader None and ISR [1] of [1]"
     assert effect.proof == f"not every ISR was full within 120 s ({why}), so no node was restarted"
     assert [node.done for node in nodes] == [[], []]
@@ -110,7 +110,11 @@ def test_no_node_is_restarted_if_a_target_is_down() -> None:
     """Nobody is restarted where one of them is down already."""
     nodes = [FakeNode(1), FakeNode(2, running=False)]
     effect, healed, after = roll(nodes)
-    assert (effect.bit, effect.effective_ns, effect.proof) == (False, None, "not every target was running")
+    assert (effect.confirmed, effect.effective_ns, effect.proof) == (
+        False,
+        None,
+        "not every target was running",
+    )
     assert healed is not None and after == effect and nodes[0].done == []
     nodes = [FakeNode(1, running=False)]
     assert roll(nodes)[0].proof == "no target was running"
@@ -120,12 +124,12 @@ def test_node_that_ignores_sigterm_ends_the_rolling_restart() -> None:
     """The others are left alone, and the fault did not bite."""
     nodes = [FakeNode(1), FakeNode(2, survives=True), FakeNode(3)]
     effect, healed, after = roll(nodes)
-    assert effect.bit and not after.bit and healed is None
+    assert effect.confirmed and not after.confirmed and healed is None
     assert after.proof.endswith("; broker 2 still ran 0 s after SIGTERM")
     assert nodes[0].running and nodes[2].done == []
     nodes = [FakeNode(1, survives=True), FakeNode(2)]
     effect, healed, after = roll(nodes)
-    assert not effect.bit and effect.effective_ns is not None and not after.bit and healed is None
+    assert not effect.confirmed and effect.effective_ns is not None and not after.confirmed and healed is None
     assert nodes[1].done == [] and nodes[0].done == ["terminate"]
 
 
@@ -141,7 +145,7 @@ def test_failed_start_ends_the_restart_and_is_retried_by_the_heal() -> None:
 
     nodes = [Once(1), FakeNode(2)]
     _, healed, after = roll(nodes)
-    assert not after.bit and healed is None and nodes[0].running and nodes[1].done == []
+    assert not after.confirmed and healed is None and nodes[0].running and nodes[1].done == []
     assert "broker 1 could not be started again: no memory" in after.proof
     assert "broker 1 (pid 2001) was started again" in after.proof
 
@@ -156,20 +160,20 @@ def test_heal_does_not_start_nodes_already_restarted() -> None:
 
     nodes = [FakeNode(1), Killed(2)]
     _, healed, after = roll(nodes)
-    assert after.bit and healed is not None and not nodes[0].running
+    assert after.confirmed and healed is not None and not nodes[0].running
 
 
 def test_aborted_rolling_restart_stops() -> None:
     """A run that is being ended waits for no ISR; a heal starts whoever was stopped."""
     nodes = [FakeNode(1), FakeNode(2)]
-    fault = RollingRestart(fake_scene(*nodes, admin=FakeAdmin(views=[WHOLE], mute=[1])))
+    fault = RollingRestart(fake_scene("rolling-restart", *nodes, admin=FakeAdmin(views=[WHOLE], mute=[1])))
     effect = fault.inject(nodes)  # type: ignore[arg-type]
     fault.abandon()
     healing = threading.Thread(target=fault.heal, args=(nodes, effect))
     healing.start()
     healing.join(PATIENCE_S)
     assert not healing.is_alive() and nodes[0].running and nodes[1].done == []
-    fault = RollingRestart(fake_scene(*nodes))
+    fault = RollingRestart(fake_scene("rolling-restart", *nodes))
     fault.abandon()
     effect = fault.inject(nodes)  # type: ignore[arg-type]
-    assert not effect.bit and "(the run was ended)" in effect.proof
+    assert not effect.confirmed and "(the run was ended)" in effect.proof

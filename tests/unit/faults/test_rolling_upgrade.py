@@ -28,14 +28,14 @@ def scene(nodes: list[FakeNode], admin: FakeAdmin | None = None, switched_off: b
         if not switched_off:
             by_id[node].version = version
 
-    return replace(fake_scene(*nodes, admin=admin, kafka="4.3.1"), upgrade=upgrade)
+    return replace(fake_scene("rolling-upgrade", *nodes, admin=admin, kafka="4.3.1"), upgrade=upgrade)
 
 
 def play(given: Scene) -> tuple[Effect, int | None, Effect]:
     """Injects and heals: the effect before, the moment, and the effect after."""
     fault = RollingUpgrade(given)
-    effect = fault.inject()
-    return effect, *fault.heal(effect)
+    effect = fault.inject(None)
+    return effect, *fault.heal(None, effect)
 
 
 def test_nodes_are_upgraded_one_at_a_time_controllers_first() -> None:
@@ -46,7 +46,7 @@ def test_nodes_are_upgraded_one_at_a_time_controllers_first() -> None:
     assert effect.proof.startswith(
         "controller 101 (pid 1101), broker 1 (pid 1001), broker 2 (pid 1002): SIGTERM"
     )
-    assert after.bit and healed is not None
+    assert after.confirmed and healed is not None
     assert re.findall(r"(\w+ \d+) ended after", after.proof) == ["controller 101", "broker 1", "broker 2"]
     assert after.proof.endswith("; all are Kafka 4.3.1; metadata.version 21 has become 28")
     assert admin.raised == ["metadata.version"]
@@ -56,7 +56,7 @@ def test_node_reporting_the_old_version_is_not_upgraded() -> None:
     """The process that came back is what counts, not what it was told to be."""
     nodes, admin = three(), FakeAdmin()
     _, healed, after = play(scene(nodes, admin, switched_off=True))
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
     assert "(controller 101 reports Kafka 3.9.2)" in after.proof
     assert nodes[0].done == [] and admin.raised == []
 
@@ -65,7 +65,7 @@ def test_unreachable_node_has_no_reported_version() -> None:
     """What its log said is not asked before."""
     nodes = three()
     _, healed, after = play(scene(nodes, FakeAdmin(mute=[101]), switched_off=True))
-    assert healed is None and not after.bit and nodes[0].done == []
+    assert healed is None and not after.confirmed and nodes[0].done == []
     assert after.proof.endswith(
         "after the start of controller 101 not every ISR was full within 120 s "
         "(controller 101 does not answer)"
@@ -77,15 +77,15 @@ def test_failed_metadata_version_upgrade_is_reported() -> None:
     _, healed, after = play(
         scene(three(), FakeAdmin(levels=LabError("metadata.version cannot become 28: no")))
     )
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
     assert after.proof.endswith("ms after its start; metadata.version cannot become 28: no")
 
 
 def test_unsupported_rolling_upgrade_restarts_the_stopped_node() -> None:
     """As outside of runs; the node that was stopped is started again as what it was."""
     nodes = three()
-    _, healed, after = play(fake_scene(*nodes, kafka="4.3.1"))
-    assert healed is None and not after.bit
+    _, healed, after = play(fake_scene("rolling-upgrade", *nodes, kafka="4.3.1"))
+    assert healed is None and not after.confirmed
     assert "the nodes of this cluster cannot become Kafka 4.3.1" in after.proof
     assert [node.done for node in nodes] == [[], ["terminate", "start"], []]
 
@@ -98,6 +98,6 @@ def test_no_node_is_upgraded_if_aborted_or_a_node_is_down(running: bool) -> None
     fault = RollingUpgrade(scene(nodes))
     if running:
         fault.abandon()
-    effect = fault.inject()
-    _, after = fault.heal(effect)
-    assert not after.bit and nodes[0].done == []
+    effect = fault.inject(None)
+    _, after = fault.heal(None, effect)
+    assert not after.confirmed and nodes[0].done == []

@@ -7,7 +7,7 @@ import pytest
 from fakes.cluster import FakeNode, fake_scene
 from kaput.cluster.network.packets import Rule
 from kaput.faults.rules import StepRules, blocking, dropping
-from kaput.scenario.options import Direction
+from kaput.scenario.fault_kinds import Direction
 
 PEERS = ["10.77.0.2", "10.77.0.3"]
 
@@ -53,5 +53,5 @@ def test_loss_rate_has_a_resolution_of_one_in_ten_thousand(percent: float, of: i
 
 def test_each_step_has_its_own_table() -> None:
     """Named after the step, in letters that the packet filter takes."""
-    one, two = (StepRules(fake_scene(FakeNode(1), step=step), 1) for step in ("1-cut", "2-cut"))
+    one, two = (StepRules(fake_scene("noop", FakeNode(1), step=step), 1) for step in ("1-cut", "2-cut"))
     assert (one.name, two.name) == ("kaput_1_cut", "kaput_2_cut")

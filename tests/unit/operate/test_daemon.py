@@ -1,4 +1,4 @@
-"""The daemon's requests, with a lab that only remembers: what becomes of several faults at once."""
+"""The daemon's requests about faults, with real lives of faults on nodes that are doubles."""
 
 from __future__ import annotations
 
@@ -10,18 +10,47 @@ from typing import Any
 import pytest
 
 from fakes.standing_lab import StandingLab
-from kaput.errors import UsageError
+from fakes.world import World
 from kaput.operate.daemon import Daemon
+from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault
 from kaput.operate.registry import directory_of
+from kaput.scenario.model import Cluster
 from waiting import wait_for
 
 
+class BreakableLab(StandingLab):
+    """Its faults are those of a lab."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World("kill")
+        self.spec = Cluster(brokers=3, controllers=1)
+        self.faults = FaultInjector(
+            self.world.nodes,  # type: ignore[arg-type]
+            self.world.network,  # type: ignore[arg-type]
+            self.world.admin,  # type: ignore[arg-type]
+            lambda: self.spec,
+        )
+
+    def inject_for(self, ms: int | None, fault: str, target: str, **options: object) -> InjectedFault:
+        return self.faults.inject(fault, target, options, ms)
+
+    def heal(self, name: str) -> Healed:
+        return self.faults.heal(name)
+
+    def heal_all(self) -> list[Healed]:
+        return self.faults.heal_all()
+
+    def fault_history(self) -> list[dict[str, Any]]:
+        return self.faults.history()
+
+
 @pytest.fixture
-def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandingLab]:
+def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[BreakableLab]:
     """No cluster is registered for it."""
     with tempfile.TemporaryDirectory(prefix="k-") as short:
         monkeypatch.setenv("XDG_STATE_HOME", short)
-        yield StandingLab()
+        yield BreakableLab()
 
 
 def asked(daemon: Daemon, **request: object) -> dict[str, Any]:
@@ -29,54 +58,45 @@ def asked(daemon: Daemon, **request: object) -> dict[str, Any]:
     return daemon.answer(json.dumps(request).encode())
 
 
-def kill(daemon: Daemon, for_ms: int | None = None) -> None:
-    """Kills the broker once more, as far as this lab is concerned."""
-    asked(daemon, do="inject", fault="kill", target="broker 1", options={}, for_ms=for_ms)
+def kill(daemon: Daemon, broker: int, for_ms: int | None = None) -> dict[str, Any]:
+    """Kills a broker."""
+    return asked(daemon, do="inject", fault="kill", target=f"broker {broker}", options={}, for_ms=for_ms)
 
 
-def test_healing_all_goes_on_past_a_heal_that_is_not_confirmed(lab: StandingLab) -> None:
+def states(daemon: Daemon) -> list[str]:
+    return [each["state"] for each in asked(daemon, do="faults")["result"]]
+
+
+def test_healing_all_goes_on_past_a_heal_that_is_not_confirmed(lab: BreakableLab) -> None:
     """The error names it, and what is healed; nothing stays active, and the list shows which is which."""
     daemon = Daemon(directory_of("lab"), lab)  # type: ignore[arg-type]
-    for _ in range(3):
-        kill(daemon)
-    lab.unconfirmed = {"2-kill"}
+    for broker in (1, 2, 3):
+        assert kill(daemon, broker)["result"]["state"] == "active"
+    lab.world.nodes[2].fails = True
     answer = asked(daemon, do="heal", fault=None)
-    assert answer == {
-        "error": "1 of 3 faults: 2-kill: 2-kill is not confirmed to be healed: still gone "
-        "(healed: 1-kill, 3-kill)",
-        "usage": False,
-    }
-    assert [each["state"] for each in asked(daemon, do="faults")["result"]] == [
-        "healed",
-        "not proven",
-        "healed",
-    ]
-    assert lab.active_faults == [] and "no fault is active" in asked(daemon, do="heal")["error"]
+    assert answer["usage"] is False
+    assert answer["error"].startswith(
+        "1 of 3 faults: 2-kill: kill broker 2 is not confirmed to be healed: broker 2 (pid 1002): SIGKILL"
+    )
+    assert answer["error"].endswith(" (healed: 1-kill, 3-kill)")
+    assert states(daemon) == ["healed", "not proven", "healed"]
+    assert lab.faults.active == [] and "no fault is active" in asked(daemon, do="heal")["error"]
 
 
-def test_healing_all_skips_what_its_own_time_has_healed_meanwhile(lab: StandingLab) -> None:
-    """That is no mistake of the user's, and the others are still healed."""
+def test_healing_all_heals_what_is_still_active(lab: BreakableLab) -> None:
+    """What its own time has healed meanwhile is left alone."""
     daemon = Daemon(directory_of("lab"), lab)  # type: ignore[arg-type]
-    kill(daemon)
-    kill(daemon)
-    heal = lab.heal
-
-    def first_is_gone(name: str) -> object:
-        if name == "1-kill":
-            heal(name)
-            raise UsageError(f"no fault {name} is active")
-        return heal(name)
-
-    lab.heal = first_is_gone  # type: ignore[assignment, method-assign]
-    assert [each["id"] for each in asked(daemon, do="heal")["result"]] == ["1-kill", "2-kill"]
-    assert ("heal", "2-kill") in lab.done
+    kill(daemon, 1, for_ms=1)
+    kill(daemon, 2)
+    wait_for(lambda: states(daemon) == ["healed", "active"], "the heal of the first one")
+    assert [each["id"] for each in asked(daemon, do="heal")["result"]] == ["2-kill"]
 
 
-def test_a_heal_whose_time_comes_and_is_not_confirmed_is_in_the_list(lab: StandingLab) -> None:
+def test_a_heal_whose_time_comes_and_is_not_confirmed_is_in_the_list(lab: BreakableLab) -> None:
     """With its proof; nobody waits for an answer there."""
     daemon = Daemon(directory_of("lab"), lab)  # type: ignore[arg-type]
-    lab.unconfirmed = {"1-kill"}
-    kill(daemon, for_ms=1)
-    wait_for(lambda: asked(daemon, do="faults")["result"][0]["state"] != "active", "the heal")
+    lab.world.node.fails = True
+    kill(daemon, 1, for_ms=1)
+    wait_for(lambda: states(daemon) != ["active"], "the heal")
     (found,) = asked(daemon, do="faults")["result"]
-    assert found["state"] == "not proven" and "still gone" in found["proof"] and found["healed_ns"]
+    assert found["state"] == "not proven" and "does not run" in found["proof"] and found["healed_ns"]

@@ -23,8 +23,8 @@ from kaput.runner.frame_events import FrameEvents
 from kaput.runner.member_events import MemberEvents
 from kaput.runner.partition_events import MetadataEvents, PolledEvents
 from kaput.runner.transaction_events import TransactionEvents
-from kaput.scenario.coordinators import partition_of
 from kaput.scenario.loader import load_builtin
+from kaput.scenario.transactions import partition_of
 
 ID, OTHER = b"a" * 16, b"b" * 16
 AT_MS = 1_700_000_000_000

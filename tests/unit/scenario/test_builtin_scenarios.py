@@ -7,10 +7,10 @@ import itertools
 import pytest
 import yaml
 
+from fakes.steps import NETWORK_FAULTS
 from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import parse_duration_ms
-from kaput.scenario.options import NETWORK_FAULTS
 from kaput.scenario.steps import Moment
 from kaput.scenario.timeline import total_messages
 
@@ -115,7 +115,7 @@ def test_both_followers_can_register_at_once_when_the_leader_dies(name: str) -> 
     scenario = load_builtin(name)
     session = int(scenario.cluster.config["broker.session.timeout.ms"])
     third, second, leader = scenario.faults
-    assert [step.target for step in scenario.faults] == ["broker 3", "broker 2", "broker 1"]
+    assert [step.target.text for step in scenario.faults] == ["broker 3", "broker 2", "broker 1"]
     at = [parse_duration_ms(str(step.at)) for step in (third, second)]
     back = [start + (step.for_ or 0) for start, step in zip(at, (third, second), strict=True)]
     assert at[0] + 3_000 <= at[1], "what the two acknowledge without broker 3"
@@ -132,7 +132,7 @@ def test_the_eligible_broker_is_being_restarted_when_the_leader_dies() -> None:
     scenario = load_builtin("unclean-election-elr-late")
     session = int(scenario.cluster.config["broker.session.timeout.ms"])
     third, second, leader = scenario.faults
-    assert [step.target for step in scenario.faults] == ["broker 3", "broker 2", "broker 1"]
+    assert [step.target.text for step in scenario.faults] == ["broker 3", "broker 2", "broker 1"]
     at = [parse_duration_ms(str(step.at)) for step in (third, second)]
     assert isinstance(leader.at, Moment) and (leader.at.event, leader.at.of) == ("isr-shrink", "orders")
     assert at[0] < parse_duration_ms(str(leader.at.after)) < at[1]

@@ -6,7 +6,7 @@ import pytest
 
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import UsageError
-from kaput.scenario.commands import filled_in
+from kaput.scenario.fault_kinds import filled_in
 from kaput.scenario.loader import find, resolve
 
 COMMAND = ("faults.0.fault=command", "faults.0.inject=docker kill kafka-{broker}")

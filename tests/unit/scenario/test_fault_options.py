@@ -8,13 +8,14 @@ import pytest
 import yaml
 from kafka.protocol.api_key import ApiKey
 
+from fakes.steps import NETWORK_FAULTS
 from kaput.cluster.wire import error_name
 from kaput.errors import UsageError
 from kaput.scenario.apis import API_KEYS, ERROR_CODES
+from kaput.scenario.fault_kinds import KINDS, Options, defaults_of
 from kaput.scenario.loader import load_builtin, load_file
 from kaput.scenario.model import Scenario
-from kaput.scenario.options import NETWORK_FAULTS, OPTIONS, Options, with_defaults
-from kaput.scenario.steps import FaultStep
+from kaput.scenario.steps import FaultStep, with_defaults
 
 FILE = """version: 1
 title: fine
@@ -41,27 +42,27 @@ def said(tmp_path: Path, step: str, network: str = "namespaces", controllers: st
     return []
 
 
-@pytest.mark.parametrize("fault", OPTIONS)
+@pytest.mark.parametrize("fault", [name for name in KINDS if defaults_of(name)])
 def test_omitted_options_get_defaults_in_recorded_scenario(fault: str) -> None:
     """The recorded scenario has every default of the fault, and no other option; it reads back the same."""
     step = FaultStep.model_validate({"at": "1s", "fault": fault})
     dumped = step.model_dump(mode="json", by_alias=True, exclude_none=True)
-    defaults = {key for key, value in OPTIONS[fault].items() if value is not None}
+    defaults = {key for key, value in defaults_of(fault).items() if value is not None}
     assert set(dumped) == {"at", "fault", "target", *defaults}
     assert FaultStep.model_validate(dumped) == step
-    assert step.options() == FaultStep.model_validate(dumped).options()
+    assert step.options == FaultStep.model_validate(dumped).options
 
 
 def test_fault_without_options_resolves_to_none() -> None:
     """Nothing is resolved into steps that take nothing."""
-    assert FaultStep.model_validate({"at": "1s", "fault": "kill"}).options() == Options()
+    assert FaultStep.model_validate({"at": "1s", "fault": "kill"}).options == Options()
 
 
 def test_options_are_converted_to_fault_parameters() -> None:
     """Durations in ms, a single word as a list of one."""
     step = {"at": "1s", "fault": "delay", "delay": "1s", "jitter": 0, "from": "clients"}
-    options = FaultStep.model_validate(step).options()
-    assert (options.delay, options.jitter, options.from_) == (1000, 0, ("clients",))
+    options = FaultStep.model_validate(step).options
+    assert (options.delay, options.jitter, options.parties) == (1000, 0, ("clients",))
 
 
 @pytest.mark.parametrize(
@@ -189,8 +190,8 @@ def test_fault_options_can_be_overridden_with_set() -> None:
     scenario = load_builtin(
         "leader-cut-from-controllers-acks-1", ["faults.0.from=brokers", "faults.0.how=reject"]
     )
-    assert scenario.faults[0].options().from_ == ("brokers",)
-    assert scenario.faults[0].options().how == "reject"
+    assert scenario.faults[0].options.parties == ("brokers",)
+    assert scenario.faults[0].options.how == "reject"
 
 
 def test_null_option_gets_its_default() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaput.scenario.model import Scenario
-from kaput.scenario.retention import compacts, deletes, retains_little
+from kaput.scenario.model import Scenario, compacts, deletes, retains_little
 
 
 def _scenario(target: str = "topic dc1:orders", fault: str = "delete-records", **config: Any) -> Scenario:

@@ -8,6 +8,7 @@ import pytest
 
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
+from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import AfterStart, AtAttempt, Step, timeline, total_messages
 
 
@@ -27,8 +28,12 @@ def scenario(producers: list[dict[str, Any]], *faults: dict[str, Any]) -> Scenar
 def test_lagging_leader_kill_becomes_two_steps() -> None:
     """Ids by position and fault, times in ms, targets as written."""
     first, second = timeline(load_builtin("leader-kill-lagging-acks-1"), 7)
-    assert first == Step("1-pause", "pause", "followers-of orders/0", AfterStart(4000), 4500, first.seed)
-    assert second == Step("2-kill", "kill", "leader-of orders/0", AfterStart(6000), 11_000, second.seed)
+    assert first == Step(
+        "1-pause", "pause", parse_target("followers-of orders/0"), AfterStart(4000), 4500, first.seed
+    )
+    assert second == Step(
+        "2-kill", "kill", parse_target("leader-of orders/0"), AfterStart(6000), 11_000, second.seed
+    )
 
 
 @pytest.mark.parametrize(

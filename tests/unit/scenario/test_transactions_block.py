@@ -93,7 +93,7 @@ def test_invalid_transactions_block_is_rejected(block: dict[str, Any]) -> None:
         ("producer 0", "pause", None),
         ("transaction-coordinator-of producer 0", "kill", None),
         ("producer 2", "pause", "no such producer: 2; producers are 0 to 1"),
-        ("producer 0", "stop", "stop does not hit producers; pause and kill do"),
+        ("producer 0", "stop", "stop does not hit producers; kill and pause do"),
         ("transaction-coordinator-of producer 1", "kill", "producer 1 does not use transactions"),
     ],
 )

@@ -83,7 +83,7 @@ def test_steps_on_two_brokers_are_merged_if_that_reproduces(tmp_path: Path, help
     seen: list[Trial] = []
 
     def both(trial: Trial) -> bool:
-        stopped = {step.target for step in trial.scenario.faults if step.fault == "stop"}
+        stopped = {step.target.text for step in trial.scenario.faults if step.fault == "stop"}
         if {"broker 1", "broker 2"} <= stopped:
             seen.append(trial)
             return True
@@ -100,7 +100,7 @@ def test_merged_steps_may_lose_messages_by_another_cause(tmp_path: Path) -> None
     """The find is known by the cause of its smallest choices, and explains what it was first seen as."""
 
     def loss(trial: Trial) -> str | bool:
-        stopped = {step.target for step in trial.scenario.faults if step.fault == "stop"}
+        stopped = {step.target.text for step in trial.scenario.faults if step.fault == "stop"}
         if {"broker 1", "broker 2"} <= stopped:
             return "deposed-leader"
         return bool(store.experiments("probe")) and "followers-of orders/0" in stopped and "leader-restarted"

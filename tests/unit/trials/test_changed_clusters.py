@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kaput.scenario.builtin import builtin_names
+from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.loader import load_builtin
-from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.trials.warm import lasting_faults
 
 
@@ -23,5 +23,5 @@ def test_lasting_faults_prevent_cluster_reuse(name: str) -> None:
 
 def test_protocol_faults_are_not_lasting() -> None:
     scenarios = [load_builtin(name, []) for name in builtin_names()]
-    held_up = [each for each in scenarios if PROTOCOL_FAULTS & {step.fault for step in each.faults}]
+    held_up = [each for each in scenarios if PROTOCOL in {step.fault for step in each.faults}]
     assert held_up and not any(map(lasting_faults, held_up))

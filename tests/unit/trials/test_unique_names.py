@@ -6,11 +6,10 @@ import pytest
 
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.checks.scenario import check
-from kaput.scenario.coordinators import partition_of
+from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.loader import load_builtin
-from kaput.scenario.options import PROTOCOL_FAULTS
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.scenario.transactions import transactional_id
+from kaput.scenario.transactions import partition_of, transactional_id
 from kaput.trials.batch import can_share, shareable, warmable
 from kaput.trials.naming import with_unique_names
 
@@ -26,7 +25,7 @@ def test_unique_names_replace_topic_and_group_everywhere() -> None:
 
 def test_fault_target_uses_the_unique_topic_name() -> None:
     found = with_unique_names(load_builtin("leader-kill-acks-1", []), "1-0")
-    assert found.faults[0].target == "leader-of orders-1-0/0"
+    assert found.faults[0].target.text == "leader-of orders-1-0/0"
 
 
 @pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
@@ -41,8 +40,8 @@ def test_renamed_group_keeps_its_coordinator_partition(tag: str) -> None:
 @pytest.mark.parametrize("tag", ["1-0", "1-1", "22-13"])
 def test_renamed_transactional_id_keeps_its_coordinator_partition(tag: str) -> None:
     after = with_unique_names(load_builtin("transactions-coordinator-kill", []), tag)
-    (step,) = [step for step in timeline(after, 1) if step.target.startswith("transaction-coordinator-of")]
-    number = int(step.target.split()[-1])
+    (step,) = [step for step in timeline(after, 1) if step.target.kind == "transaction-coordinator-of"]
+    number = step.target.numbers[0]
     new = transactional_id(number, step.id_prefix)
     assert new != transactional_id(number)
     assert partition_of(new, 3) == partition_of(transactional_id(number), 3)
@@ -63,7 +62,7 @@ def test_warmable_builtin_scenarios_are_valid_with_unique_names(name: str) -> No
     scenario = load_builtin(name, [])
     if warmable(scenario):
         assert check(with_unique_names(scenario, "12-3"), existing=False) == []
-        asks = {step.fault for step in scenario.faults} & PROTOCOL_FAULTS
+        asks = {step.id for step in timeline(scenario, 0) if step.fault == PROTOCOL}
         asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
         assert shareable(scenario) == (not asks)
     else:

@@ -15,7 +15,6 @@ from kaput.analysis.facts.leader_history import Change, FaultRow, same_cluster
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.findings_claims import Wait
 from kaput.evidence.findings_service import NotableEvent
-from kaput.scenario.values import hits_member, target_group, target_producer
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -123,11 +122,11 @@ class RunEvents:
     ) -> str | None:
         """How a fault in effect hit a partition, or its owner in a group; None if it did not."""
         text = f"{_fault_text(fault)} was in effect"
-        if target_group(fault.target) is not None:
+        if fault.hit.members_of is not None:
             since, until = max(fault.effective_ns or from_ns, from_ns), min(_until_ns(fault), to_ns)
             return text if group is not None and self._owned(fault, since, until, place, group) else None
-        if target_producer(fault.target) is not None and group is None:
-            return text if place is None or self._sends_to(fault.target, place) else None
+        if fault.hit.producer is not None and group is None:
+            return text if place is None or self._sends_to(fault.hit.producer, place) else None
         if not fault.brokers:
             return None
         at_ns = max(fault.effective_ns or from_ns, from_ns)
@@ -152,14 +151,14 @@ class RunEvents:
             last: frozenset[str] = frozenset()
             for (since, members), until in zip(history, ends, strict=True):
                 last = members or last
-                hit = any(hits_member(fault.target, group, member) for member in last)
+                hit = any(fault.hit.includes_member(group, member) for member in last)
                 if hit and since < to_ns and until > from_ns:
                     return True
         return False
 
-    def _sends_to(self, target: str, place: TopicPartition) -> bool:
+    def _sends_to(self, producer: int, place: TopicPartition) -> bool:
         code = self._run.names.code(place)
-        sent = self._run.sums["sent"].filter(producer=target_producer(target), place=code)
+        sent = self._run.sums["sent"].filter(producer=producer, place=code)
         return bool(sent.height)
 
     def _needed(self, fault: FaultRow, place: TopicPartition, at_ns: int, group: str | None) -> str | None:

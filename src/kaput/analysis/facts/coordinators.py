@@ -18,9 +18,8 @@ from kaput.analysis.facts.leader_history import FaultRow
 from kaput.analysis.facts.outages import Outages, Span
 from kaput.evidence.columns import distinct
 from kaput.scenario.cluster import Cluster
-from kaput.scenario.coordinators import TRANSACTIONS, partition_of
 from kaput.scenario.pipes import spec_of
-from kaput.scenario.transactions import transactional_id
+from kaput.scenario.transactions import TRANSACTIONS, partition_of, transactional_id
 from kaput.scenario.vocabulary import NOOP
 
 # Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.

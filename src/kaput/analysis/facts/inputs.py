@@ -20,12 +20,11 @@ from kaput.errors import EvidenceError
 from kaput.evidence.folder import Manifest
 from kaput.evidence.reading import GROUP_TABLES, STORE_TABLES, Evidence
 from kaput.evidence.samples import countable
-from kaput.scenario.client_names import client_title
+from kaput.scenario.fault_kinds import RESIZE
+from kaput.scenario.groups import client_title
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
-from kaput.scenario.options import RESIZE
 from kaput.scenario.pipes import pipes
-from kaput.scenario.values import target_topic
 from kaput.scenario.vocabulary import NOOP, Isolation
 
 
@@ -190,7 +189,7 @@ class Inputs:
     def hit_by(self, fault: str) -> list[str]:
         """The topics that this kind of fault took effect on, in alphabetical order."""
         known = {topic for topic, _ in (*self.expected_places, *self.ends)}
-        hit = {target_topic(f.target) for f in self.faults if f.fault == fault and f.proven}
+        hit = {f.hit.whole_topic for f in self.faults if f.fault == fault and f.proven}
         return sorted(known & {self.full_name(topic) for topic in hit if topic is not None})
 
     def full_name(self, topic: str) -> str:

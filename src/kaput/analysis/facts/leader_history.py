@@ -14,6 +14,7 @@ from typing import Any
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.scenario import vocabulary
+from kaput.scenario.targets import Target, recorded_target
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,11 @@ class FaultRow:
     noticed_ns: int | None = None
     heal_began_ns: int | None = None
     cluster: str | None = None
+
+    @property
+    def hit(self) -> Target:
+        """What it hit."""
+        return recorded_target(self.target)
 
     @property
     def proven(self) -> bool:

@@ -15,8 +15,7 @@ from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, pla
 from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.schemas import SEEK
-from kaput.scenario.options import RESIZE
-from kaput.scenario.values import hits_member, target_group, target_topic
+from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.vocabulary import NOOP
 
 TOGETHER_NS = 1_000_000_000  # changes at most this far apart are one rebalance
@@ -191,7 +190,7 @@ class _Ownership:
             for one in self._pauses
             if one.effective_ns is not None
             and since_ns <= one.effective_ns <= at_ns
-            and hits_member(one.target, self.group, member)
+            and one.hit.includes_member(self.group, member)
         ]
         return max(frozen, default=at_ns)
 
@@ -375,9 +374,9 @@ def _faults(rebalance: Rebalance, faults: Sequence[FaultRow], from_ns: int) -> I
 def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:
     """Whether the fault may affect the group: any broker fault, or one of its own topics or members."""
     if fault.fault == RESIZE:
-        topic = target_topic(fault.target)
+        topic = fault.hit.whole_topic
         return topic in rebalance.topics or topic in {cluster_and_topic(name)[1] for name in rebalance.topics}
-    return bool(fault.brokers) or target_group(fault.target) == rebalance.group
+    return bool(fault.brokers) or fault.hit.members_of == rebalance.group
 
 
 def _brokers(

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import FOREVER_NS, MS
+from kaput.scenario.fault_kinds import PartitionOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -227,9 +228,10 @@ def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, f
     """
     step = step_of(fault, scenario)
     if fault.fault == "partition":
-        clients = step is not None and step.clients_with == "others"
+        options = None if step is None else step.options
+        clients = isinstance(options, PartitionOptions) and options.clients_with == "others"
         return clients, True, None
-    words = (step.from_ if step is not None else None) or ["all-nodes"]
+    words = (step.options.parties if step is not None else ()) or ("all-nodes",)
     voters = set(scenario.cluster.voter_ids()) if scenario is not None and not scenario.clusters else set()
     peers: set[int] = set()
     for word in words:

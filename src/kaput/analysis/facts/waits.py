@@ -17,7 +17,7 @@ from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.analysis.facts.serving import Hindrance, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait
-from kaput.scenario.values import hits_member
+from kaput.scenario.targets import recorded_target
 
 SHORTEST_NS = SECOND  # of a silence
 
@@ -280,7 +280,9 @@ class _Walk:
         return State(Stage.READY)
 
     def _holding_up(self, group: str, member: str, at_ns: int) -> list[Hindrance]:
-        targets = [one for one in self.record.serving.clients if hits_member(one, group, member)]
+        targets = [
+            one for one in self.record.serving.clients if recorded_target(one).includes_member(group, member)
+        ]
         return [one for target in sorted(targets) for one in self._held(target, at_ns)]
 
     def _held(self, target: str, at_ns: int) -> list[Hindrance]:

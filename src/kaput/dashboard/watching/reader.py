@@ -264,7 +264,7 @@ def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _total(runs: Runs, name: str) -> int | None:
     """How many messages the scenario sends; None if it sets a duration, or cannot be read."""
-    from kaput.scenario.recorded import read_resolved
+    from kaput.scenario.loader import read_resolved
     from kaput.scenario.timeline import total_messages
 
     try:

@@ -1,4 +1,4 @@
-"""Checks clients against the cluster and topics of a scenario.
+"""Checks clients and stores against the cluster and topics of a scenario.
 
 Called by scenario.py; also has helpers for it.
 """
@@ -6,13 +6,18 @@ Called by scenario.py; also has helpers for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from kaput.core import NEWEST_KAFKA, cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
+from kaput.scenario.fault_kinds import faults_on
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.pipes import pipes
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.stores import Store
+from kaput.scenario.targets import STORE
 from kaput.scenario.vocabulary import USERS
 
 # The first Kafka versions whose brokers and whose Java client support a group type: in 4.1 share groups are
@@ -159,3 +164,51 @@ def no_topic_in(cluster: str, name: str, scenario: Scenario) -> str:
     """The message for a topic that does not exist in one of several clusters."""
     there = scenario.topic_names(cluster)
     return f"no such topic in {cluster}: {name}; {hint(name, there) if there else 'it has no topics'}"
+
+
+_DEFAULT = "stores: {local: {kind: sqlite}}"
+
+
+def check_stores(scenario: Scenario) -> Found:
+    """Mistakes in stores, in producers that use them, and in the replay."""
+    used: set[str] = set()
+    for number, spec in enumerate(scenario.workload.producers):
+        for index, name in enumerate(spec.on_failure.stores if spec.on_failure else ()):
+            used.add(name)
+            if name not in scenario.stores:
+                place = ("workload", "producers", number, "on-failure", "stores", index)
+                yield place, _no_store(name, scenario)
+    for name, store in scenario.stores.items():
+        if name not in used:
+            yield ("stores", name), f"no producer uses it; write on-failure: {{stores: [{name}]}} in one"
+        if store.disk_mb is not None and scenario.cluster.network == "loopback":
+            yield ("stores", name, "disk-mb"), "disk-mb needs cluster.network: namespaces"
+    if scenario.workload.replay is not None and not scenario.stores:
+        yield ("workload", "replay"), f"there is nothing to replay without stores; write {_DEFAULT}"
+
+
+def _no_store(name: str, scenario: Scenario) -> str:
+    return f"no such store: {name}; {hint(name, scenario.stores) if scenario.stores else f'write {_DEFAULT}'}"
+
+
+def check_store_target(step: FaultStep, scenario: Scenario) -> Found:
+    """Mistakes in a step that targets a store."""
+    name = step.target.name
+    if step.target.hits != STORE or name is None:
+        return
+    if STORE not in step.kind.hits:
+        yield ("target",), f"{step.fault} does not hit stores; {', '.join(faults_on(STORE))} do"
+    elif name not in scenario.stores:
+        yield ("target",), _no_store(name, scenario)
+    else:
+        for text in _untouchable(step.fault, name, scenario.stores[name]):
+            yield ("target",), text
+
+
+def _untouchable(fault: str, name: str, store: Store) -> Iterator[str]:
+    if store.where is not None:
+        yield f"{name} is your own server, which kaput does not touch"
+    elif fault != "disk-full" and not store.is_server:
+        yield f"{store.kind} has no process; write disk-full, or a store with a server such as mongodb"
+    elif fault == "disk-full" and store.disk_mb is None:
+        yield f"{name} needs its own disk; write disk-mb: 64 in stores.{name}"

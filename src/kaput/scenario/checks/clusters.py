@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from kaput.scenario.block import Found
 from kaput.scenario.checks.clients import no_group, no_topic_in
 from kaput.scenario.cluster import MOST_CLUSTERS
+from kaput.scenario.fault_kinds import faults_on
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
-from kaput.scenario.options import CLUSTER_CHANGES, MIRROR_FAULTS, WHOLE_CLUSTER_FAULTS
-from kaput.scenario.parties import is_word, no_party, party_of_clusters
 from kaput.scenario.source import DataPath
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.values import target_cluster, target_mirror
+from kaput.scenario.targets import CLUSTER, CLUSTERS, MIRROR, is_word, no_party, party_of_clusters
 
 # The clusters of a run share a network, and the mode that ids and targets depend on.
 _ALIKE = ("mode", "network")
@@ -48,25 +47,27 @@ def no_mirror(name: str, scenario: Scenario) -> str:
 
 def check_several(step: FaultStep, scenario: Scenario) -> Found:
     """Mistakes in a step that targets or names a whole cluster or a mirror."""
-    cluster, mirror = target_cluster(step.target), target_mirror(step.target)
+    hits, known = step.target.hits, step.kind.hits
+    cluster = step.target.name if hits == CLUSTERS else None
+    mirror = step.target.name if hits == MIRROR else None
     if cluster is not None and cluster not in scenario.clusters:
         yield ("target",), no_cluster(cluster, scenario)
-    elif cluster is not None and step.fault not in {*WHOLE_CLUSTER_FAULTS, *CLUSTER_CHANGES}:
-        yield ("target",), f"{step.fault} does not hit whole clusters; {', '.join(WHOLE_CLUSTER_FAULTS)} do"
+    elif cluster is not None and CLUSTERS not in known and CLUSTER not in known:
+        yield ("target",), f"{step.fault} does not hit whole clusters; {', '.join(faults_on(CLUSTERS))} do"
     if mirror is not None and scenario.mirror(mirror) is None:
         yield ("target",), no_mirror(mirror, scenario)
-    elif mirror is not None and step.fault not in MIRROR_FAULTS:
-        yield ("target",), f"{step.fault} does not hit mirrors; {', '.join(MIRROR_FAULTS)} do"
-    for word in step.from_ or []:
+    elif mirror is not None and MIRROR not in known:
+        yield ("target",), f"{step.fault} does not hit mirrors; {', '.join(faults_on(MIRROR))} do"
+    for word in step.options.parties:
         for text in _party(word, cluster, scenario):
             yield ("from",), text
 
 
 def check_single(step: FaultStep) -> Found:
     """Mistakes in a fault on a running cluster, which is a single one."""
-    if target_cluster(step.target) is not None or target_mirror(step.target) is not None:
+    if step.target.hits in (CLUSTERS, MIRROR):
         yield ("target",), f"there is one cluster, and no {step.target}; write all, or one of the brokers"
-    for word in step.from_ or []:
+    for word in step.options.parties:
         if any(party_of_clusters(word)):
             yield ("from",), no_party(word)
 

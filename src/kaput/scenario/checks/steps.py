@@ -1,76 +1,63 @@
 """Checks the timeline against the rest of a scenario.
 
-Called by scenario.py; `check_alone` also serves faults without a scenario. Not here: faults on members of
-groups (members.py), and checks between a step's own keys (../steps.py).
+Called by scenario.py; `check_alone` also serves faults without a scenario. Not here: checks between a step's
+own keys (../steps.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kaput.core import NEWEST_KAFKA
 from kaput.scenario.block import Found, at
-from kaput.scenario.checks.clients import no_group, no_topic
+from kaput.scenario.checks.clients import check_store_target, no_group, no_topic
 from kaput.scenario.checks.clusters import check_several, check_single
-from kaput.scenario.checks.events import check_event
-from kaput.scenario.checks.members import UNHITTABLE, check_members
-from kaput.scenario.checks.protocol import check_protocol
-from kaput.scenario.checks.stores import check_store_target
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
-from kaput.scenario.mistakes import Mistake
-from kaput.scenario.model import Group, Scenario, Topic
-from kaput.scenario.options import (
-    CLUSTER_CHANGES,
-    DELETE_RECORDS,
-    DISK_FAULTS,
-    EXT4_FAULTS,
-    NETWORK_FAULTS,
-    PRODUCER_FAULTS,
-    PROTOCOL_FAULTS,
+from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
+from kaput.scenario.fault_kinds import (
+    PROTOCOL,
     RECREATE,
-    TOPIC_FAULTS,
+    DeleteRecordsOptions,
+    GrowOptions,
+    ReassignOptions,
+    ResizeOptions,
+    RollingUpgradeOptions,
+    faults_on,
 )
-from kaput.scenario.retention import deletes
+from kaput.scenario.mistakes import Mistake
+from kaput.scenario.model import Group, Scenario, Topic, deletes
+from kaput.scenario.nearest import hint
 from kaput.scenario.several import cluster_of_target
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.timeline import longest_duration_ms, total_messages
-from kaput.scenario.values import (
-    TARGET,
-    format_duration,
-    parse_duration_ms,
-    share_of,
-    target_store,
-    target_topic,
-)
+from kaput.scenario.targets import MEMBERS, PRODUCER, STORE, TOPIC, Target, recorded_target
+from kaput.scenario.timeline import longest_duration_ms, step_id, total_messages
+from kaput.scenario.values import format_duration, parse_duration_ms, share_of
+
+_BY_LISTENER = ("clients", "brokers", "all-nodes", "everybody")  # can be distinguished by the listener
 
 
 def check_steps(scenario: Scenario) -> Found:
     """Mistakes in all steps."""
-    more = sum(step.brokers or 0 for step in scenario.faults if step.fault == "grow")
+    options = [step.options for step in scenario.faults]
+    more = sum(each.brokers for each in options if isinstance(each, GrowOptions))
     # Including brokers that are added later.
     cluster = scenario.cluster.model_copy(update={"brokers": scenario.cluster.brokers + more})
     clusters = [cluster, *list(scenario.all_clusters.values())[1:]]
     for index, step in enumerate(scenario.faults):
         place = ("faults", index)
         for part in (
-            _at,
-            check_event,
-            _target,
-            check_members,
-            check_store_target,
-            check_several,
-            _topic,
-            _upgrade,
-        ):
+            _at, check_event, _target, check_members, check_store_target, check_several, _topic, _upgrade,
+        ):  # fmt: skip
             yield from at(place, part(step, scenario))
         hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
             cluster_of_target(scenario, step.target) or "", cluster
         )
         yield from at(place, _in_clusters(step, clusters, hit))
-        if step.fault in CLUSTER_CHANGES and (step.replication_factor or 0) > hit.brokers:
+        wanted = step.options.replication_factor if isinstance(step.options, ReassignOptions) else 0
+        if wanted > hit.brokers:
             yield (
                 (*place, "replication-factor"),
-                f"{step.replication_factor} replicas need as many brokers; there are {cluster.brokers}",
+                f"{wanted} replicas need as many brokers; there are {cluster.brokers}",
             )
 
 
@@ -85,15 +72,15 @@ def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
 def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> Found:
     """Mistakes in a step of one of several clusters. `hit`: the cluster that the step is about."""
     yield from _target_in_cluster(step, clusters, hit)
-    yield from _network(step, hit)
+    yield from _needs(step, hit)
     yield from _peers(step, clusters, hit)
-    if step.fault in PROTOCOL_FAULTS:
-        yield from check_protocol(step, hit)
+    if step.fault == PROTOCOL:
+        yield from _protocol(step, hit)
 
 
-def _no_broker(number: str, clusters: Sequence[Cluster]) -> str | None:
+def _no_broker(number: int, clusters: Sequence[Cluster]) -> str | None:
     """The message for an unknown broker."""
-    if any(cluster.may_have(int(number)) for cluster in clusters):
+    if any(cluster.may_have(number) for cluster in clusters):
         return None
     return f"no such broker: {number}; brokers are {' and '.join(each.broker_range for each in clusters)}"
 
@@ -116,27 +103,24 @@ def _at(step: FaultStep, scenario: Scenario) -> Found:
 
 
 def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Found:
-    match = TARGET.fullmatch(step.target)
-    assert match is not None  # the model has checked it
-    brokers = cluster.brokers
-    if match["broker"] and (text := _no_broker(match["broker"], clusters)):
+    target, brokers = step.target, cluster.brokers
+    if target.kind == "broker" and (text := _no_broker(target.numbers[0], clusters)):
         yield ("target",), text
-    if step.target == "zookeeper" and cluster.mode == "kraft":
+    if target.kind == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
-    if step.target == "minority" and brokers < 3:
+    if target.kind == "minority" and brokers < 3:
         yield ("target",), f"{brokers} brokers have no minority; use 3 or more"
 
 
 def _target(step: FaultStep, scenario: Scenario) -> Found:
-    match = TARGET.fullmatch(step.target)
-    assert match is not None
-    if match["topic"]:
-        for text in _partition(match["role"], match["topic"], int(match["partition"]), scenario):
+    target = step.target
+    if target.place is not None:
+        for text in _partition(target, scenario):
             yield ("target",), text
-    if match["producer"]:
-        yield from _producer_target(step, int(match["producer"]), bool(match["transactions"]), scenario)
-    if match["group"] and scenario.group(match["group"]) is None:
-        yield ("target",), no_group(match["group"], scenario)
+    if target.kind in ("producer", "transaction-coordinator-of"):
+        yield from _producer_target(step, target.numbers[0], target.kind != "producer", scenario)
+    if target.kind == "coordinator-of" and scenario.group(target.group or "") is None:
+        yield ("target",), no_group(target.group or "", scenario)
 
 
 def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: Scenario) -> Found:
@@ -149,40 +133,40 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
         yield ("target",), UNHITTABLE
     elif not coordinator and specs[number].per_process > 1:
         yield ("target",), f"producer {number} shares its process with others; write per-process: 1"
-    if not coordinator and step.fault not in PRODUCER_FAULTS:
-        yield ("target",), f"{step.fault} does not hit producers; {' and '.join(PRODUCER_FAULTS)} do"
+    if not coordinator and PRODUCER not in step.kind.hits:
+        yield ("target",), f"{step.fault} does not hit producers; {' and '.join(faults_on(PRODUCER))} do"
     elif not coordinator and step.fault == "kill" and specs[number].client != "librdkafka":
         yield ("target",), f"kill hits producers with client: librdkafka, not {specs[number].client}"
     elif not coordinator and step.fault == "kill" and step.for_ is not None:
         yield ("for",), "a killed producer is not restarted; leave it out"
 
 
-def _network(step: FaultStep, cluster: Cluster) -> Found:
-    if step.fault == "disk-full" and cluster.disk_mb is None and target_store(step.target) is None:
-        yield ("fault",), "disk-full needs a separate disk for each broker; write cluster.disk-mb: 256"
-    if step.fault in EXT4_FAULTS and cluster.disk_fs != "ext4":
-        why = "needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4"
-        yield ("fault",), f"{step.fault} {why}"
-    shares = step.target == "zookeeper" or (step.target == "controller" and cluster.controllers != "combined")
-    if step.fault in DISK_FAULTS and shares:
-        yield ("target",), f"{step.fault} hits brokers: a {step.target} has no disk of its own"
-    if step.fault == "clock-skew" and not cluster.faketime:
-        yield ("fault",), "clock-skew needs clocks that can be shifted; write cluster.faketime: true"
-    if step.fault == "memory-pressure" and not cluster.memory_groups:
-        yield (
-            ("fault",),
-            "memory-pressure needs nodes in cgroups of their own; write cluster.memory-groups: true",
-        )
-    if step.fault in NETWORK_FAULTS and cluster.network == "loopback":
-        yield ("fault",), f"{step.fault} breaks the network; write cluster.network: namespaces"
+def _needs(step: FaultStep, cluster: Cluster) -> Found:
+    """Mistakes: something that the fault needs, and the cluster does not have."""
+    target, needs = step.target, step.kind.needs
+    if needs is not None and target.hits != STORE and not needs.met(cluster):
+        yield ("fault",), f"{step.fault} {needs.otherwise}"
+    shares = target.kind == "zookeeper" or (target.kind == "controller" and cluster.controllers != "combined")
+    if step.kind.of_disk and shares:
+        yield ("target",), f"{step.fault} hits brokers: a {target} has no disk of its own"
+
+
+def _protocol(step: FaultStep, cluster: Cluster) -> Found:
+    """Mistakes: without namespaces all nodes share one address."""
+    parties = step.options.parties
+    if step.target.kind == "controller" and parties == ("clients",):
+        yield ("from",), "clients send no requests to controllers; write from: brokers"
+    for word in parties:
+        if word not in _BY_LISTENER and cluster.network == "loopback":
+            yield ("from",), f"on loopback all nodes have one address; write {', '.join(_BY_LISTENER)}"
 
 
 def _peers(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Found:
-    for word in step.from_ or []:
+    for word in step.options.parties:
         kind, _, number = word.partition(" ")
-        if kind == "broker" and (text := _no_broker(number, clusters)):
+        if kind == "broker" and (text := _no_broker(int(number), clusters)):
             yield ("from",), text
-        elif word == f"{step.target}":
+        elif word == step.target.text:
             yield ("from",), f"{word} cannot be cut from itself"
         elif word == "zookeeper" and cluster.mode != "zookeeper":
             yield ("from",), "there is no ZooKeeper in mode kraft; write controllers"
@@ -194,9 +178,9 @@ def _peers(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Fo
 
 
 def _topic(step: FaultStep, scenario: Scenario) -> Found:
-    if step.fault not in TOPIC_FAULTS:
+    if TOPIC not in step.kind.hits:
         return
-    name = target_topic(step.target)
+    name, options = step.target.whole_topic, step.options
     if name is None:
         example = scenario.topics[0].name if scenario.topics else "T"
         yield ("target",), f"{step.fault} hits a topic; write for example topic {example}"
@@ -204,11 +188,11 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
     topic = scenario.topic(name)
     if topic is None:
         yield ("target",), no_topic(name, scenario)
-    elif step.fault == DELETE_RECORDS:
-        yield from _deletion(step, name, topic, scenario)
+    elif isinstance(options, DeleteRecordsOptions):
+        yield from _deletion(options.committed_by, name, topic, scenario)
     elif step.fault == RECREATE:
         yield from _recreation(name, topic, scenario)
-    elif step.partitions is not None and step.partitions <= topic.partitions:
+    elif isinstance(options, ResizeOptions) and options.partitions <= topic.partitions:
         yield ("partitions",), f"{name} has {topic.partitions} from the start and cannot have fewer"
     elif any(
         scenario.topic(spec.topic, spec.cluster) == topic and spec.partitioner == "round-robin"
@@ -220,14 +204,14 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
         )
 
 
-def _deletion(step: FaultStep, name: str, topic: Topic, scenario: Scenario) -> Found:
+def _deletion(committed_by: str | None, name: str, topic: Topic, scenario: Scenario) -> Found:
     if not deletes(scenario, topic.full_name):
         yield ("target",), f"{name} is compacted, so Kafka does not delete its records"
-    if step.committed_by is None:
+    if committed_by is None:
         return
-    group = scenario.group(step.committed_by)
+    group = scenario.group(committed_by)
     if group is None:
-        yield ("committed-by",), no_group(step.committed_by, scenario)
+        yield ("committed-by",), no_group(committed_by, scenario)
     elif group.type == "share":
         yield ("committed-by",), f"{group.id} is a share group, which commits no offsets"
     elif group.cluster != topic.cluster or not _reads(group, topic.name):
@@ -246,16 +230,18 @@ def _reads(group: Group, topic: str) -> bool:
 
 
 def _upgrade(step: FaultStep, scenario: Scenario) -> Found:
-    if step.kafka is None or step.fault not in CLUSTER_CHANGES:
+    if not isinstance(step.options, RollingUpgradeOptions):
         return
+    version = step.options.kafka
     if scenario.cluster.mode == "zookeeper":
         yield ("fault",), f"{step.fault} is for KRaft: nodes in ZooKeeper mode cannot be upgraded to Kafka 4"
-    if not KAFKA_VERSION.fullmatch(step.kafka):
-        yield ("kafka",), f"{step.kafka!r} is not a version such as {NEWEST_KAFKA}"
+    if not KAFKA_VERSION.fullmatch(version):
+        yield ("kafka",), f"{version!r} is not a version such as {NEWEST_KAFKA}"
         return
-    before = [each.kafka for each in scenario.faults[: scenario.faults.index(step)] if each.kafka is not None]
+    earlier = [each.options for each in scenario.faults[: scenario.faults.index(step)]]
+    before = [each.kafka for each in earlier if isinstance(each, RollingUpgradeOptions)]
     has = before[-1] if before else scenario.cluster.kafka
-    if KAFKA_VERSION.fullmatch(has) and _numbers(step.kafka) <= _numbers(has):
+    if KAFKA_VERSION.fullmatch(has) and _numbers(version) <= _numbers(has):
         yield ("kafka",), f"the cluster has Kafka {has} by then, which is not older; also write cluster.kafka"
 
 
@@ -265,11 +251,142 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in match.group(1, 2, 3)]
 
 
-def _partition(role: str, name: str, partition: int, scenario: Scenario) -> Iterator[str]:
+def _partition(target: Target, scenario: Scenario) -> Iterator[str]:
+    name = target.topic or ""
     topic = scenario.topic(name)
     if topic is None:
         yield no_topic(name, scenario)
-    elif partition >= topic.partitions:
+    elif (target.partition or 0) >= topic.partitions:
         yield f"no such partition: {name} has {topic.partitions}, counted from 0"
-    elif role != "leader-of" and topic.replication_factor == 1:
+    elif target.kind != "leader-of" and topic.replication_factor == 1:
         yield f"{name} has replication-factor 1, so it has no followers"
+
+
+UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
+_ENDING = ("kill", "stop", "leave")
+
+
+def check_members(step: FaultStep, scenario: Scenario) -> Found:
+    """Mistakes in a step."""
+    target, name = step.target, step.target.members_of
+    if name is None:
+        if step.kind.hits == (MEMBERS,):
+            groups = [group.id for group in scenario.workload.groups]
+            example = groups[0] if groups else "G"
+            yield ("target",), f"{step.fault} hits members of groups; write for example member 1 of {example}"
+        return
+    group = scenario.group(name)
+    if group is None:
+        yield ("target",), no_group(name, scenario)
+    elif MEMBERS not in step.kind.hits:
+        yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
+    elif group.client == "command":
+        yield ("target",), UNHITTABLE
+    elif group.client == "java" and step.fault == "slow":
+        yield (
+            ("fault",),
+            "slow changes the pace of kaput's own members; Kafka's Java consumer has no such setting",
+        )
+    else:
+        part = _new_member if step.fault == "join" else _existing_member
+        for text in part(target.number, group, scenario):
+            yield ("target",), text
+        if step.fault == "leave" and group.static:
+            yield (
+                ("fault",),
+                "a static member keeps its partitions; write stop, or static: false",
+            )
+
+
+def _existing_member(number: int | None, group: Group, scenario: Scenario) -> Iterator[str]:
+    if number is None or 1 <= number <= group.members:
+        return
+    if number not in _member_numbers(scenario, group, ("join",)):
+        yield f"no such member: {number}; {group.id} has 1 to {group.members}, and no step adds it"
+
+
+def _new_member(number: int | None, group: Group, scenario: Scenario) -> Iterator[str]:
+    new = f"member {group.members + 1} of {group.id}"
+    if number is None:
+        yield f"only one new member can join; write {new}"
+    elif number == 0:
+        yield f"members are numbered from 1; write {new}"
+    elif number <= group.members and not _member_numbers(scenario, group, _ENDING) & {number, None}:
+        yield f"member {number} exists from the start; write {new}"
+
+
+def _member_numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:
+    """Numbers of the members of a group that steps of these faults target; None: a random member, or all."""
+    hit = [step.target for step in scenario.faults if step.fault in faults]
+    return {target.number for target in hit if target.members_of == group.id}
+
+
+def check_event(step: FaultStep, scenario: Scenario) -> Found:
+    """Mistakes in the event that a step waits for."""
+    if isinstance(step.at, str) or step.at.event is None:
+        return
+    moment, event = step.at, step.at.event
+    if event in PARTITION_EVENTS and moment.of is not None:
+        yield from at(("at",), _event_partition(moment.of, scenario))
+    elif event in GROUP_EVENTS:
+        yield from at(("at",), _event_group(moment, scenario))
+    elif event == MARKERS_PENDING:
+        yield from at(("at",), _event_producer(moment, scenario))
+    elif event in STEP_EVENTS and moment.of is not None:
+        yield from at(("at",), _event_step(step, moment, scenario))
+
+
+def _event_partition(of: str, scenario: Scenario) -> Found:
+    name, _, number = of.partition("/")
+    topic = scenario.topic(name)
+    if topic is None:
+        yield ("of",), no_topic(name, scenario)
+    elif number and not (number.isdigit() and int(number) < topic.partitions):
+        yield ("of",), f"no such partition: {name} has {topic.partitions}, counted from 0"
+
+
+def _event_group(moment: Moment, scenario: Scenario) -> Found:
+    groups = {group.id: group for group in scenario.workload.groups}
+    if moment.of is not None and moment.of not in groups:
+        yield ("of",), no_group(moment.of, scenario)
+    elif all(groups[name].type == "share" for name in groups if moment.of in (None, name)):
+        yield ("event",), f"{moment.event} takes a group whose members own partitions"
+
+
+def _event_producer(moment: Moment, scenario: Scenario) -> Found:
+    specs = scenario.producer_specs()
+    number = None if moment.of is None else recorded_target(moment.of).producer
+    if not scenario.transactional:
+        yield ("event",), f"{MARKERS_PENDING} takes a producer with transactions"
+    elif moment.of is not None and (number is None or number >= len(specs)):
+        yield (
+            ("of",),
+            f"{moment.of!r} is not producer N; producers are 0 to {len(specs) - 1}",
+        )
+    elif number is not None and specs[number].transactions is None:
+        yield ("of",), f"producer {number} does not use transactions"
+
+
+def _event_step(step: FaultStep, moment: Moment, scenario: Scenario) -> Found:
+    steps = {step_id(number, each): each for number, each in enumerate(scenario.faults, start=1)}
+    meant = steps.get(moment.of or "")
+    if meant is None:
+        yield ("of",), f"no such step: {moment.of}; {hint(moment.of or '', steps)}"
+    elif _waits_for(meant, step, steps):
+        yield (
+            ("of",),
+            "these steps wait for each other" if meant is not step else "a step cannot wait for itself",
+        )
+    elif moment.event == "heal" and meant.for_ is None:
+        yield ("of",), f"{moment.of} has no for, so it is healed after the load at the earliest"
+
+
+def _waits_for(step: FaultStep, other: FaultStep, steps: Mapping[str, FaultStep]) -> bool:
+    """Whether a step is another one, or waits for it directly or indirectly."""
+    here: FaultStep | None = step
+    for _ in range(len(steps)):
+        if here is None or here is other:
+            break
+        at = None if isinstance(here.at, str) else here.at
+        here = steps.get(at.of or "") if at is not None and at.event in STEP_EVENTS else None
+    return here is other

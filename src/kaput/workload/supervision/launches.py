@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
 from kaput.scenario import pipes
-from kaput.scenario.client_names import kind_of_client
+from kaput.scenario.groups import kind_of_client
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.transactions import transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER

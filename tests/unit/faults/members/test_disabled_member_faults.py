@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from fakes.members import FakeGroups, FakeMember, member_scene
+from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect
-from kaput.faults.members.catalogue import MEMBER_CATALOGUE
+from kaput.scenario.fault_kinds import faults_on
 
 Switch = Callable[["World"], None]
 
@@ -20,7 +21,7 @@ class World:
     def __init__(self, fault: str, has_duration: bool = True) -> None:
         self.groups = FakeGroups()
         self.target = self.groups.member("billing", 4 if fault == "join" else 2)
-        self.fault = MEMBER_CATALOGUE[fault](member_scene(self.groups, has_duration, processing=50))
+        self.fault = fault_class(fault, "members")(member_scene(fault, self.groups, has_duration))
 
     def inject(self) -> Effect:
         return self.fault.inject(self.hit)
@@ -70,7 +71,7 @@ def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
 
 def test_disabled_cases_cover_every_member_fault() -> None:
     """A new fault has its effect and its heal switched off here."""
-    assert set(EFFECT_OFF) == set(HEAL_OFF) == set(MEMBER_CATALOGUE)
+    assert set(EFFECT_OFF) == set(HEAL_OFF) == set(faults_on("members"))
 
 
 @pytest.mark.parametrize("fault", EFFECT_OFF)
@@ -78,9 +79,9 @@ def test_working_member_fault_is_effective_and_healed(fault: str) -> None:
     """With nothing switched off; its proof at the heal says more than that of the injection."""
     world = World(fault)
     effect = world.inject()
-    assert effect.bit, effect.proof
+    assert effect.confirmed, effect.proof
     healed, after = world.heal(effect)
-    assert after.bit, after.proof
+    assert after.confirmed, after.proof
     assert healed is not None and effect.effective_ns is not None and healed >= effect.effective_ns
     assert after.proof.startswith(effect.proof)
     assert world.target.title in after.proof
@@ -93,9 +94,9 @@ def test_disabled_member_fault_is_not_effective(fault: str, switch: Switch) -> N
     world = World(fault)
     switch(world)
     effect = world.inject()
-    assert not effect.bit, effect.proof
+    assert not effect.confirmed, effect.proof
     _, after = world.heal(effect)
-    assert not after.bit, after.proof
+    assert not after.confirmed, after.proof
 
 
 @pytest.mark.parametrize(("fault", "switch"), _cases(HEAL_OFF))
@@ -103,10 +104,10 @@ def test_disabled_member_heal_is_not_recorded_as_healed(fault: str, switch: Swit
     """No moment of a heal is told, and the run cannot be trusted."""
     world = World(fault)
     effect = world.inject()
-    assert effect.bit, effect.proof
+    assert effect.confirmed, effect.proof
     switch(world)
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit, after.proof
+    assert healed is None and not after.confirmed, after.proof
     assert after.effective_ns == effect.effective_ns
 
 
@@ -116,9 +117,9 @@ def test_stopped_member_is_left_alone(fault: str) -> None:
     world = World(fault)
     world.target.running = False
     effect = world.inject()
-    assert (effect.bit, effect.effective_ns, effect.proof) == (False, None, "no target was running")
+    assert (effect.confirmed, effect.effective_ns, effect.proof) == (False, None, "no target was running")
     healed, after = world.heal(effect)
-    assert not after.bit and healed is not None and world.target.done == []
+    assert not after.confirmed and healed is not None and world.target.done == []
 
 
 def test_existing_member_cannot_join() -> None:
@@ -126,9 +127,9 @@ def test_existing_member_cannot_join() -> None:
     world = World("join")
     world.target.running = True
     effect = world.inject()
-    assert not effect.bit and "already in the group" in effect.proof
+    assert not effect.confirmed and "already in the group" in effect.proof
     healed, after = world.heal(effect)
-    assert healed is not None and not after.bit and world.target.done == []
+    assert healed is not None and not after.confirmed and world.target.done == []
 
 
 @pytest.mark.parametrize("fault", ["kill", "stop", "leave"])
@@ -137,14 +138,14 @@ def test_member_without_duration_stays_down(fault: str) -> None:
     world = World(fault, has_duration=False)
     effect = world.inject()
     healed, after = world.heal(effect)
-    assert after.bit and healed is not None
+    assert after.confirmed and healed is not None
     assert after.proof.count("went to other members") == 1 and not world.target.running
 
     world = World(fault, has_duration=False)
     if fault != "leave":  # which has seen them go at its injection
         world.groups.deals = False
         healed, after = world.heal(world.inject())
-        assert healed is None and not after.bit and "not all gone to other members" in after.proof
+        assert healed is None and not after.confirmed and "not all gone to other members" in after.proof
 
 
 def test_new_member_without_duration_stays() -> None:
@@ -152,7 +153,7 @@ def test_new_member_without_duration_stays() -> None:
     world = World("join", has_duration=False)
     effect = world.inject()
     healed, after = world.heal(effect)
-    assert after.bit and healed == effect.effective_ns and world.target.running
+    assert after.confirmed and healed == effect.effective_ns and world.target.running
 
 
 def test_member_restarted_externally_is_not_healed() -> None:
@@ -161,7 +162,7 @@ def test_member_restarted_externally_is_not_healed() -> None:
     effect = world.inject()
     world.target.start()
     healed, after = world.heal(effect)
-    assert healed is None and not after.bit
+    assert healed is None and not after.confirmed
 
 
 def test_pause_proof_distinguishes_zombie_from_short_pause() -> None:
@@ -194,7 +195,7 @@ def test_partial_member_effect_is_not_effective_after_the_heal() -> None:
     groups = FakeGroups()
     hit: list[Any] = [groups.member("billing", 1), FakeMember(9, running=False)]
     for fault in ("kill", "stop", "pause", "leave", "slow"):
-        made = MEMBER_CATALOGUE[fault](member_scene(groups, processing=50))
+        made = fault_class(fault, "members")(member_scene(fault, groups))
         effect = made.inject(hit)
-        assert not effect.bit, fault
-        assert not made.heal(hit, effect)[1].bit, fault
+        assert not effect.confirmed, fault
+        assert not made.heal(hit, effect)[1].confirmed, fault

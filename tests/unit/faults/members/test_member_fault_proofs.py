@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from fakes.members import FakeGroups, FakeMember, FakePaceReport, member_scene
+from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect
-from kaput.faults.members.catalogue import MEMBER_CATALOGUE
-from kaput.faults.members.fault import MemberFault
-from kaput.faults.members.slow import slows
+from kaput.faults.members import MemberFault
+from kaput.faults.slow import slows
 
 MS = r"\d{1,3}"  # the doubles do all at once
 
 
 def made(fault: str, groups: FakeGroups, has_duration: bool = True) -> MemberFault:
-    return MEMBER_CATALOGUE[fault](member_scene(groups, has_duration, processing=50))
+    return fault_class(fault, "members")(member_scene(fault, groups, has_duration))
 
 
 def joined(groups: FakeGroups, has_duration: bool = True) -> tuple[MemberFault, FakeMember, Effect]:
@@ -34,7 +34,7 @@ def test_join_proof_of_a_member_that_joins_and_leaves() -> None:
     fault, new, effect = joined(FakeGroups())
     said(rf"member 4 of billing \(pid 2004\): joined after {MS} ms", effect)
     _, after = fault.heal([new], effect)  # type: ignore[list-item]
-    assert after.bit is True
+    assert after.confirmed is True
     assert after.proof == f"{effect.proof}; it owned up to 1 partitions; it left again"
 
 
@@ -78,7 +78,7 @@ def test_new_member_that_exited_or_was_replaced_is_not_effective(replaced: bool)
     if replaced:
         new.start()
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
-    assert healed is not None and after.bit is False
+    assert healed is not None and after.confirmed is False
     said(r".* partitions; member 4 of billing \(.*\) had ended or been replaced", after)
 
 
@@ -87,7 +87,7 @@ def test_new_member_that_does_not_leave_is_not_healed() -> None:
     fault, new, effect = joined(FakeGroups())
     new.survives = True
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
-    assert healed is None and after.bit is False
+    assert healed is None and after.confirmed is False
     assert after.proof.endswith("; member 4 of billing (pid 2004) still running after SIGTERM")
 
 
@@ -110,7 +110,7 @@ def test_heal_waits_until_the_member_rejoins() -> None:
     effect = fault.inject([late])  # type: ignore[list-item]
     late.asked = 0
     healed, after = fault.heal([late], effect)  # type: ignore[list-item]
-    assert healed is not None and after.bit is True
+    assert healed is not None and after.confirmed is True
     said(rf".*; in the group again after {MS} ms", after)
 
 
@@ -121,7 +121,7 @@ def test_member_that_does_not_rejoin_is_not_healed() -> None:
     effect = fault.inject([hit])  # type: ignore[list-item]
     hit.stands = True
     healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
-    assert healed is None and after.bit is False
+    assert healed is None and after.confirmed is False
     said(r".*; member 2 of billing \(pid 2002\): not in the group \d{1,2}\.\d s later", after)
 
 
@@ -135,7 +135,7 @@ def test_leave_waits_until_partitions_are_reassigned() -> None:
     fault = made("leave", idle)
     before = fault.scene.clock.now()
     effect = fault.inject([idle.member("billing", 2)])  # type: ignore[list-item]
-    assert effect.bit and fault.scene.clock.now() == before
+    assert effect.confirmed and fault.scene.clock.now() == before
     said(rf"member 2 of billing \(pid 1002\): SIGTERM, ended after {MS} ms", effect)
 
 
@@ -162,7 +162,7 @@ def test_leave_proof_counts_partitions() -> None:
     fault, hit = made("leave", groups), groups.member("billing", 1)
     effect = fault.inject([hit])  # type: ignore[list-item]
     said(rf".*; its 2 partitions went to other members {MS} ms later", effect)
-    assert effect.bit
+    assert effect.confirmed
 
 
 def test_ineffective_kill_proof_omits_partitions() -> None:
@@ -172,7 +172,7 @@ def test_ineffective_kill_proof_omits_partitions() -> None:
     hit.survives = True
     effect = fault.inject([hit])  # type: ignore[list-item]
     healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
-    assert (healed, after.bit) == (None, False) and effect.effective_ns is None
+    assert (healed, after.confirmed) == (None, False) and effect.effective_ns is None
     assert after.proof == f"{effect.proof}; member 2 of billing (pid 1002) has not ended"
 
 
@@ -199,10 +199,10 @@ def test_partitions_not_reassigned_are_reported_once(monkeypatch: pytest.MonkeyP
     groups = FakeGroups()
     groups.deals = False
     fault, hit = made("leave", groups), groups.member("billing", 2)
-    monkeypatch.setattr("kaput.faults.members.down.now_ns", lambda: 10**19)  # no time passes
+    monkeypatch.setattr("kaput.faults.members.now_ns", lambda: 10**19)  # no time passes
     effect = fault.inject([hit])  # type: ignore[list-item]
     _, after = fault.heal([hit], effect)  # type: ignore[list-item]
-    assert not effect.bit and not after.bit
+    assert not effect.confirmed and not after.confirmed
     assert after.proof.count("had not all gone to other members") == 1
 
 
@@ -212,7 +212,7 @@ def test_ineffective_leave_does_not_wait_for_reassignment() -> None:
     fault, hit = made("leave", groups), groups.member("billing", 2)
     hit.survives = True
     effect = fault.inject([hit])  # type: ignore[list-item]
-    assert effect.bit is False and "others" not in effect.proof
+    assert effect.confirmed is False and "others" not in effect.proof
 
 
 def test_pause_proof_reports_when_partitions_were_reassigned() -> None:
@@ -244,7 +244,7 @@ def test_slow_proof_reports_processing_time_per_record() -> None:
     said(both, effect)
     _, after = fault.heal(hit, effect)  # type: ignore[arg-type]
     said(f"{both}; {both}; back at their normal pace", after)
-    assert after.bit
+    assert after.confirmed
 
 
 def test_member_that_stays_slow_is_reported() -> None:
@@ -309,9 +309,9 @@ def test_stale_pace_report_is_ignored() -> None:
     groups.made[1] = late = Hesitant(2, groups=groups)
     fault = made("slow", groups)
     effect = fault.inject([late])  # type: ignore[list-item]
-    assert effect.bit, effect.proof
+    assert effect.confirmed, effect.proof
     late.brisk = True
-    assert not fault.heal([late], effect)[1].bit  # type: ignore[list-item]
+    assert not fault.heal([late], effect)[1].confirmed  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(

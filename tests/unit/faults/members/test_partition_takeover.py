@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.faults.members.fault import taken_over_ns
+from kaput.faults.members import taken_over_ns
 
 
 def owned(*changes: tuple[int, str]) -> list[tuple[int, frozenset[tuple[str, int]]]]:

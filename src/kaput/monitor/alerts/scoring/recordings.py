@@ -27,8 +27,8 @@ from kaput.evidence.schemas import TABLES
 from kaput.monitor.alerts.engine import Engine
 from kaput.monitor.alerts.rules import AlertRule, AlertRules
 from kaput.monitor.signals import Sample
+from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
-from kaput.scenario.recorded import read_resolved
 
 Longs = npt.NDArray[np.int64]
 

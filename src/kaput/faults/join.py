@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.core import MS
-from kaput.faults.fault import Effect, Scene, name_all, now_ns
-from kaput.faults.members.fault import TIMEOUT_S, MemberFault
-from kaput.faults.members.member import Member
+from kaput.faults.fault import WAIT_S, Effect, Scene, name_all, now_ns
+from kaput.faults.members import MemberFault
+from kaput.faults.process_target import Member
 
 _STOP_S = 60.0
 
@@ -31,7 +31,7 @@ class Join(MemberFault):
         for member in self._new:
             member.start()
         if not self.wait(lambda: all(member.running and member.ready for member in self._new)):
-            details = f"{name_all(self._new)}: not in the group {TIMEOUT_S:.0f} s after its start"
+            details = f"{name_all(self._new)}: not in the group {WAIT_S:.0f} s after its start"
             return Effect(None, False, details)
         joined = now_ns()
         self._pids = {member.id: member.pid for member in self._new}
@@ -49,7 +49,7 @@ class Join(MemberFault):
             if gone:
                 ended = f"{name_all(gone)} had ended or been replaced"
                 return now_ns(), effect.with_proof(f"{details}; {ended}", still_confirmed=False)
-            if not self.scene.has_duration:
+            if not self.lasts:
                 return effect.effective_ns, effect.with_proof(f"{details}; it stays", still_confirmed=True)
         left = [member for member in self._new if member.running and not member.terminate(_STOP_S)]
         if left:

@@ -1,8 +1,6 @@
-"""Members that end, and come back or stay away: kill (SIGKILL) and stop (SIGTERM, a clean leave).
+"""What faults on group members share: which members took over partitions, when, and members that end.
 
-With a duration another process takes the same slot afterwards, with the same instance id if members are
-static. Without one the slot stays empty, and the fault is healed when the rest of the group has the
-partitions.
+From what members report, with the same times as in group_events.
 """
 
 from __future__ import annotations
@@ -11,17 +9,64 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from kaput.core import MS, SECOND, TopicPartition
-from kaput.faults.fault import Effect, Scene, name_all, now_ns
-from kaput.faults.kill import Kill
-from kaput.faults.members.fault import MemberFault, its_partitions, owned_by_all
-from kaput.faults.members.member import Member
-from kaput.faults.stop import Stop
+from kaput.faults.fault import Effect, Fault, ProcessFault, Scene, name_all, now_ns
+from kaput.faults.process_target import Member, Owned
+from kaput.scenario.targets import MEMBERS
+
+
+class MemberFault(Fault[Sequence[Member]]):
+    """A fault on members."""
+
+    on = MEMBERS
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the step has a duration, after which its targets come back."""
+        return self.scene.step.duration_ms is not None
+
+    def others(self, members: Sequence[Member]) -> list[Member]:
+        """The other members of their groups."""
+        hit = {member.title for member in members}
+        groups = dict.fromkeys(member.group for member in members)
+        peers = [peer for group in groups for peer in self.scene.groups.members_of(group)]
+        return [peer for peer in peers if peer.title not in hit]
+
+    def taken_over_ns(
+        self, places: frozenset[TopicPartition], since_ns: int, members: Sequence[Member]
+    ) -> int | None:
+        """When other members first owned all of `places` (ns)."""
+        return taken_over_ns(places, since_ns, [peer.owned for peer in self.others(members)])
+
+
+def taken_over_ns(places: frozenset[TopicPartition], since_ns: int, owned: Sequence[Owned]) -> int | None:
+    """The first time from `since_ns` on when these members together owned all of `places`; None if never."""
+    now: list[frozenset[TopicPartition]] = [frozenset()] * len(owned)
+    changes = sorted(
+        (at_ns, number, places) for number, changes in enumerate(owned) for at_ns, places in list(changes)
+    )
+    for at_ns, number, owned_places in changes:
+        if at_ns > since_ns and places <= frozenset().union(*now):
+            return since_ns
+        now[number] = owned_places
+        if at_ns >= since_ns and places <= frozenset().union(*now):
+            return at_ns
+    return since_ns if places <= frozenset().union(*now) else None
+
+
+def its_partitions(places: frozenset[TopicPartition]) -> str:
+    """`its 5 partitions`"""
+    return "its partition" if len(places) == 1 else f"its {len(places)} partitions"
+
+
+def owned_by_all(members: Sequence[Member]) -> frozenset[TopicPartition]:
+    """The partitions that they own together."""
+    return frozenset().union(*(member.owns() for member in members))
 
 
 class Down(MemberFault):
     """Proof: the same as for a node, plus what the group did with the partitions."""
 
-    ends: ClassVar[type[Kill | Stop]]
+    ends: ClassVar[type[ProcessFault]]
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -38,7 +83,7 @@ class Down(MemberFault):
         since_ns = effect.effective_ns
         if since_ns is None:
             return self._end.heal(members, effect)
-        if self.scene.has_duration:
+        if self.lasts:
             return self._heal_by_return(members, effect, since_ns)
         return self._heal_by_takeover(effect, since_ns)
 
@@ -73,7 +118,7 @@ class Down(MemberFault):
         """Adds what happened to the partitions, unless the proof already says so."""
         details = self.takeover_text(since_ns)
         if details in effect.proof:
-            return Effect(effect.effective_ns, effect.bit and holds, effect.proof)
+            return Effect(effect.effective_ns, effect.confirmed and holds, effect.proof)
         return effect.with_proof(details, holds)
 
     def takeover_text(self, since_ns: int) -> str:
@@ -89,19 +134,3 @@ class Down(MemberFault):
         return (
             f"{its_partitions(self._places)} went to other members {(taken_ns - since_ns) / MS:,.0f} ms later"
         )
-
-
-class KillMember(Down):
-    """SIGKILL: the group notices when the member's session times out."""
-
-    name = "kill"
-    ends = Kill
-
-
-class StopMember(Down):
-    """SIGTERM: the member commits, and leaves; a static member keeps its partitions until its session times
-    out.
-    """
-
-    name = "stop"
-    ends = Stop

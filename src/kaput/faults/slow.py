@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, now_ns
-from kaput.faults.members.fault import MemberFault
-from kaput.faults.members.member import Member, PaceReport
+from kaput.faults.members import MemberFault
+from kaput.faults.process_target import Member, PaceReport
+from kaput.scenario.fault_kinds import SlowOptions
 
 _ANSWER_S = 10.0
 
@@ -18,6 +19,7 @@ class Slow(MemberFault):
     """
 
     name = "slow"
+    options: SlowOptions
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
@@ -25,7 +27,7 @@ class Slow(MemberFault):
         self._before: list[int] = []
 
     def inject(self, members: Sequence[Member]) -> Effect:
-        wanted = self.scene.options.processing
+        wanted = self.options.processing
         self._hit = [member for member in members if member.running]
         if not self._hit:
             return Effect(None, False, "no target was running")
@@ -40,7 +42,7 @@ class Slow(MemberFault):
         return Effect(now_ns(), len(slowed) == len(members), details)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        wanted = self.scene.options.processing
+        wanted = self.options.processing
         alive = [member for member in self._hit if member.running]
         ended = [member.title for member in self._hit if not member.running]
         held = bool(alive) and all(slows(self._ask(member), wanted) for member in alive)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.faults.fault import Effect
-from kaput.faults.members.down import Down
-from kaput.faults.members.member import Member
+from kaput.faults.members import Down
+from kaput.faults.process_target import Member
 from kaput.faults.stop import Stop
 
 
@@ -19,7 +19,7 @@ class Leave(Down):
     def inject(self, members: Sequence[Member]) -> Effect:
         effect = super().inject(members)
         since_ns = effect.effective_ns
-        if not effect.bit or since_ns is None or not self._places:
+        if not effect.confirmed or since_ns is None or not self._places:
             return effect
         taken_over = self.wait(lambda: self.taken_over_ns(self._places, since_ns, self._hit) is not None)
         return effect.with_proof(self.takeover_text(since_ns), still_confirmed=taken_over)

@@ -1,0 +1,417 @@
+"""Every fault, as scenarios know it: its word, what it may hit, its options, and what it needs of a cluster.
+
+A new fault is an entry of KINDS here, and a file of its name in faults/, which has what it does. The keys of
+a step (steps.py), the checks, the lists in messages and pages all follow from this list.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from kaput.core import NEWEST_KAFKA
+from kaput.scenario.apis import API_KEYS, ERROR_APIS, ERROR_CODES
+from kaput.scenario.block import Block, Found
+from kaput.scenario.clients import no_command_line
+from kaput.scenario.cluster import Cluster
+from kaput.scenario.nearest import hint, nearest
+from kaput.scenario.targets import (
+    CLUSTER,
+    CLUSTERS,
+    MEMBERS,
+    MIRROR,
+    NODES,
+    PRODUCER,
+    STORE,
+    TOPIC,
+    Peers,
+    Target,
+)
+from kaput.scenario.values import (
+    Bandwidth,
+    Count,
+    DurationMs,
+    DurationOrZeroMs,
+    Percent,
+    Positive,
+    format_duration,
+    parse_duration_ms,
+)
+
+PLACEHOLDERS = ("broker", "host", "port", "topic", "partition")
+_OF_PARTITIONS = ("topic", "partition")
+_BRACED = re.compile(r"\{(\w+)\}")
+
+
+def mistakes_in(line: str, target: Target) -> list[str]:
+    """Mistakes in a command for that target."""
+    if wrong := no_command_line(line):
+        return [wrong]
+    found = []
+    for word in _BRACED.findall(line):
+        if word in _OF_PARTITIONS and target.place is None:
+            found.append(f"{{{word}}} exists only for targets such as leader-of T/P")
+        # Other braces belong to the command, unless one looks like a typo of a placeholder.
+        elif word not in PLACEHOLDERS and (near := nearest(word, PLACEHOLDERS)):
+            found.append(f"there is no placeholder {{{word}}}; did you mean {{{near[0]}}}?")
+    return found
+
+
+def filled_in(line: str, known: dict[str, str]) -> list[str]:
+    """The words of a command line, with values for placeholders such as `{broker}`.
+
+    Values are filled in word by word: they are never split, and no shell interprets them.
+    """
+    return [_BRACED.sub(lambda found: known.get(found[1], found[0]), word) for word in shlex.split(line)]
+
+
+Direction = Literal["both", "in", "out"]
+How = Literal["drop", "reject"]
+Side = Literal["both", "target", "others"]
+What = Literal["delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
+MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
+MIN_PAGE_CACHE_MB = 16  # 4 MiB made a broker shut down, since its log directory had failed
+
+
+def _parse_offset_ms(value: Any) -> int:
+    """Parses a duration, which may have a minus sign. Raises ValueError."""
+    text = str(value).strip()
+    ms = parse_duration_ms(text.removeprefix("-")) if not isinstance(value, bool) else 0
+    if ms < MIN_OFFSET_MS:
+        raise ValueError(
+            f"{value!r} is not an offset of {format_duration(MIN_OFFSET_MS)} or more, such as 5m"
+        )
+    return -ms if text.startswith("-") else ms
+
+
+def default(text: Any) -> Any:
+    """A default as it is written in the file."""
+    return Field(text, validate_default=True)
+
+
+def default_from(word: str) -> Any:
+    """The same for `from`, which is no name in Python."""
+    return Field(word, alias="from", validate_default=True)
+
+
+class About(NamedTuple):
+    """The description of an option that several faults have."""
+
+    text: str
+
+
+Others = Annotated[
+    Peers,
+    About("The other side of a network fault: `controllers`, `clients`, `broker 1`, ..., or a list of them."),
+]
+Way = Annotated[Direction, About("Traffic to the target (`in`), from it (`out`), or `both`.")]
+Blocking = Annotated[
+    How, About("Packets are dropped (`drop`), or rejected with an error to their sender (`reject`).")
+]
+ShareOf = Annotated[
+    Percent,
+    About("The percentage of packets that are lost, or of the time in which a process gets the CPUs."),
+]
+DelayMs = Annotated[
+    DurationMs,
+    About("The delay of everything the target sends or, with fault: protocol, of requests to it."),
+]
+OffsetMs = Annotated[
+    int,
+    BeforeValidator(_parse_offset_ms),
+    PlainSerializer(lambda ms: ("-" if ms < 0 else "") + format_duration(abs(ms)), return_type=str),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["5m", "-30s"]}),
+]
+
+
+class Options(Block):
+    """The options of a fault: keys of its step. This one is for faults that have none."""
+
+    def mistakes(self, target: Target) -> Found:
+        """Mistakes between the options, or between them and the target."""
+        yield from ()
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The words of `from`; none if the fault does not have it."""
+        return tuple(getattr(self, "from_", None) or ())
+
+
+class CpuPressureOptions(Options):
+    percent: ShareOf = default(20)
+
+    def mistakes(self, target: Target) -> Found:
+        if not 1 <= self.percent <= 90:
+            yield ("percent",), "write 1 to 90 percent of the CPUs' time"
+
+
+class ClockSkewOptions(Options):
+    offset: OffsetMs = default("5m")
+    """How far the clock is ahead, or behind where negative (-5m)."""
+
+
+class MemoryPressureOptions(Options):
+    page_cache_mb: Count = 32
+    """MiB of page cache left to a process under memory pressure."""
+
+    def mistakes(self, target: Target) -> Found:
+        if self.page_cache_mb < MIN_PAGE_CACHE_MB:
+            why = "with less the kernel refuses a broker's writes, and its disk counts as failed"
+            yield ("page-cache-mb",), f"write {MIN_PAGE_CACHE_MB} or more: {why}"
+
+
+class IsolateOptions(Options):
+    how: Blocking = "drop"
+    from_: Others | None = Field(None, alias="from")  # only for a whole cluster
+
+    def mistakes(self, target: Target) -> Found:
+        if self.from_ is not None and target.hits != CLUSTERS:
+            yield ("from",), "isolate takes no from, unless it hits cluster NAME; cut does"
+
+
+class CutOptions(Options):
+    from_: Others = default_from("all-nodes")
+    direction: Way = "both"
+    how: Blocking = "drop"
+
+
+class PartitionOptions(Options):
+    clients_with: Side = "both"
+    """Which side of a partition clients still reach: the `target`, the `others`, or `both`."""
+    how: Blocking = "drop"
+
+    def mistakes(self, target: Target) -> Found:
+        if target.kind == "all":
+            yield ("target",), "with all brokers on one side the other is empty; write minority, or broker N"
+
+
+class FlapOptions(CutOptions):
+    down: DurationMs = default("5s")
+    """How long each cut of a flapping link lasts."""
+    up: DurationMs = default("5s")
+    """How long a flapping link works between cuts."""
+
+
+class LossOptions(Options):
+    from_: Others = default_from("everybody")
+    direction: Way = "both"
+    percent: ShareOf = default(10)
+
+
+class ResetOptions(Options):
+    from_: Others = default_from("everybody")
+
+
+class BandwidthOptions(Options):
+    rate: Bandwidth = "12mbit"
+    """The remaining bandwidth, such as 12mbit."""
+    direction: Way = "both"
+
+
+class DelayOptions(Options):
+    from_: Others = default_from("everybody")
+    delay: DelayMs = default("250ms")
+    jitter: DurationOrZeroMs = default("50ms")
+    """How much the delay varies, up and down."""
+
+    def mistakes(self, target: Target) -> Found:
+        if self.jitter > self.delay:
+            yield ("jitter",), f"more than the delay of {format_duration(self.delay)}"
+
+
+class ProtocolOptions(Options):
+    from_: Others = default_from("clients")
+    api: str | None = None
+    """Which requests to the target, by Kafka's name: EndTxn, Produce, FindCoordinator, ..."""
+    what: What = "delay"
+    """What is done to them. disconnect: instead of being delivered; error: the proxy answers."""
+    delay: DelayMs | None = None
+    nth: Positive | None = None
+    """Only the n-th of them, counted at each broker from the injection on."""
+    share: Percent | None = None
+    """The percentage of them, drawn at random; without it and `nth` every one."""
+    error: str | None = None
+    """The error they are answered with, by Kafka's name: NOT_COORDINATOR, ..."""
+
+    def mistakes(self, target: Target) -> Found:
+        if self.api is None:
+            yield ("fault",), "protocol is about one kind of request; write for example api: EndTxn"
+        elif self.api not in API_KEYS:
+            yield ("api",), f"{self.api!r} is not a request to nodes; {hint(self.api, API_KEYS)}"
+        elif self.what == "error" and self.api not in ERROR_APIS:
+            yield ("what",), f"{self.api} cannot be answered with an error; {', '.join(ERROR_APIS)} can"
+        for key, example in (("delay", "5s"), ("error", "NOT_COORDINATOR")):
+            given = getattr(self, key) is not None
+            if given and self.what != key:
+                yield (key,), f"what: {self.what} takes no {key}"
+            elif self.what == key and not given:
+                yield ("fault",), f"what: {key} needs it; write {key}: {example}"
+        if self.error is not None and self.error not in ERROR_CODES:
+            yield ("error",), f"{self.error!r} is not a known error; {hint(self.error, ERROR_CODES)}"
+        if self.nth is not None and self.share is not None:
+            yield ("share",), "nth picks one request already; leave one of them out"
+
+
+class SlowOptions(Options):
+    processing: DurationMs = default("100ms")
+    """How long a slow member takes for each record."""
+
+
+class ResizeOptions(Options):
+    partitions: Count = 6
+    """The number of partitions after the resize."""
+
+
+class DeleteRecordsOptions(Options):
+    committed_by: str | None = None
+    """The group below whose committed offsets records are deleted; without it all records are."""
+
+
+class GrowOptions(Options):
+    brokers: Count = 1
+    """The number of brokers to add."""
+
+
+class ReassignOptions(Options):
+    replication_factor: Count = 3
+    """The number of replicas of every partition after the reassignment."""
+
+
+class RollingUpgradeOptions(Options):
+    kafka: str = NEWEST_KAFKA
+    """The version of Kafka to upgrade to."""
+
+
+class CommandOptions(Options):
+    timeout: DurationMs = default("30s")
+    """The time limit for each of these commands, and for its effect to show."""
+    inject: str | None = None
+    """The command line that breaks a broker (docs/EXISTING_CLUSTER.md)."""
+    heal: str | None = None
+    """The command line that ends the fault; without it the fault ends by itself."""
+    prove: str | None = None
+    """The command line that exits with 0 while the fault is in effect; without it the broker is probed."""
+
+    def mistakes(self, target: Target) -> Found:
+        if not (self.inject or "").strip():
+            yield ("fault",), "a command line is missing; write inject: ... (docs/EXISTING_CLUSTER.md)"
+        if target.hits in (MEMBERS, PRODUCER, TOPIC):
+            yield ("target",), "commands work on brokers; write broker N, leader-of T/P, any, minority or all"
+        if target.kind in ("cluster", "zookeeper"):
+            yield ("target",), f"{target} is not a broker; write all, or one of the brokers"
+        for key in ("inject", "heal", "prove"):
+            for text in mistakes_in(getattr(self, key) or "", target):
+                yield (key,), text
+
+
+class Need(NamedTuple):
+    """What a fault needs of the cluster: whether it has that, and what to write if not."""
+
+    met: Callable[[Cluster], bool]
+    otherwise: str
+
+
+NETWORK = Need(
+    lambda cluster: cluster.network == "namespaces", "breaks the network; write cluster.network: namespaces"
+)
+DISK = Need(
+    lambda cluster: cluster.disk_mb is not None,
+    "needs a separate disk for each broker; write cluster.disk-mb: 256",
+)
+EXT4 = Need(
+    lambda cluster: cluster.disk_fs == "ext4",
+    "needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4",
+)
+CLOCKS = Need(
+    lambda cluster: cluster.faketime, "needs clocks that can be shifted; write cluster.faketime: true"
+)
+MEMORY = Need(
+    lambda cluster: cluster.memory_groups,
+    "needs nodes in cgroups of their own; write cluster.memory-groups: true",
+)
+PROXIES = Need(
+    lambda cluster: cluster.proxies != "none",
+    "needs proxies from the start of the cluster; run it in a scenario",
+)
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A fault. `hits`: what it may hit; `needs`: what it needs of the cluster; `traces`: whether its heal
+    leaves something behind, so that the cluster is not used again.
+    """
+
+    name: str
+    hits: tuple[str, ...] = (NODES,)
+    options: type[Options] = Options
+    needs: Need | None = None
+    traces: bool = False
+
+    @property
+    def permanent(self) -> bool:
+        """Whether its change lasts: of topics and of the cluster itself."""
+        return self.hits in ((TOPIC,), (CLUSTER,))
+
+    @property
+    def of_disk(self) -> bool:
+        """Whether it breaks the disks of brokers; other nodes have none of their own."""
+        return self.needs in (DISK, EXT4)
+
+
+_PROCESS = (NODES, MEMBERS, CLUSTERS, MIRROR)
+_LINK = (NODES, CLUSTERS, MIRROR)
+# On nodes first, then on members, topics and the cluster: the order in messages and pages.
+_ALL = (
+    FaultKind("noop", (NODES, CLUSTERS)),
+    FaultKind("kill", (*_PROCESS, PRODUCER, STORE)),
+    FaultKind("power-loss", traces=True),
+    FaultKind("stop", _PROCESS),
+    FaultKind("pause", (*_PROCESS, PRODUCER, STORE)),
+    FaultKind("rolling-restart"),
+    FaultKind("disk-full", (NODES, STORE), needs=DISK, traces=True),
+    FaultKind("disk-stall", needs=EXT4, traces=True),
+    FaultKind("disk-error", needs=EXT4, traces=True),
+    FaultKind("cpu-pressure", options=CpuPressureOptions, traces=True),
+    FaultKind("clock-skew", options=ClockSkewOptions, needs=CLOCKS, traces=True),
+    FaultKind("memory-pressure", options=MemoryPressureOptions, needs=MEMORY, traces=True),
+    FaultKind("isolate", (NODES, CLUSTERS), IsolateOptions, NETWORK),
+    FaultKind("cut", _LINK, CutOptions, NETWORK),
+    FaultKind("partition", options=PartitionOptions, needs=NETWORK),
+    FaultKind("flap", (NODES, CLUSTERS), FlapOptions, NETWORK),
+    FaultKind("loss", _LINK, LossOptions, NETWORK),
+    FaultKind("reset", (NODES, CLUSTERS), ResetOptions, NETWORK),
+    FaultKind("bandwidth", _LINK, BandwidthOptions, NETWORK),
+    FaultKind("delay", (NODES, CLUSTERS), DelayOptions, NETWORK),
+    FaultKind("protocol", options=ProtocolOptions, needs=PROXIES),
+    FaultKind("join", (MEMBERS,)),
+    FaultKind("leave", (MEMBERS,)),
+    FaultKind("slow", (MEMBERS,), SlowOptions),
+    FaultKind("resize", (TOPIC,), ResizeOptions),
+    FaultKind("delete-records", (TOPIC,), DeleteRecordsOptions),
+    FaultKind("recreate", (TOPIC,)),
+    FaultKind("grow", (CLUSTER,), GrowOptions, traces=True),
+    FaultKind("reassign", (CLUSTER,), ReassignOptions, traces=True),
+    FaultKind("rolling-upgrade", (CLUSTER,), RollingUpgradeOptions, traces=True),
+    FaultKind("command", options=CommandOptions, traces=True),
+)
+KINDS = {kind.name: kind for kind in _ALL}
+COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE = (
+    "command", "protocol", "resize", "delete-records", "recreate"
+)  # fmt: skip
+
+
+def faults_on(what: str) -> list[str]:
+    """The faults that may hit it."""
+    return [kind.name for kind in KINDS.values() if what in kind.hits]
+
+
+def defaults_of(fault: str) -> dict[str, Any]:
+    """The options of a fault with their defaults as written in the file; None: there is no default."""
+    kind = KINDS.get(fault)
+    fields = {} if kind is None else kind.options.model_fields
+    return {field.alias or name: field.default for name, field in fields.items()}
