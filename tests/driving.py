@@ -66,6 +66,17 @@ class Result:
         lost = [s for s in sends if s["outcome"] == "acked" and (s["producer"], s["seq"]) not in stored]
         return sorted(lost, key=lambda send: int(send["done_ns"]))
 
+    def assert_adds_up(self) -> None:
+        """Fates add up to the messages sent, in all and in each group; every fault's proof is there."""
+        sent = self.findings["totals"]["sent"]
+        assert sum(cell["count"] for cell in self.findings["fates"]) == sent
+        for group in self.findings["groups"]:
+            assert sum(cell["count"] for cell in group["fates"]) == sent
+            assert group["drained"]
+        assert self.findings["totals"]["unread"] == 0
+        for fault in self.findings["faults"]:
+            assert fault["bit"] and fault["proof"], fault
+
     def assert_witnessed(self, broker: int, epoch: int) -> None:
         """Each lost message was seen at its offset in the log of the deposed leader, under its epoch.
 

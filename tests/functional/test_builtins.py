@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from driving import Kaput, Result
+from kaput.core import NEWEST_KAFKA
 from kaput.scenario.builtin import builtin_names
 
 # Kafka breaks its promise there, as expected.
@@ -89,6 +91,85 @@ ALSO: dict[str, Callable[[Result], bool]] = {
 }
 
 
+def counted(result: Result) -> None:
+    """Losses are what a plain reader of the rows counts."""
+    result.assert_adds_up()
+    assert result.count("lost") == len(result.lost())
+
+
+def killed_with_acks_0(result: Result) -> None:
+    counted(result)
+    assert set(result.causes("lost")) <= {"acks-0"}
+
+
+def killed_with_acks_1(result: Result) -> None:
+    """A loss is permitted; where there is none, that is called luck."""
+    counted(result)
+    assert set(result.causes("lost")) <= {"deposed-leader"}
+    if result.count("lost") == 0:
+        assert "luck" in " ".join(result.findings["reasons"] + result.findings["notes"])
+
+
+def lagging_with_acks_all(result: Result) -> None:
+    """Who led before, during and after the kill of broker 1; the group's only member, and its lag."""
+    counted(result)
+    tables = {table["when"]: table["partitions"][0] for table in result.findings["partition_tables"]}
+    assert tables["before"]["leader"] == 1 and tables["during"]["leader"] in (2, 3)
+    assert [set(tables[when]["isr"]) for when in ("before", "after")] == [{1, 2, 3}] * 2
+    assert all(table["replicas"] == [1, 2, 3] for table in tables.values())
+    (group,) = result.findings["groups"]
+    assert (group["type"], group["lag"]["final"]) == ("classic", 0) and group["lag"]["max"] > 0
+    assert [member["delivered"] > 0 for member in group["members"]] == [True]
+    assert result.findings["rebalances"][0]["trigger"] == "member-1 joined"
+
+
+def restarted_in_turn(result: Result) -> None:
+    """Every broker is stopped and started once, each after the ISR was whole again."""
+    counted(result)
+    restart = result.fault("rolling-restart")
+    assert restart["brokers"] == [1, 2, 3]
+    assert restart["proof"].count("ISR full") == 3
+    events = sorted(result.rows("cluster_events"), key=lambda event: int(event["at_ns"]))
+    since = [e for e in events if e["source"] == "kaput" and e["at_ns"] >= restart["injected_ns"]]
+    order = [(e["kind"], e["broker"]) for e in since][:6]
+    assert order == [(kind, broker) for broker in (1, 2, 3) for kind in ("stopped", "started")]
+
+
+def upgraded_in_turn(result: Result) -> None:
+    """Six nodes become Kafka 4, and each one's log has both versions."""
+    counted(result)
+    upgrade = result.fault("rolling-upgrade")
+    assert upgrade["bit"] and upgrade["proof"].count("ISR full") == 6, upgrade["proof"]
+    raised = re.search(
+        rf"all are Kafka {re.escape(NEWEST_KAFKA)}; metadata\.version (\d+) has become (\d+)",
+        upgrade["proof"],
+    )
+    assert raised is not None and int(raised[1]) < int(raised[2]), upgrade["proof"]
+    logs = list(result.folder.glob("brokers/*/server.log"))
+    assert len(logs) == 6
+    for log in logs:
+        versions = re.findall(r"Kafka version: (\S+)", log.read_text())
+        assert (versions[0], versions[-1]) == ("3.9.2", NEWEST_KAFKA), log
+    events = [e for e in result.rows("cluster_events") if e["at_ns"] > upgrade["injected_ns"]]
+    # Each leader went, and after the last restart each came back to lead.
+    assert {e["leader"] for e in events if e["kind"] == "leader"} == {1, 2, 3}
+
+
+# What else the rows have to show.
+CHECKS: dict[str, Callable[[Result], None]] = {
+    "broker-failover-2x1": counted,
+    "broker-failover-10x1": counted,
+    "broker-failover-10x10": counted,
+    "leader-kill-acks-0": killed_with_acks_0,
+    "leader-kill-acks-1": killed_with_acks_1,
+    "leader-kill-acks-all": counted,
+    "leader-kill-lagging-acks-1": counted,
+    "leader-kill-lagging-acks-all": lagging_with_acks_all,
+    "rolling-restart-acks-all": restarted_in_turn,
+    "rolling-upgrade": upgraded_in_turn,
+}
+
+
 @pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.parametrize("name", builtin_names())
@@ -99,8 +180,10 @@ def test_a_builtin_shows_what_its_title_says(kaput: Kaput, name: str) -> None:
     assert [each for each in found["expectations"] if each["met"] != "met"] == []
     assert result.status == (1 if name in BROKEN else 0), found["reasons"]
     assert name not in ALSO or ALSO[name](result)
+    if name in CHECKS:
+        CHECKS[name](result)
 
 
 def test_only_builtins_have_more_to_say() -> None:
     """A renamed one would be checked no more."""
-    assert {*ALSO, *BROKEN} <= set(builtin_names())
+    assert {*ALSO, *CHECKS, *BROKEN} <= set(builtin_names())

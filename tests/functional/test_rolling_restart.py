@@ -33,7 +33,7 @@ def test_rolling_restart_waits_until_the_previous_broker_leads_again(
     scenario.write_text(SCENARIO)
     result = kaput.run(str(scenario), "--set", f"cluster.mode={mode}")
     restart = result.fault("rolling-restart")
-    assert restart["bit"] and restart["proof"].count("ISR whole") == 2, restart["proof"]
+    assert restart["bit"] and restart["proof"].count("ISR full") == 2, restart["proof"]
     events = sorted(result.rows("cluster_events"), key=lambda event: int(event["at_ns"]))
     since = [event for event in events if event["at_ns"] >= restart["injected_ns"]]
     (started,) = [e["at_ns"] for e in since if e["kind"] == "started" and e["broker"] == 1]
