@@ -20,7 +20,7 @@ expect.set_options(timeout=READY_MS)
 
 @pytest.fixture(scope="module")
 def compared(report: Path, opens_for_all: Opens) -> Opened:
-    """A run beside one whose acknowledgements took longer, and that is violated."""
+    """A run and one whose acknowledgements took longer, and that is violated."""
     folder = RunFolder(report.parent)
     findings = Findings.model_validate_json(folder.findings_path.read_text())
     ack = findings.latency_ms.ack.model_copy(update={"p99": 777.0})

@@ -99,7 +99,7 @@ def test_fault_is_injected_and_healed_by_keyboard(
 
 
 def test_without_the_key_the_page_is_read_only(address: str, opens: Opens) -> None:
-    """And is told where to get one. What the page would send is refused without it."""
+    """It says where to get one. What the page would send is refused without it."""
     place = address.partition("#")[0]
     page = _opened(opens, place).page
     expect(page.locator("#message")).to_contain_text("open the address that kaput printed")

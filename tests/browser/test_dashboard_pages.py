@@ -96,7 +96,7 @@ def test_report_is_drawn_in_an_opaque_origin(site: Site, opens: Opens) -> None:
 
 
 def test_a_run_is_watched_from_its_start_to_its_verdict(site: Site, opens: Opens) -> None:
-    """Counts that are said to be provisional, the fault while it is active, and what came of it."""
+    """Counts that are marked provisional, the fault while it is active, and what came of it."""
     runs = site.dashboard.runs.root
     folder = made(runs, "going", "recording", "leader-isolated-acks-1", started_ns=now_ns(), phase="inject")
     opened = opens(f"{site.url}/runs/going/live", ready=False)
@@ -191,7 +191,7 @@ def test_pages_are_accessible_in_light_and_dark(site: Site, opens: Opens, path: 
 
 @pytest.mark.long  # each page has tests of its own
 def test_screenshots(site: Site, opens: Opens, tmp_path: Path) -> None:
-    """They are looked at as well, by whoever changes the pages: there is something on each."""
+    """There is something on each; they are for those who change the pages, too."""
     for path in ("/", "/runs/first/replay", "/compare?run=first&run=second"):
         page = opens(site.url + path, ready=False).page
         page.wait_for_load_state("networkidle")

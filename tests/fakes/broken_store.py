@@ -15,17 +15,14 @@ class BreakableStore(SQLite):
         self.name, self.down = name, False
 
     def put(self, records: Sequence[KeptMessage]) -> None:
-        """See MessageStore."""
         self._check()
         super().put(records)
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """See MessageStore."""
         self._check()
         super().remove(ids, note)
 
     def counts(self) -> dict[str, int]:
-        """See MessageStore."""
         self._check()
         return super().counts()
 

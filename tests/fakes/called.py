@@ -20,7 +20,6 @@ class Said(NamedTuple):
 
 
 def called(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """`kaput WORDS`."""
     capsys.readouterr()
     monkeypatch.setattr(sys, "argv", ["kaput", *words])
     status = status_of(lambda: app(words, standalone_mode=False))

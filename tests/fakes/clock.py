@@ -1,4 +1,4 @@
-"""A double of the clock: time passes when somebody waits, for each thread by itself."""
+"""A double of the clock: time passes when a thread waits, for each by itself."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def fake_scene(
     admin: FakeAdmin | None = None,
     **options: Any,
 ) -> Scene:
-    """What a fault finds around it, on a loopback network that nobody may touch unless another is given."""
+    """What a fault finds around it; without a `network`, a loopback one that may not be touched."""
     by_id = {node.id: node for node in nodes}
     return scene_of(
         fault,

@@ -36,8 +36,6 @@ class FakeDisk:
 
 @dataclass(frozen=True)
 class FakeBallast:
-    """One file on it."""
-
     disk: FakeDisk
     directory: Path
     name: str
@@ -86,8 +84,6 @@ class FakeBlockDevices:
 
 @dataclass(frozen=True)
 class FakeFreezer:
-    """Frozen disks."""
-
     devices: FakeBlockDevices
     directories: Sequence[Path]
     began_ns: int

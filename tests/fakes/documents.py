@@ -55,7 +55,7 @@ def document(
     history: History, path: Path, work: Callable[[Evidence], Plan] = plan, ledger: LedgerRows = "messages"
 ) -> dict[str, Any]:
     """What the analysis tells of it: the findings without what is as it always is, its tables, a line a row,
-    what the verdict is told, and what must agree. Moments are in ms after the start of the run.
+    the facts of the verdict, and what must agree. Moments are in ms after the start of the run.
     """
     folder = history.read_to_end().write(path / "run")
     given = inputs.read(check(folder))

@@ -20,7 +20,6 @@ def request(api: int, correlation: int, client: str | None = "me", body: bytes =
 
 
 def answer(correlation: int, body: bytes = b"done") -> bytes:
-    """A whole answer."""
     return (4 + len(body)).to_bytes(4) + correlation.to_bytes(4) + body
 
 
@@ -60,13 +59,11 @@ class FrameBroker:
         return [frame for _, frame in self.asked]
 
     def let_go(self) -> None:
-        """Ends every connection."""
         for connection in self.connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Listens no more."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -79,12 +76,10 @@ class Client:
 
     @property
     def name(self) -> str:
-        """Its address and port."""
         host, port = self._socket.getsockname()
         return f"{host}:{port}"
 
     def send(self, *frames: bytes) -> None:
-        """All at once."""
         self._socket.sendall(b"".join(frames))
 
     def read(self, length: int, timeout_s: float = 5.0) -> bytes:
@@ -105,5 +100,4 @@ class Client:
         return False
 
     def close(self) -> None:
-        """Ends it."""
         self._socket.close()

@@ -59,7 +59,7 @@ class History:
     def sent(
         self, producer: int, seq: int, offset: int | None = None, outcome: str = "acked", **more: Any
     ) -> History:
-        """A send of partition 0 of `orders`, attempted at `seq` ms and resolved one ms later, unless told."""
+        """A send of orders/0, attempted at `seq` ms and resolved one ms later, unless given."""
         row = {"topic": "orders", "partition": 0, "attempt_ns": at(seq), "done_ns": at(seq + 1)} | more
         return self.add("sends", producer=producer, seq=seq, outcome=outcome, offset=offset, **row)
 
@@ -73,19 +73,19 @@ class History:
         return self.sent(producer, seq, offset).stored(offset, producer, seq, visible=False)
 
     def acked(self, producer: int, seq: int, offset: int, **more: Any) -> History:
-        """A message that was acknowledged and is stored where it was said to be."""
+        """A message that was acknowledged and is stored where its acknowledgement says."""
         where = {key: more[key] for key in ("topic", "partition") if key in more}
         self.sent(producer, seq, offset, **{k: v for k, v in more.items() if k != "leader_epoch"})
         epoch = {"leader_epoch": more["leader_epoch"]} if "leader_epoch" in more else {}
         return self.stored(offset, producer, seq, **where, **epoch)
 
     def handed(self, offset: int, producer: int | None, seq: int | None, ms: float, **more: Any) -> History:
-        """A delivery to member m1 of group billing, unless told."""
+        """A delivery to member m1 of group billing, unless given."""
         row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0, "intact": True} | more
         return self.add("deliveries", offset=offset, producer=producer, seq=seq, polled_ns=at(ms), **row)
 
     def event(self, kind: str, ms: float, offset: int | None = None, **more: Any) -> History:
-        """A group event of member m1 of group billing, of orders/0 unless told."""
+        """A group event of member m1 of group billing, of orders/0 unless given."""
         row = {"group": "billing", "member": "m1", "topic": "orders", "partition": 0} | more
         return self.add("group_events", kind=kind, at_ns=at(ms), offset=offset, **row)
 
@@ -112,7 +112,7 @@ class History:
         return self.add("transactions", **messages, outcome=outcome, **row)
 
     def kept(self, producer: int, seq: int, store: str = "local", **more: Any) -> History:
-        """A message that a store took, 2 ms after it was attempted, unless told."""
+        """A message that a store took, 2 ms after it was attempted, unless given."""
         row = {"error": "timed out", "tries": 1, "in_doubt": False, "at_ns": at(seq + 2)} | more
         return self.add("kept", producer=producer, seq=seq, store=store, **row)
 
@@ -122,7 +122,7 @@ class History:
         return self.add("replayed", producer=producer, seq=seq, store=store, at_ns=at(ms), **row)
 
     def mirrored(self, kind: str, ms: float, mirror: str = "dc1->dc2", **more: Any) -> History:
-        """Something that happened to a mirror; of orders/0 where an offset is told."""
+        """Something that happened to a mirror; of orders/0 where an offset is given."""
         told = {"topic": "orders", "partition": 0} if {"source_offset", "target_offset"} & more.keys() else {}
         return self.add("mirror", mirror=mirror, kind=kind, at_ns=at(ms), **told | more)
 

@@ -28,12 +28,11 @@ class InSession:
         monkeypatch.setattr(background, "Background", lambda *_, **__: _There(spark))
 
     def __call__(self, *words: str) -> Said:
-        """`kaput WORDS`."""
         return called(list(words), self._monkeypatch, self._capsys)
 
 
 class _There:
-    """Stands for a Background whose session is there."""
+    """A Background whose session is there already."""
 
     def __init__(self, spark: SparkContext | InProcess) -> None:
         self._spark = spark
@@ -44,7 +43,6 @@ class _There:
     begin = prepare
 
     def session(self) -> SparkContext | InProcess:
-        """At once."""
         return self._spark
 
     def __enter__(self) -> _There:

@@ -102,7 +102,7 @@ def _messages(history: History) -> None:
 
 
 def _deliver(history: History, seq: int, offset: int, stored_ms: float, last_ms: float) -> float:
-    """When it was polled: in the order of offsets, by whoever had the partition."""
+    """When it was polled: in the order of offsets, by the member that had the partition."""
     partition = seq % 2
     waits = partition == 1 and _KILLED_MS - 100 <= stored_ms < _GIVEN_MS
     polled_ms = max(last_ms, _GIVEN_MS + 50 if waits else stored_ms + 8)

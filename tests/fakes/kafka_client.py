@@ -40,7 +40,6 @@ class FakeClient:
         timestamp: int = 0,
         headers: Any = None,
     ) -> None:
-        """See confluent_kafka.Producer."""
         if self.refuses is not None:
             raise KafkaException(self.refuses)
         if len(self._queue) >= self.room:
@@ -52,7 +51,6 @@ class FakeClient:
         self._queue.append((message, on_delivery))
 
     def poll(self, timeout: float = 0) -> int:
-        """Reports."""
         served = 0
         for _ in range(0 if self.stuck else len(self._queue)):
             message, report = self._queue.popleft()
@@ -64,12 +62,10 @@ class FakeClient:
         return served
 
     def flush(self, timeout: float = 0) -> int:
-        """As poll."""
         self.poll()
         return len(self)
 
     def purge(self) -> None:
-        """Fails what is queued."""
         while self._queue:
             message, report = self._queue.popleft()
             report(PURGED, message)

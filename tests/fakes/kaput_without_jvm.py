@@ -19,14 +19,12 @@ from kaput.cli.main import main  # noqa: E402
 
 
 class Played(InProcess):
-    """Stands for a SparkContext of this machine."""
+    """In place of a SparkContext of this machine."""
 
     master = "local[1]"
 
 
 class NoJvm:
-    """Stands for a Background."""
-
     def __init__(self, *_: Any, **__: Any) -> None:
         """Whatever Spark it is to be."""
 
@@ -36,7 +34,6 @@ class NoJvm:
     begin = prepare
 
     def session(self) -> Played:
-        """At once."""
         return Played()
 
     def __enter__(self) -> NoJvm:

@@ -35,14 +35,12 @@ class Points:
     """Passes points, in front of a store."""
 
     def note(self, name: str, text: str) -> str:
-        """A batch is noted."""
         found: str = super().note(name, text)  # type: ignore[misc]
         if name.startswith("batch:"):
             reached("noted")
         return found
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """A batch is removed."""
         reached("committed")
         super().remove(ids, note)  # type: ignore[misc]
         reached("removed")
@@ -57,8 +55,6 @@ class Log(Points, keep.FailureLog):
 
 
 class Producer(confluent_kafka.Producer):
-    """Passes points."""
-
     def flush(self, *args: Any) -> int:
         """All of a batch are acknowledged."""
         left = super().flush(*args)

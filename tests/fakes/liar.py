@@ -1,4 +1,4 @@
-"""A client that lies: what the accounting of somebody else's program is tried on."""
+"""A client that lies: what the accounting of external programs is tried on."""
 
 from __future__ import annotations
 

@@ -32,6 +32,5 @@ class FakeLogs:
         return [UnsyncedTail("orders", 0, 900, self.size, ((data, 0),)), *others]
 
     def cut(self, tail: UnsyncedTail) -> None:
-        """Gone, unless they stay."""
         if not self.stay:
             self.cut_files.append(tail.files[0][0])

@@ -25,8 +25,8 @@ class FakePaceReport:
 class FakeMember(FakeNode):
     """A member that works on one record whenever it is asked.
 
-    What is switched off beside a node's: `stands` before the door of its group, `brisk` in spite of its pace,
-    `stubborn` where it is told to go back to its own, `handed` nothing to work on.
+    Switches besides a node's: `stands` before the door of its group, `brisk` in spite of its pace,
+    `stubborn` where it is asked to go back to its own, `handed` nothing to work on.
     """
 
     group: str = "billing"

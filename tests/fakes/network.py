@@ -22,7 +22,7 @@ _PACKETS = 3  # that one connection sends each way
 class FakeNetwork:
     """`works` False: rules, limits and delays are accepted and do nothing.
 
-    `deaf`: nodes that nobody reaches in any case.
+    `deaf`: nodes that cannot be reached in any case.
     """
 
     works: bool = True
@@ -94,7 +94,7 @@ class FakeNetwork:
         """Hears of each table, by its number, and of each queue as 0."""
 
     def has_connection(self, node: int, peer: str) -> None:
-        """Somebody's, open from now on."""
+        """A connection of any client, open from now on."""
         self.open.setdefault(node, set()).add(Connection(9092, peer, 40_000 + node))
 
     def place(self, node: int | None) -> str:

@@ -74,7 +74,6 @@ class Oracle:
         return str(block.get("config", {}).get("isolation.level", "read_committed"))
 
     def topics(self) -> set[str]:
-        """Those that anything names."""
         tables = ("sends", "log", "deliveries", "group_events", "share_events", "outputs", "end_offsets")
         rows = [row for table in tables for row in self.history.rows[table]]
         named = {row["topic"] for row in rows if row["topic"] is not None}
@@ -97,7 +96,6 @@ class Oracle:
         return Counter((s["outcome"], self.stored(s), FEW.get(handed[who(s)], "n")) for s in self.sends)
 
     def run_counts(self) -> dict[str, int]:
-        """The run's own anomalies."""
         fates = self.fates()
         return (
             {
@@ -133,7 +131,7 @@ class Oracle:
         return late
 
     def claims(self) -> dict[tuple[str, int, int], set[tuple[int, int]]]:
-        """Who is said to be at each offset."""
+        """The messages that claim each offset."""
         claims = defaultdict(set)
         acks = [
             s for s in self.sends if s["outcome"] == "acked" and None not in (s["partition"], s["offset"])
@@ -166,7 +164,7 @@ class Oracle:
 
     def order_of(self, group: str) -> tuple[list[Row], list[Row], list[Row]]:
         """What a group was delivered, its events and the log that it reads. Of a share group neither of the
-        first: order is promised to nobody, and redelivery is no anomaly.
+        first: order is not promised, and redelivery is no anomaly.
         """
         mine = [d for d in self.deliveries if d["group"] == group]
         events = [e for e in self.events if e["group"] == group]
@@ -240,7 +238,8 @@ class Oracle:
         return [s for s in gone if not self.history.clusters or not self.mirrors.copies(s)]
 
     def redelivered_after_commit(self, group: str) -> int:
-        """Offsets handed out more than once, and to somebody who came after a commit that covers them."""
+        """Offsets handed out more than once, and to
+        a member that came after a commit that covers them."""
         return len(self.delivered_behind_commits(group))
 
     def delivered_behind_commits(self, group: str) -> dict[tuple[str, int, int], list[tuple[int, int]]]:

@@ -104,7 +104,7 @@ class Causes:
         return {"none": None, "producer": producer, "seq": seq}[key] if isinstance(key, str) else seq % key
 
     def claim(self, group: str) -> Callable[[Row], Row]:
-        """What is said of where a message was: by its acknowledgement, else by its first delivery."""
+        """Where a message was: by its acknowledgement, else by its first delivery."""
 
         def of(send: Row) -> Row:
             if send["outcome"] == "acked":
@@ -199,7 +199,7 @@ class Causes:
         return int(max([number for number in told if number is not None], default=epochs[0]["number"]))
 
     def why(self, send: Row) -> dict[str, Any]:
-        """The cause of one, and what the verdict asks beside it."""
+        """The cause of one, and what else the verdict asks."""
         at, offset, done = place(send), send["offset"], send["done_ns"]
         taken = any(place(r) == at and r["offset"] == offset for r in self.oracle.log)
         epochs = self.epochs(at) if send["partition"] is not None else []
@@ -289,7 +289,7 @@ class Causes:
 
 
 def _first_that_led(epochs: list[Row]) -> int | None:
-    """The leader of the first of them that has one, looking past those that nobody led."""
+    """The leader of the first of them that has one, looking past those without a leader."""
     for epoch in epochs:
         if epoch["told"] is None or epoch["told"] >= 0:
             leader: int | None = epoch["told"]

@@ -140,7 +140,6 @@ class Consequences:
         )
 
     def of_group(self, group: str) -> dict[str, int]:
-        """Of one group's anomalies."""
         gone = self.handed(group)
         steps = {name: self._stepped(pairs, gone) for name, pairs in self.oracle.odd_steps(group).items()}
         jumps = [jump for jump in steps["poll-skip"] if jump[2]]
@@ -202,7 +201,7 @@ class Consequences:
 
     def _redelivered(self, group: str, gone: list[Overwritten]) -> int:
         """Behind a commit, but what was there, or what the commit was above, had been overwritten when the
-        member was told where to begin.
+        member got its position.
         """
         return sum(
             all(

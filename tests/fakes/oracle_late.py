@@ -49,7 +49,7 @@ class Late:
         return [e for e in self.events if e["kind"] == "assigned" and _place(e) == at]
 
     def ruling(self, offset: int, send: Row, at: Place) -> str:
-        """Whether a message that is stored there was `early`, `owed` to the group, or nobody can tell."""
+        """Whether a message that is stored there was `early`, `owed` to the group, or it cannot be known."""
         assert self.back_ns is not None
         least, sure = self.position(at)
         if least is not None and offset >= least:

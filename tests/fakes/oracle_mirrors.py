@@ -152,7 +152,7 @@ class Mirrors:
         return "fault" if any(f["bit"] for f in self.history.rows["faults"]) else "behind"
 
     def _old_end(self, record: Row) -> int:
-        """How far its partition reached in a topic that was deleted, as its producers were told."""
+        """How far its partition reached in a topic that was deleted, by its producers' acknowledgements."""
         old = [s for s in self.oracle.sends if s["outcome"] == "acked" and place(s) == place(record)]
         ends = [s["offset"] + 1 for s in old if s["offset"] is not None and self.oracle.in_old_topic(s)]
         return max(ends, default=0)
@@ -217,7 +217,6 @@ class Mirrors:
         return [(e, (f"{e['mirror'].split('->')[1]}:{e['topic']}", e["partition"])) for e in mine]
 
     def ahead(self, group: str) -> set[tuple[int, int]]:
-        """Messages that it skipped."""
         handed = self.oracle.delivered(group)
         return {
             who(r)

@@ -55,7 +55,6 @@ class Rebalances:
         return spans
 
     def ns(self, number: int) -> int:
-        """When an event was."""
         return int(self.events[number - 1]["at_ns"])
 
     def whole(self, upto: int) -> bool:
@@ -68,7 +67,6 @@ class Rebalances:
         return [self.told(span) for span in self.spans() if not self.is_end(span)]
 
     def told(self, span: Sequence[int]) -> dict[str, Any]:
-        """One rebalance."""
         last = self.ns(span[-1])
         later = [one[0] for one in self.spans() if one[0] > span[-1] and self.is_end(one)]
         upto = later[0] - 1 if later else len(self.events)
@@ -126,7 +124,7 @@ class Rebalances:
         return found
 
     def unowned_ns(self, where: Place, span: Sequence[int]) -> int:
-        """How long nobody had a partition that somebody had had."""
+        """How long partitions that had had an owner had none."""
         total = 0
         for n in range(span[0], len(self.events) + 1 if not self.whole(span[-1]) else span[-1]):
             had = any(self.owners(where, before) for before in range(n))
@@ -147,7 +145,7 @@ class Rebalances:
         }
 
     def gains(self, where: Place, number: int) -> bool:
-        """Whether an event gives somebody a partition that it did not have."""
+        """Whether an event gives a member a partition that it did not have."""
         return bool(self.owners(where, number) - self.owners(where, number - 1))
 
     def given(self, delivery: Row) -> int:

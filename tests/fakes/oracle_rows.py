@@ -56,12 +56,10 @@ def decided(commits: list[Row], by_ns: int) -> int:
 
 
 def who(row: Row) -> tuple[int, int]:
-    """The message."""
     return row["producer"], row["seq"]
 
 
 def place(row: Row) -> Place:
-    """The partition."""
     return row["topic"], row["partition"]
 
 

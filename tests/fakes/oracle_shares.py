@@ -78,8 +78,8 @@ class Shares:
         return bool(max(known) + self._unnoticed(rows, last_ns) < self.limit)
 
     def _unnoticed(self, rows: list[Row], last_ns: int) -> int:
-        """How many members may have been handed the record after that without a word of it: those that were
-        killed when it was nobody's any more.
+        """How many members may have been handed the record after that unrecorded: those that were killed
+        when it had no owner any more.
         """
         holder = min(row["member"] for row in _of(rows, "acquired") if row["at_ns"] == last_ns)
         asks = [row["at_ns"] for kind in ("releasing", "released") for row in _of(rows, kind)]

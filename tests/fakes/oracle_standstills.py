@@ -30,8 +30,6 @@ class Wait(NamedTuple):
 
 
 class Standstills:
-    """Of one history."""
-
     def __init__(self, history: History) -> None:
         self.history, self.groups = history, Groups(history)
         self.waits: dict[str | None, list[Wait]] = {

@@ -16,7 +16,7 @@ MS = 1_000_000
 def all_lost(
     events: list[Row], faults: list[Row], attempt_ns: int, done_ns: int, epoch_ns: int | None
 ) -> bool | None:
-    """Whether every replica of the ISR that acknowledged lost the message; None where nobody can tell.
+    """Whether every replica of the ISR that acknowledged lost the message; None where it cannot be known.
 
     `events`: leader and isr events of the partition, in order; `epoch_ns`: when the overwriting epoch began.
     """

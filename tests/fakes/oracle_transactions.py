@@ -16,7 +16,7 @@ _TIMEOUT_NS = 60_000 * MS
 
 
 def visible(record: Row) -> bool:
-    """Whether a reader with read_committed is given it; where nobody says, it is."""
+    """Whether a reader with read_committed is given it; where the record does not say, it is."""
     return record.get("visible") is not False
 
 
@@ -33,7 +33,7 @@ class Transactions:
         return found
 
     def uncommitted(self, send: Row) -> bool:
-        """Of a message that is not stored, its partition read to its end: whether nobody promised it."""
+        """Of a message that is not stored, its partition read to its end: whether it was never promised."""
         outcome = self.outcome(send)
         if outcome is None:
             return any(_who(record) == _who(send) for record in self.oracle.own)
@@ -94,7 +94,7 @@ class Transactions:
         )  # fmt: skip
 
     def went_back(self, group: str) -> list[Row]:
-        """What stands for a seek, of members that have none on record: the begin and the end of each
+        """What takes the place of a seek, of members that have none on record: the begin and the end of each
         transaction that they do not know to be committed.
         """
         seeking = {e["member"] for e in self.rows["group_events"] if _is_seek(e, group)}
@@ -114,7 +114,6 @@ class Transactions:
         return len(self.read_too_early(group))
 
     def read_too_early(self, group: str) -> list[Row]:
-        """The sends of these."""
         if self.oracle.isolation(group) != "read_committed":
             return []
         handed = self.oracle.delivered(group)

@@ -1,4 +1,4 @@
-"""Clusters, mirrors and clients as a plan uses them, without a process: what they are told is kept."""
+"""Clusters, mirrors and clients as a plan uses them, without a process: what they are asked to do is kept."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ class FakeAdmin:
     end: int = 100
 
     def partitions(self, topics: Collection[str]) -> dict[TopicPartition, object]:
-        """Two of each."""
         return {TopicPartition(topic, number): object() for topic in topics for number in range(2)}
 
     def log_end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """More at each look."""
         self.end += 1
         return dict.fromkeys(places, self.end)
 
@@ -39,11 +37,9 @@ class FakeAdmin:
         return dict.fromkeys(places, 3)
 
     def stable_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """A transaction is open."""
         return dict.fromkeys(places, 90)
 
     def committed(self, _group: str) -> dict[TopicPartition, int]:
-        """Where groups stand."""
         return self.committed_at
 
 
@@ -59,7 +55,7 @@ class FakeCluster(PlanCluster):
 
 @dataclass
 class FakeClients:
-    """`told`, in order. `late`: these do not answer in time."""
+    """`told`: what they were asked to do, in order. `late`: these do not answer in time."""
 
     told: list[tuple[Any, ...]] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
@@ -73,7 +69,6 @@ class FakeClients:
         return Moved([report] * len(numbers or ()), self.late)
 
     def move_producers(self, to: Destination, numbers: Collection[int] | None = None) -> Moved:
-        """They go."""
         self.told.append(("move", sorted(numbers or ()), to.cluster))
         self.places.update(dict.fromkeys(numbers or (), to.cluster))
         return Moved([{"error": None}] * len(numbers or ()), self.late)
@@ -95,15 +90,12 @@ class FakeClients:
         return Moved([{}], self.late, began)
 
     def cluster_of_producer(self, number: int) -> str | None:
-        """Where it was moved."""
         return self.places.get(number)
 
     def cluster_of_group(self, group: str) -> str | None:
-        """Where it was moved."""
         return self.places.get(group)
 
     def count(self, name: str) -> int:
-        """Nothing is counted."""
         return 0
 
 
@@ -116,36 +108,30 @@ class FakeMirrors:
     missing: list[str] = field(default_factory=list)
 
     def mirror(self, name: str) -> Mirror:
-        """Of the scenario."""
         found = self.scenario.mirror(name)
         if found is None:
             raise LabError(f"there is no mirror {name}")
         return found
 
     def start(self, name: str) -> None:
-        """Told."""
         self.told.append(("start", name))
 
     def await_ready(self) -> None:
         """It is."""
 
     def stop(self, name: str, patience_s: float) -> None:
-        """Told."""
         if not name:
             raise LabError("there is no mirror")
         self.told.append(("stop", name, patience_s))
 
     def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
-        """Told."""
         self.told.append(("begin", name, dict(ends)))
 
     def copied(self, name: str, wait_s: float) -> list[str]:
-        """At once."""
         return self.missing
 
 
 def world_of(scenario: Scenario, folder: Path) -> tuple[PlanWorld, FakeClients, FakeMirrors]:
-    """Two clusters that answer."""
     clients, mirrors = FakeClients(), FakeMirrors(scenario)
     clusters = {
         name: FakeCluster(name, f"{name}:1", FakeAdmin(), OPEN, {})  # type: ignore[arg-type]

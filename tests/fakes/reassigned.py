@@ -92,7 +92,7 @@ class FakeCluster:
         self._count()
 
     def _throttled(self, place: TopicPartition, replicas: Sequence[int]) -> bool:
-        """Whether every broker that copies it is told so."""
+        """Whether the throttle names every broker that copies it."""
         told = self.set["topic"].get(place[0], {}).get(REPLICAS[1], "").split(",")
         new = [broker for broker in replicas if broker not in self.replicas[place]]
         return bool(self.set["broker"]) and all(f"{place[1]}:{broker}" in told for broker in new)

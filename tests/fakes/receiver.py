@@ -42,7 +42,6 @@ class Receiver:
         return self.posts
 
     def documents(self) -> list[Any]:
-        """What was posted."""
         return [post.document for post in self.posts]
 
 

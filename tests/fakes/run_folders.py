@@ -72,7 +72,6 @@ class Producer:
         self.recorder.flush()
 
     def close(self) -> None:
-        """Ends both files."""
         self.recorder.close()
         self.attempts.close()
 
@@ -82,8 +81,6 @@ KEY = "the-key-that-kaput-printed-behind-the-address"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said."""
-
     status: int
     headers: Mapping[str, str]
     text: str
@@ -139,7 +136,7 @@ class Site:
 
     @contextmanager
     def events(self, name: str, seen: str = "", of: str = "runs") -> Iterator[Iterator[tuple[str, str, Any]]]:
-        """What a live page is told, one after the other: (kind, id, data)."""
+        """What a live page is sent, one after the other: (kind, id, data)."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", f"/{of}/{name}/events", headers={"Last-Event-ID": seen} if seen else {})
         try:

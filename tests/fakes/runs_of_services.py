@@ -1,4 +1,4 @@
-"""A small run written by hand in which service stands still more often than is shown."""
+"""A small run written by hand with more standstills than are shown."""
 
 from __future__ import annotations
 

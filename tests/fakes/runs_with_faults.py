@@ -88,7 +88,6 @@ def _stored(history: History, partition: int) -> list[dict[str, Any]]:
 
 
 def _done_ms(history: History, record: Mapping[str, Any]) -> float:
-    """When its sender knew."""
     (send,) = (
         r for r in history.rows["sends"] if (r["producer"], r["seq"]) == (record["producer"], record["seq"])
     )

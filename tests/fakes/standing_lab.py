@@ -16,7 +16,7 @@ from kaput.scenario.model import Cluster
 
 
 class StandingLab:
-    """Takes the place of Lab. `done`: what it was asked to do; nobody answers at its address."""
+    """Takes the place of Lab. `done`: what it was asked to do; nothing answers at its address."""
 
     bootstrap_servers = "127.0.0.1:1"
     client_properties = None
@@ -28,10 +28,9 @@ class StandingLab:
         self._history: dict[str, dict[str, Any]] = {}
 
     def cluster_id(self) -> None:
-        """Nobody tells it."""
+        """It has none to tell."""
 
     def summary(self) -> dict[str, Any]:
-        """As Lab's."""
         node = {"id": 1, "role": "combined", "state": "running", "pid": 1}
         fixed = {"kafka": "4.3.1", "mode": "kraft", "network": "loopback", "security": "none"}
         servers = {"bootstrap_servers": self.bootstrap_servers, "troubles": []}
@@ -50,7 +49,6 @@ class StandingLab:
         return injected
 
     def heal(self, name: str) -> Healed:
-        """Remembers it."""
         if name not in [each.id for each in self.active_faults]:
             raise UsageError(f"no fault {name} is active")
         self.active_faults = [each for each in self.active_faults if each.id != name]

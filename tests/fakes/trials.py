@@ -55,7 +55,6 @@ class World:
     played: list[Trial] = field(default_factory=list)
 
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
-        """As Trials.run does."""
         for trial in trials:
             if self.dies_after is not None and len(self.played) >= self.dies_after:
                 raise KeyboardInterrupt

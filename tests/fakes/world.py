@@ -103,11 +103,9 @@ class World:
 
     @property
     def node(self) -> FakeNode:
-        """Broker 1."""
         return self.nodes[1]
 
     def hit(self) -> Any:
-        """The targets."""
         return [self.nodes[i] for i in self.targets]
 
     def make(self) -> Fault[Any]:
@@ -131,10 +129,8 @@ class World:
         return self.made
 
     def inject(self) -> Effect:
-        """Makes and injects it."""
         return self.make().inject(self.hit())
 
     def heal(self, effect: Effect) -> tuple[int | None, Effect]:
-        """Heals what was injected."""
         assert self.made is not None
         return self.made.heal(self.hit(), effect)

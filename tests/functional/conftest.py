@@ -32,7 +32,6 @@ def kaput(tmp_path: Path) -> Kaput:
 
 @pytest.fixture(scope="session")
 def java() -> Java:
-    """This machine's Java."""
     return find_java()
 
 

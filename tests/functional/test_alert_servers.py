@@ -41,7 +41,6 @@ def found(name: str, package: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def promtool() -> list[str]:
-    """Prometheus's checker."""
     return found("promtool", "prometheus")
 
 
@@ -139,14 +138,12 @@ class AlertmanagerServer:
         self.process, self.url = process, url
 
     def alerts(self) -> list[dict[str, Any]]:
-        """What it has."""
         with urllib.request.urlopen(f"{self.url}/api/v2/alerts", timeout=30) as answer:
             return json.load(answer)
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Whoever is woken."""
     with receiving() as started:
         yield started
 
@@ -244,13 +241,11 @@ class Exporter:
 
     @property
     def address(self) -> str:
-        """Where it is scraped."""
         return f"127.0.0.1:{self.server.server_address[1]}"
 
 
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
-    """What Prometheus scrapes."""
     started = Exporter()
     yield started
     started.server.shutdown()
@@ -260,7 +255,7 @@ def exporter() -> Iterator[Exporter]:
 def test_prometheus_itself_evaluates_the_generated_rules(
     tmp_path: Path, exporter: Exporter, alertmanager: AlertmanagerServer, receiver: Receiver
 ) -> None:
-    """A real scrape, a real alert, with hysteresis, on to Alertmanager and to whoever is woken."""
+    """A real scrape, a real alert, with hysteresis, on to Alertmanager and its receiver."""
     rules = rules_of(lag_rule(clear=5, for_="2s", summary="{mirror} is {value} behind"))
     (tmp_path / "rules.yml").write_text(alerting_rules(rules), encoding="utf-8")
     config = {

@@ -23,7 +23,7 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 
 def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
-    """Every verb once, and Kafka's tools; at the end nothing is left of it, whoever ended it."""
+    """Every verb once, and Kafka's tools; at the end nothing is left of it."""
     up = kaput.json("up", "--brokers", "2", "--detach")
     assert up["brokers"] == [1, 2] and len(up["bootstrap_servers"].split(",")) == 2
     assert "cluster lab is already running" in kaput("up", "--brokers", "1", status=2)
@@ -67,7 +67,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
 
 @pytest.mark.long
 def test_cluster_ends_when_its_directory_is_removed(kaput: Standing) -> None:
-    """Nobody could take it down any more."""
+    """It could not be taken down any more."""
     kaput("up", "--brokers", "1", "--detach")
     (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     shutil.rmtree(card.parent)

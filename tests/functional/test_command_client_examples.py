@@ -24,7 +24,6 @@ MESSAGES, EACH = 2000, 100
 
 
 def python_command(_scratch: Path) -> str | None:
-    """The example with confluent-kafka."""
     return shlex.join([sys.executable, str(EXAMPLES / "python" / "client.py")])
 
 
@@ -92,7 +91,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, dict[str, 
 
 @pytest.mark.long
 def test_client_that_acks_before_sending_is_caught(played: tuple[Result, dict[str, int]]) -> None:
-    """Each message that he never sent is lost, nobody else's, and nothing in the cluster explains it."""
+    """Exactly the messages that it never sent are lost, and nothing in the cluster explains them."""
     result, numbers = played
     lost = [(send["producer"], send["seq"]) for send in result.lost()]
     assert sorted(lost) == [(numbers["liar"], seq) for seq in range(37, MESSAGES, EACH)]

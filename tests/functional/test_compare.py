@@ -61,14 +61,12 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 @pytest.fixture(scope="module")
 def servers(kaput: Standing) -> dict[str, str]:
-    """Their addresses."""
     return {
         name: str(kaput.json("status", "--cluster", name)["bootstrap_servers"]) for name in ("dc1", "dc2")
     }
 
 
 def make(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    """A topic."""
     wanted = NewTopic(name, partitions, 1, config=config)
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([wanted])[name].result(PATIENCE_S)

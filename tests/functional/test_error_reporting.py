@@ -50,7 +50,7 @@ def test_missing_java_is_reported_before_start(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput, tmp_path: Path) -> None:
-    """A broker killed by somebody else: the run goes on, says so with its log, and is inconclusive."""
+    """A broker is killed from outside: the run goes on, names its log, and is inconclusive."""
     (tmp_path / "pair.yaml").write_text(_PAIR)
     killed: list[int] = []
 
@@ -114,7 +114,7 @@ def test_missing_namespace_permission_is_reported_before_start(tmp_path: Path) -
 
 
 def test_network_fault_on_loopback_is_rejected_with_the_remedy(tmp_path: Path) -> None:
-    """Said at once, exit 2, with what to write."""
+    """At once, exit 2, with what to write."""
     done = subprocess.run(
         [*KAPUT, "run", "leader-isolated-acks-1", "--network", "loopback", "--runs", str(tmp_path / "runs")],
         capture_output=True,

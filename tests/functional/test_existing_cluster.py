@@ -26,7 +26,6 @@ from waiting import eventually
 
 @pytest.fixture(scope="module")
 def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    """Who keeps it."""
     standing = Standing(tmp_path_factory.mktemp("s"))
     standing("up", "--brokers", "3", "--security", "scram-tls", "--detach")
     yield standing
@@ -103,7 +102,7 @@ def test_run_on_an_existing_cluster_is_judged_and_leaves_nothing(
 
 @pytest.mark.tools
 def test_undo_cleans_up_after_a_killed_run(kaput: Kaput, keeper: Standing, tmp_path: Path) -> None:
-    """A broker that is down, a topic, a group: nobody else touches them, and `kaput undo` undoes them."""
+    """A broker that is down, a topic, a group: no other run touches them, and `kaput undo` undoes them."""
     path = scenario(tmp_path / "stop.yaml", keeper, **{"for": "1h"})
     command = [*KAPUT, "run", str(path), *cluster(keeper), "--runs", str(kaput.runs)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:

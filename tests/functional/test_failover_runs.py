@@ -42,7 +42,7 @@ def explained(result: Result) -> int:
 @pytest.mark.alone
 @pytest.mark.parametrize("dc1", [{}, {"kafka": "3.9.2"}, {"security": "scram-tls"}], ids=str)
 def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput, dc1: dict[str, str]) -> None:
-    """Nobody's message has no outcome; what is read twice is what the translated positions explain. Also if
+    """Every message has an outcome; what is read twice is what the translated positions explain. Also if
     dc1 is older than dc2, or has TLS, users and ACLs, which dc2 does not have.
     """
     changes = [word for key, value in dc1.items() for word in ("--set", f"clusters.dc1.{key}={value}")]

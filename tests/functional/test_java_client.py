@@ -1,4 +1,4 @@
-"""Kafka's own clients, in Java, beside kaput's: each reads what the other sends, and all adds up."""
+"""Kafka's own clients, in Java, together with kaput's: each reads what the other sends, and all adds up."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ expect: {{verdict: held, lost: 0, unseen: 0}}
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """The run."""
     scratch = tmp_path_factory.mktemp("java")
     path = scratch / "both.yaml"
     path.write_text(_BOTH)
@@ -57,7 +56,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 def test_every_message_is_acked_stored_and_consumed_once(played: Result) -> None:
-    """Whoever sent it: acknowledged where it is stored, and every group was handed it once."""
+    """From either client: acknowledged where it is stored, and delivered once to every group."""
     assert (played.status, played.findings["verdict"]) == (0, "held"), played.findings["reasons"]
     assert {a["name"]: a["count"] for a in played.findings["anomalies"] if a["count"]} == {}
     sends = [row for row in played.rows("sends") if row["topic"] == "orders"]

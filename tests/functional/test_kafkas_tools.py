@@ -44,7 +44,6 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 
 def servers_of(kaput: Standing) -> str:
-    """Where its brokers are."""
     (card,) = kaput.state.glob("kaput/clusters/*/lab/cluster.json")
     return str(json.loads(card.read_text())["bootstrap_servers"])
 
@@ -63,7 +62,6 @@ def read(kaput: Standing, topic: str, count: int) -> list[str]:
 
 
 def leader_of(kaput: Standing, topic: str, partition: int = 0) -> int:
-    """Who leads."""
     every = kaput.json("status")["partitions"]
     (found,) = [p for p in every if (p["topic"], p["partition"]) == (topic, partition)]
     return int(found["leader"])
@@ -210,7 +208,7 @@ def test_every_tool_has_a_case() -> None:
 @pytest.mark.tools
 @pytest.mark.parametrize("name", SIMPLE)
 def test_tool_works_by_short_and_old_name(kaput: Standing, name: str) -> None:
-    """By its short name and its old one, the brokers are said for it."""
+    """By its short name and its old one; kaput adds the brokers."""
     arguments, prints = SIMPLE[name]
     for topic in {"perf", "verified"} & set(arguments):
         make(kaput, topic, 1, "--if-not-exists")

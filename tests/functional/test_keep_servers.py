@@ -55,13 +55,11 @@ def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
 
 @pytest.fixture(scope="module")
 def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-    """Fetched on first use."""
     yield from serving("elasticsearch", tmp_path_factory.mktemp("elasticsearch"))
 
 
 @pytest.fixture(scope="module")
 def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-    """Fetched on first use."""
     yield from serving("opensearch", tmp_path_factory.mktemp("opensearch"))
 
 
@@ -108,7 +106,6 @@ class TestMongoDB(OnServer):
 
     @pytest.fixture
     def server(self, mongodb: StoreServer) -> StoreServer:
-        """Shared by these tests."""
         return mongodb
 
 
@@ -118,7 +115,6 @@ class TestElasticsearch(OnServer):
 
     @pytest.fixture
     def server(self, elasticsearch: StoreServer) -> StoreServer:
-        """Shared by these tests."""
         return elasticsearch
 
 
@@ -127,17 +123,13 @@ class TestOpenSearch(OnServer):
 
     @pytest.fixture
     def server(self, opensearch: StoreServer) -> StoreServer:
-        """Shared by these tests."""
         return opensearch
 
 
 @pytest.mark.skipif(URI is None, reason="KAPUT_TEST_MONGODB_URI is not set")
 class TestRealMongoDB(StoreContract):
-    """Somebody's own."""
-
     @pytest.fixture
     def store(self) -> Iterator[keep.MessageStore]:
-        """Emptied."""
         opened = keep.open_store(URI or "")
         opened.remove([one.id for one in records_of(opened)])
         for name in opened.notes():

@@ -22,7 +22,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lab(folders: Path) -> Iterator[kaput.Lab]:
-    """Three brokers."""
     with kaput.lab(brokers=3, folder=folders, config=FAST_ELECTION) as started:
         yield started
 

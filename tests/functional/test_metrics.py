@@ -1,4 +1,4 @@
-"""`kaput metrics` beside real brokers: it starts with a dead seed, and what happens shows within seconds.
+"""`kaput metrics` on real brokers: it starts with a dead seed, and what happens shows within seconds.
 
 One cluster and one exporter for all tests here; Kafka gives brokers up sooner than by default.
 """
@@ -320,7 +320,6 @@ def test_prometheus_scrapes_it(exporter: Exporter, prometheus: str) -> None:
 
 
 def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """For as long as it stands."""
     standing = Standing(tmp_path_factory.mktemp("s"))
     up = standing.json("up", "--brokers", "1", "--detach", "--metrics", "127.0.0.1:0")
     found = Exporter(urlsplit(up["metrics"]).port or 0)

@@ -35,25 +35,21 @@ class NoMirrors:
     """Clusters that nothing is copied between: what a plan does with clients needs no mirror."""
 
     def mirror(self, name: str) -> Mirror:
-        """Raises LabError."""
         raise LabError(f"there is no mirror {name}")
 
     def start(self, name: str) -> None:
-        """Raises LabError."""
         raise LabError(f"there is no mirror {name}")
 
     def await_ready(self) -> None:
         """None was started."""
 
     def stop(self, name: str, patience_s: float) -> None:
-        """Raises LabError."""
         raise LabError(f"there is no mirror {name}")
 
     def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
         """Nothing begins."""
 
     def copied(self, name: str, wait_s: float) -> list[str]:
-        """Raises LabError."""
         raise LabError(f"there is no mirror {name}")
 
 
@@ -90,13 +86,12 @@ class Centers:
         wait_for(lambda: self.supervisor.all_reported("done"), "the end of all producers", PATIENCE_S)
 
     def sealed(self, stack: ExitStack) -> None:
-        """Everything has ended: clients, then clusters and whoever records, then the evidence is sealed."""
+        """Everything has ended: clients, then clusters and recorders, then the evidence is sealed."""
         self.supervisor.stop_members()
         stack.close()
         seal(self.folder)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """A sealed table."""
         found: list[dict[str, Any]] = ds.dataset(self.folder.table(table)).to_table().to_pylist()
         return found
 
@@ -174,7 +169,7 @@ def test_clients_switch_over_from_a_live_cluster(stack: ExitStack, owner: Owner,
 
 @pytest.mark.long  # its sibling: test_failover_runs.py, where a whole run fails over by a plan
 def test_clients_fail_over_from_a_killed_cluster(stack: ExitStack, owner: Owner, tmp_path: Path) -> None:
-    """Noticed by nobody answering; what was in flight is unknown, and the rest goes on."""
+    """Noticed because no broker answers; what was in flight is unknown, and the rest goes on."""
     plan = [
         {"step": "fence", "at": "2s", "cluster": "dc1", "how": "kill"},
         {"step": "notice", "when": "unreachable for 1s"},

@@ -1,4 +1,4 @@
-"""A rolling restart on real brokers where each partition has one replica: nobody else can lead meanwhile."""
+"""A rolling restart on real brokers where each partition has one replica: no other can lead meanwhile."""
 
 from __future__ import annotations
 

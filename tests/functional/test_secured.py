@@ -1,4 +1,4 @@
-"""Clusters with TLS, users and rights: runs are accounted for, who has no right is told, secrets are kept."""
+"""Clusters with TLS, users and rights: runs are accounted for, rights are needed, secrets are kept."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def passwords(folder: Path) -> list[str]:
 
 
 def telling(folder: Path, secrets: list[str]) -> list[str]:
-    """Which files that others may read, or that hold a password, say what nobody should know."""
+    """Files that contain a secret, and may be read by others or are not meant to hold passwords."""
     found = []
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):  # of a broker that runs: it was renamed or removed just now
@@ -81,7 +81,7 @@ def shown_in_processes(secrets: list[str]) -> list[list[str]]:
 
 
 def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Path) -> None:
-    """A leader dies, nothing is lost, everything is read; while it runs and afterwards no secret is told."""
+    """A leader dies, nothing is lost, everything is read; no secret shows, while it runs or afterwards."""
     scenario = tmp_path / "secured.yaml"
     scenario.write_text(_RUN)
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -136,7 +136,7 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 
 def card_of(standing: Standing) -> dict[str, str]:
-    """What is known of the cluster that stands."""
+    """The card of the standing cluster."""
     (card,) = standing.state.glob("kaput/clusters/*/lab/cluster.json")
     return dict(json.loads(card.read_text()))
 

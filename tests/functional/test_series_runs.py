@@ -20,7 +20,7 @@ workload: {producers: [{topic: orders, messages: 2000, rate: 2000}]}
 
 @pytest.mark.long
 def test_a_run_that_fails_does_not_stop_the_next(kaput: Kaput, tmp_path: Path) -> None:
-    """Jars that nobody has fail one value of --vary; the other is run, judged, and says which it is."""
+    """Jars that no repository has fail one value of --vary; the other is run and judged, and named."""
     (tmp_path / "small.yaml").write_text(_SMALL)
     done = kaput.call(
         "run",

@@ -51,8 +51,8 @@ _LATE_MS = 60_000  # only what hangs is later, also on a busy machine
 
 
 def test_each_step_begins_at_the_moment_of_its_event(kaput: Kaput, tmp_path: Path) -> None:
-    """Its own time is the one that Kafka's dump tool, members and the other step tell; what never came is
-    said."""
+    """Its own time is that of Kafka's dump tool, of members and of the other step; what never came is
+    reported."""
     scenario = tmp_path / "at-events.yaml"
     scenario.write_text(_SCENARIO)
     result = _run_held_until_the_isr_is_whole(kaput, scenario)

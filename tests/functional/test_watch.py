@@ -43,7 +43,7 @@ COUNTED = {"missing": "lost", "duplicated": "duplicate", "reordered": "reordered
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    """Three brokers that nobody watches yet."""
+    """Three brokers that are not watched yet."""
     standing = Standing(tmp_path_factory.mktemp("s"))
     standing("up", "--brokers", "3", "--detach")
     yield standing
@@ -51,7 +51,6 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
 
 
 def servers(standing: Standing) -> str:
-    """Where they are."""
     (card,) = standing.state.glob("kaput/clusters/*/lab/cluster.json")
     return str(json.loads(card.read_text())["bootstrap_servers"])
 
@@ -74,7 +73,6 @@ class Watching:
 
     @property
     def folder(self) -> RunFolder:
-        """Its run folder."""
         (path,) = self.runs.glob("*-watch-*")
         return RunFolder(path)
 
@@ -260,7 +258,7 @@ def test_sequence_numbers_in_a_json_field_are_audited(standing: Standing, tmp_pa
 
 @pytest.mark.long
 def test_gap_at_the_end_exits_with_status_1(standing: Standing, tmp_path: Path) -> None:
-    """By exit status 1; the number stands in a header."""
+    """The number is in a header."""
     producer = Producer({"bootstrap.servers": servers(standing)})
     standing("shell", "kafka-topics", "--create", "--topic", "notes")
     watching = Watching(standing, tmp_path, "--topic", "notes", "--header", "seq", "--from-start")

@@ -1,7 +1,7 @@
 """Ways to damage a run folder: bytes, whole files, values, JSON and YAML. Each draws all that it does.
 
-Every damage takes the folder and a random generator and says what it did. None of them makes a folder that
-would be dangerous to whoever deletes it: links stay inside.
+Every damage takes the folder and a random generator and returns what it did, in words. None of them makes a
+folder that would be dangerous to delete: links stay inside.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _some_file(folder: Path, random: Random) -> Path:
 
 
 def flipped(folder: Path, random: Random) -> str:
-    """Some bits or bytes of a file, anywhere, in its footer, or beside one another."""
+    """Some bits or bytes of a file, anywhere, in its footer, or next to each other."""
     path = _some_file(folder, random)
     data = bytearray(path.read_bytes())
     if not data:

@@ -36,7 +36,6 @@ class Outcome:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, answer: dict[str, Any]) -> None:
-        """One case."""
         self.ended[answer["ended"]] += 1
         if answer["ended"] not in ALLOWED:
             self.failures.append(answer)
@@ -126,7 +125,6 @@ def run(cases: Sequence[int], seed: int, workers: int, said: bool = False, spark
 
 
 def main() -> int:
-    """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)

@@ -14,7 +14,8 @@ _SHOWN = {"committed": (True, True, True, True, None, False), "aborted": (False,
 
 class Exchange:
     """Two producers, of which the second is a pipe's; one topic of two partitions, and another that is not
-    always read to its end; groups of each isolation, and one that nobody knows.
+    always read to its end; groups of each isolation,
+    and one of unknown isolation.
     """
 
     def __init__(self, seed: int, number: int) -> None:
@@ -30,7 +31,6 @@ class Exchange:
         self.blocks = {"dirty": dirty, "slow": dirty, "careful": {}, "pipe": pipe}
 
     def play(self, history: History, first: int) -> None:
-        """Adds this exchange's rows."""
         _Play(self, history, first).all()
 
 

@@ -29,7 +29,6 @@ class Failovers:
         self.causes: dict[int, str] = {}
 
     def play(self, history: History, first: int) -> None:
-        """Adds this partition's rows."""
         self.causes = _Model(self, history, first).run()
 
 
@@ -96,7 +95,7 @@ class _Model:
             self.synced = len(self.log)
 
     def _read(self) -> None:
-        """Whoever reads now and then is handed what the leader has, also what is gone later."""
+        """A reader now and then is handed what the leader has, also what is gone later."""
         for group in ("audit", "billing", "ledger"):
             if self.readers.random() < 0.2:
                 offset, (seq, _) = len(self.log) - 1, self.log[-1]

@@ -31,7 +31,6 @@ class Keeper:
         self.stores = STORES
 
     def play(self, history: History, first: int) -> None:
-        """Adds its rows."""
         random = Random(f"{self.seed}/{self.number}/kept")
         stored: list[_Copy] = []
         late: list[_Copy] = []  # what replays send

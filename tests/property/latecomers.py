@@ -1,6 +1,6 @@
 """Histories of groups that do not read what was stored before they began, made from a seed.
 
-Groups are those of all parts, and each comes at the same moment in every part; so do those that are told of
+Groups are those of all parts, and each comes at the same moment in every part; so do those that have
 assignments. Else what is unclear in one part would be known from another.
 """
 
@@ -36,7 +36,6 @@ class Latecomer:
         self.groups, self.blocks = dict.fromkeys(BLOCKS, True), BLOCKS
 
     def play(self, history: History, first: int) -> None:
-        """Adds its rows."""
         random = Random(f"{self.seed}/{self.number}/late")
         stored = [self._sent(history, first, seq, random) for seq in range(random.randint(1, 7))]
         for group in self.groups:

@@ -3,7 +3,7 @@ transactions, a pipe, groups that read through all that, one that begins at the 
 
 Mostly what Kafka would do; in one of five histories something is wrong that nothing explains (a poll goes
 back, or passes a record; a record is accepted twice, or released and never handed out again), so that it must
-be told from what follows from losses. The partitions are those of replicated.py.
+be kept apart from what follows from losses. The partitions are those of replicated.py.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class Mixture:
         self.wrong = random.choice(_MISTAKES) if random.random() < 0.2 else None
 
     def play(self, history: History, first: int) -> None:
-        """Adds its rows."""
         Play(self, history, first).all()
 
 
@@ -155,7 +154,7 @@ class Play:
         self.in_transaction(1, [self.random.choice(self.inputs) for _ in range(self.random.randint(1, 3))])
 
     def in_transaction(self, number: int, partitions: list[Partition]) -> tuple[bool, list[int]]:
-        """A message to each of these: whether their transaction commits, whatever its producer is told, and
+        """A message to each of these: whether their transaction commits, whatever its producer gets, and
         their seqs.
         """
         told = self.random.choice(("committed",) * 5 + ("aborted", "aborted", "unknown"))

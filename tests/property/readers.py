@@ -18,7 +18,7 @@ CAME_MS = 300.0  # when the group comes that begins at the end: in every history
 
 
 class Reader:
-    """A group in one partition: one member at a time, and where it stands."""
+    """A group in one partition: one member at a time, and its position."""
 
     def __init__(self, play: Play, group: str, partition: Partition) -> None:
         self.play, self.group, self.partition = play, group, partition

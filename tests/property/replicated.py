@@ -38,7 +38,6 @@ class Partition:
         self.cuts: list[tuple[float, int]] = []  # when the log was cut down, and to which length
 
     def begin(self, ms: float) -> None:
-        """The first epoch."""
         self._lead(self.leader, ms)
 
     @property

@@ -27,7 +27,6 @@ class Queue:
         self.blocks = {"shop": {"type": "share", "group-config": limit}, "store": {"type": "share"}}
 
     def play(self, history: History, first: int) -> None:
-        """Adds this queue's rows."""
         random, topic = Random(f"{self.seed}/{self.number}"), self.topics[0]["name"]
         where = [{"topic": topic, "partition": partition} for partition in (0, 1)]
         for offset in range(random.randint(1, 5)):
@@ -67,7 +66,6 @@ class Depot(Queue):
         self.subscriptions = {self.group: self.ledger}
 
     def play(self, history: History, first: int) -> None:
-        """Adds this depot's rows."""
         random, where = Random(f"{self.seed}/{self.number}/depot"), {"topic": self.topics[0]["name"]}
         for offset in range(3):
             history.acked(first, offset, offset, **where, partition=0)

@@ -84,7 +84,6 @@ def _not_visible(history: History) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (10, 20, 30))])
 def test_groups_equal_oracle(first: int, tmp_path: Path) -> None:
-    """Message by message."""
     for number in range(first, first + 10):
         history = _history(number)
         found = judged(history, tmp_path / str(number))

@@ -1,7 +1,7 @@
 """Histories of two clusters, made from a seed: a mirror that leaves out, doubles, reorders and brings back,
 producers that go on in the other cluster, and a group that moves there.
 
-Several stand beside each other in one folder, each with two clusters of its own: a scenario has room for few.
+Several share one folder, each with two clusters of its own: a scenario has room for few.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ class Twin:
         return self.topic if self.policy == "identity" else f"{self.one}.{self.topic}"
 
     def mirrors(self) -> list[dict[str, Any]]:
-        """As in the scenario."""
         exactly = self.random.random() < 0.3
         there = {"from": self.one, "to": self.other, "topics": [self.topic]}
         found = [{**there, "policy": self.policy, "exactly-once": exactly}]
@@ -61,7 +60,6 @@ class Twin:
         return [{"name": self.topic, "partitions": self.partitions, "cluster": self.one}]
 
     def producers(self) -> list[dict[str, Any]]:
-        """As in the scenario."""
         return [{"topic": self.topic, "acks": "all", "cluster": self.one}] * 2
 
     def block(self) -> dict[str, Any]:
@@ -70,7 +68,6 @@ class Twin:
         return {"cluster": self.one, **late}
 
     def play(self, history: History, first: int) -> None:
-        """Adds its rows."""
         source, later = self._send(history, first)
         copies = self._through(source)
         if self.recreated_ms is not None:

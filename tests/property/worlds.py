@@ -1,7 +1,7 @@
-"""Histories of anything that can go wrong, made from a seed, many of them beside each other in one folder.
+"""Histories of anything that can go wrong, made from a seed, many of them in one folder.
 
 A world is a small history with topics, producers and members of its own: judging a folder takes seconds
-whatever its size, so that a world costs little. Its rows are the same beside whichever others it stands.
+whatever its size, so that a world costs little. Its rows do not depend on the others in the folder.
 Not here: failovers with known causes (failovers.py), and what must be found (agreement.py).
 """
 
@@ -19,7 +19,7 @@ _KINDS = ("assigned", "assigned", "revoked", "lost", "left", "killed", "committe
 
 
 class Part(Protocol):
-    """A history that can stand beside others. `producers`: the spec of each, numbered from `first` on."""
+    """A history that can share a folder with others. `producers`: their specs, numbered from `first` on."""
 
     number: int
     topics: Sequence[dict[str, Any]]
@@ -77,7 +77,6 @@ class World:
         self.members = (f"{number}-one", f"{number}-two")
 
     def play(self, history: History, first: int) -> None:
-        """Adds this world's rows."""
         _Play(self, history, (first, first + 1)).all()
 
 
@@ -94,7 +93,6 @@ class _Play:
         self.narrow = self._once_in(3)
 
     def all(self) -> None:
-        """Adds the rows."""
         for producer in self.producers:
             for seq in range(self._upto(4)):
                 self._send(producer, seq)

@@ -132,7 +132,6 @@ class Hdfs:
         return self._ask(f"{path}?op=OPEN")
 
     def names(self, path: str) -> list[str]:
-        """What a directory holds."""
         found = json.loads(self._ask(f"{path}?op=LISTSTATUS"))["FileStatuses"]["FileStatus"]
         return [str(one["pathSuffix"]) for one in found]
 

@@ -1,4 +1,4 @@
-"""`kaput analyze` of a run that somebody still records: refused, and its evidence stays whole."""
+"""`kaput analyze` of a run that is still recorded: refused, and its evidence stays whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def opened(path: Path) -> RunFolder:
-    """A run folder as it stands while it is recorded."""
+    """A run folder as it is during recording."""
     folder = RunFolder(path)
     path.mkdir()
     folder.scenario_path.write_text(yaml.safe_dump(SCENARIO))

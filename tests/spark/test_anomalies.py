@@ -82,7 +82,7 @@ def corrupt() -> History:
 
 
 def reordered() -> History:
-    """Message 0 stands behind message 1."""
+    """Message 0 is stored after message 1."""
     return History().acked(0, 1, 0).acked(0, 0, 1)
 
 
@@ -160,7 +160,7 @@ def over_delivered() -> History:
 
 
 def lost_release() -> History:
-    """Message 2 is released, and nobody is handed it again."""
+    """Message 2 is released, and never handed out again."""
     return _queue().shared("acquired", 2, 12, 1).shared("released", 2, 13)
 
 
@@ -426,7 +426,7 @@ def test_recording_without_log_is_unread(tmp_path: Path, played: InProcess) -> N
 
 
 def test_missing_scenario_is_inconclusive(tmp_path: Path, played: InProcess) -> None:
-    """Without scenario.yaml the counts stand, and nothing is said of promises."""
+    """Without scenario.yaml the counts hold, and there is no verdict on promises."""
     folder = lost().read_to_end().write(tmp_path)
     folder.scenario_path.unlink()
     findings = analyse(check(folder), played)  # type: ignore[arg-type]

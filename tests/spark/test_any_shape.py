@@ -34,7 +34,6 @@ _START_NS = 1_700_000_000_000_000_000
 
 
 def _analyze(folder: Path) -> dict[str, Any]:
-    """By the command."""
     command = [*KAPUT, "analyze", str(folder), "--json", "--no-page"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode in (0, 1), done.stderr

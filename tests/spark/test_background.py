@@ -39,26 +39,23 @@ class Waiting:
             )
 
     def said(self) -> str:
-        """Its next line."""
         assert self.popen.stdout is not None
         line = self.popen.stdout.readline().strip()
         assert line, self.errors.read_text()
         return line
 
     def go_on(self) -> None:
-        """What it waits for."""
         assert self.popen.stdin is not None
         self.popen.stdin.write("\n")
         self.popen.stdin.flush()
 
     def ended(self) -> int:
-        """Its exit status."""
         return self.popen.wait(PATIENCE_S)
 
 
 @pytest.fixture
 def waiting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Waiting]:
-    """The script, told by which way the JVM goes behind."""
+    """The script, with the way in which the JVM lowers its priority."""
     started = Waiting(request.param, tmp_path)
     yield started
     started.popen.kill()
@@ -102,7 +99,7 @@ def test_jvm_session_has_low_priority_until_needed(waiting: Waiting) -> None:
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="the policy leads back for root")
 @pytest.mark.parametrize("waiting", ["by_thread"], indirect=True)
 def test_jvm_and_worker_threads_have_low_priority_until_needed(waiting: Waiting) -> None:
-    """Those of the workers as well, and nobody is left with a low priority afterwards."""
+    """Those of the workers as well, and none is left with a low priority afterwards."""
     jvm = int(waiting.said())
     assert _of_threads(jvm, os.sched_getscheduler) == {os.SCHED_IDLE}
     assert waiting.said() == "ready"
@@ -156,7 +153,7 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
 def test_no_process_is_left_when_ended_during_jvm_startup(
     waiting: Waiting, ready: bool, number: signal.Signals, status: int
 ) -> None:
-    """In the midst of the JVM's start, which nobody waits for, and when all is ready."""
+    """In the midst of the JVM's start, which nothing waits for, and when all is ready."""
     jvm = int(waiting.said())
     if ready:
         assert waiting.said() == "ready"

@@ -68,14 +68,14 @@ def test_an_unread_tail_is_inconclusive(name: str, tmp_path: Path, played: InPro
 
 
 def test_every_unread_partition_is_named(tmp_path: Path, played: InProcess) -> None:
-    """All the histories as one run: none of their partitions is forgotten beside the others."""
+    """All the histories as one run: none of their partitions is forgotten among the others."""
     evidence = check(side_by_side([history for history, _ in UNREAD.values()]).write(tmp_path))
     found = analyse(evidence, played)
     assert len(found.unread_partitions) == 15
 
 
 def test_a_violation_beats_an_unread_tail(tmp_path: Path, played: InProcess) -> None:
-    """What is proven is proven; the rest is still said."""
+    """What is proven is proven; the rest is still reported."""
     findings = analyse(check(_end(_five().stored(5, 0, 99), 10, 6).write(tmp_path)), played)
     assert findings.verdict == "violated"
     assert any("orders/0 (read to 6 of 10)" in reason for reason in findings.reasons)

@@ -41,7 +41,7 @@ def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 def test_a_folder_on_hdfs_is_judged_as_on_a_path(made: Path, there: Hdfs, tmp_path: Path) -> None:
-    """The same findings, which stand beside the evidence with the ledger; nothing is left in the scratch."""
+    """The same findings, which are next to the evidence, with the ledger; nothing is left in the scratch."""
     url = f"{there.url}/run"
     done = _analyze(str(made), url, "--json", "--scratch", str(tmp_path))
     assert done.returncode == 1, done.stderr

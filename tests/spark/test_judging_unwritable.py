@@ -1,4 +1,4 @@
-"""A run folder that may not be written to is judged like any other; what could not be kept is said."""
+"""A run folder that may not be written to is judged like any other; what could not be saved is reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bound() -> list[str]:
 
 
 def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`kaput analyze --json`, as somebody who may not write."""
+    """`kaput analyze --json`, by a user who may not write."""
     command = [
         *bound(),
         *WITHOUT_JVM,
@@ -62,7 +62,6 @@ def allow(folder: Path, mode: int) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    """Everything in a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
@@ -136,7 +135,7 @@ def test_unwritable_findings_json_does_not_lose_other_results(tmp_path: Path, in
 
 
 def test_full_disk_still_yields_a_verdict(tmp_path: Path) -> None:
-    """A file system with no room left for any result: judged, and said."""
+    """A file system with no room left for any result: judged, and reported."""
     mount = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "sh", "-c"]
     folder = lost(tmp_path / "source")
     there = tmp_path / "small"

@@ -26,7 +26,7 @@ def _analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_url_is_judged_as_a_path_is(tmp_path: Path) -> None:
-    """The same findings; they and the analysis stand beside the evidence; nothing is left in the scratch."""
+    """The same findings; they and the analysis are next to the evidence; nothing is left in the scratch."""
     here, there, scratch = tmp_path / "here" / "run", tmp_path / "there" / "run", tmp_path / "scratch"
     _history().write(here)
     _history().write(there)
@@ -45,7 +45,7 @@ def test_a_url_is_judged_as_a_path_is(tmp_path: Path) -> None:
 
 
 def test_missing_folder_at_a_url_is_reported(tmp_path: Path, in_session: InSession) -> None:
-    """No such folder, and a scheme that nobody knows: a sentence with the URL, exit 2, nothing left."""
+    """No such folder, and an unknown scheme: a sentence with the URL, exit 2, nothing left."""
     done = in_session("analyze", (tmp_path / "nowhere").as_uri(), "--scratch", str(tmp_path))
     assert done.status == 2
     assert f"file:{tmp_path}/nowhere/manifest.json: does not exist; is file://" in done.stderr

@@ -59,7 +59,6 @@ def _all_lost() -> History:
 
 
 def _unread() -> History:
-    """Nothing was read back."""
     history = History(groups={"billing": False})
     for seq in range(200):
         history.sent(0, seq, seq)
@@ -67,7 +66,6 @@ def _unread() -> History:
 
 
 def _empty() -> History:
-    """Not one message."""
     return History(groups={"billing": True})
 
 

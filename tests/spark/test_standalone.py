@@ -68,7 +68,7 @@ def _tables(path: Path) -> dict[str, pa.Table]:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The table with its words written out: which number stands for a word differs from file to file."""
+    """The table with its words written out: the number of a word differs from file to file."""
     fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 

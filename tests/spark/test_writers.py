@@ -1,4 +1,4 @@
-"""Whoever wrote the evidence, in whatever encoding: the findings are those of the plain folder."""
+"""By any writer and in any encoding of the evidence the findings are those of the plain folder."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_topics_are_created_with_the_requested_assignment(admin: Admin) -> None:
 
 
 def test_group_with_a_paused_coordinator_is_not_omitted(admin: Admin, cluster: LabCluster) -> None:
-    """That there is no such group would be another answer than that nobody can tell."""
+    """ "There is no such group" and "it cannot be known now" are different answers."""
     admin.create_topics([Topic(name="read", replication_factor=3)])
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers", "log_level": 0}
     reader = Consumer(settings)
@@ -105,7 +105,7 @@ def test_log_end_offset_includes_records_above_the_high_watermark(cluster: LabCl
 
 
 def test_a_paused_broker_uses_no_cpu(cluster: LabCluster) -> None:
-    """All threads are stopped, and the process's CPU time stands still until it goes on."""
+    """All threads are stopped, and the process's CPU time does not change until it goes on."""
     node = cluster.nodes[3]
     assert not node.is_stopped()
     with paused(cluster, 3):

@@ -25,7 +25,6 @@ SENT, DELETED = 50, 11
 
 
 def _delete(cluster: LabCluster, topic: str, below: int) -> None:
-    """What kafka-delete-records does."""
     client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     (done,) = client.delete_records([PartitionOffset(topic, 0, below)]).values()
     assert done.result(PATIENCE_S).low_watermark == below
@@ -42,7 +41,7 @@ def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
 def test_drain_records_a_log_start_offset_above_zero(
     while_reading: bool, admin: Admin, cluster: LabCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records that were deleted before or while they are read: the rest is read to the end, and said so."""
+    """Records that were deleted before or while they are read: the rest is recorded as read to the end."""
     topic = f"deleted-{while_reading}"
     admin.create_topics([Topic(name=topic, replication_factor=3)])
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 0})

@@ -51,7 +51,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def leftovers(tmp_path: Path) -> list[Path]:
-    """What fetching has left in the cache beside jars."""
+    """What fetching has left in the cache besides jars."""
     return list((tmp_path / "cache" / "kaput" / "jars").glob(".fetching-*"))
 
 
@@ -85,7 +85,7 @@ def test_jar_with_the_wrong_checksum_is_rejected(repository: Path, java: Java, t
 def test_missing_jar_is_named_in_the_error(
     repository: Path, java: Java, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to read Ivy's output."""
+    """The error itself names it, without Ivy's output."""
     monkeypatch.setattr("kaput.cluster.ivy.RETRY_AFTER_S", ())
     next(repository.rglob("one-1.0.jar")).unlink()
     with pytest.raises(DistributionError, match=r"Kafka 0\.0\.1: not found .*: org\.example:one:1\.0$"):
@@ -95,7 +95,7 @@ def test_missing_jar_is_named_in_the_error(
 def test_unreachable_repository_says_why(
     repository: Path, java: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connection refused is not the same as a jar that nobody has."""
+    """Connection refused is not the same as a jar that no repository has."""
     monkeypatch.setattr("kaput.cluster.ivy.RETRY_AFTER_S", ())
     (tmp_path / "ivysettings.xml").write_text(_SETTINGS.format(root="http://127.0.0.1:9/"))
     with pytest.raises(DistributionError, match=r"\(java\.net\.ConnectException: Connection refused\): org"):

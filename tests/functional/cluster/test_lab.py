@@ -1,4 +1,4 @@
-"""Starting and ending real clusters: what stays, what goes, and what is said when it does not work."""
+"""Starting and ending real clusters: what stays, what goes, and the errors."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_ready_timeout_error_includes_the_broker_log(
 def test_unsupported_cluster_modes_are_rejected_before_start(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
-    """A Kafka without ZooKeeper, and namespaces that nobody entered, are refused before anything starts."""
+    """A Kafka without ZooKeeper, and namespaces that were not entered, are refused before anything starts."""
     for spec, word in [
         (Cluster(mode="zookeeper"), "has no ZooKeeper mode"),
         (Cluster(network="namespaces"), "kaput run"),
@@ -153,7 +153,7 @@ def test_offline_log_directory_is_reported_as_the_reason(pair: LabCluster) -> No
 def test_only_an_unintended_broker_death_is_a_trouble(
     pair: LabCluster, distribution: Distribution, java: Java
 ) -> None:
-    """Only the death that nobody intended is a trouble; both are in the lifecycle; a clean stop is clean."""
+    """Only an unintended death is a trouble; both are in the lifecycle; a clean stop is clean."""
     troubles, began = pair.troubles(), len(pair.lifecycle)
     assert pair.nodes[1].terminate(60)
     pid = pair.nodes[2].pid

@@ -1,4 +1,4 @@
-"""Users as kaput writes them into a snapshot, beside Kafka's own storage tool."""
+"""Users as kaput writes them into a snapshot and as Kafka's own storage tool does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from waiting import PATIENCE_S
 def test_scram_user_record_matches_kafkas_storage_tool(
     distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
-    """Byte for byte. (Nobody's password: the tool wants it where every process can read it.)"""
+    """Byte for byte. (A throw-away password: the tool wants it where every process can read it.)"""
     place = NodeLayout(1, "combined", "127.0.0.1", 9092, 9093, tmp_path / "1")
     write_properties(place, [place], Cluster(brokers=1))
     salt = bytes(range(16))

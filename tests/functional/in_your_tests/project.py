@@ -1,4 +1,4 @@
-"""A test file of somebody else's, as docs/IN_YOUR_TESTS.md shows it. test_in_your_tests.py copies it out."""
+"""A user's test file, as docs/IN_YOUR_TESTS.md shows it. test_in_your_tests.py copies it out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_shared_cluster_is_healthy_again_after_a_fault(kafka_lab_shared: kaput.L
 
 @pytest.mark.kafka_cluster(brokers=1)
 def test_separate_cluster_and_fault_without_a_target(kafka_lab: kaput.Lab) -> None:
-    """Another cluster beside the shared one; a fault that has nothing to hit is an error, not a pass."""
+    """Another cluster next to the shared one; a fault that has nothing to hit is an error, not a pass."""
     lab = kafka_lab
     lab.create_topic("alone")
     nothing_to_hit = pytest.raises(FaultError, match="no target was running")

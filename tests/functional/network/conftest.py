@@ -40,7 +40,7 @@ def way() -> list[str]:
 
 @pytest.fixture(scope="session")
 def users_way() -> list[str]:
-    """The same for somebody who has no right of root's."""
+    """The same without root's rights."""
     asked = [*WITHOUT_RIGHTS, sys.executable, "-c", _ASK]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     told = json.loads(done.stdout)

@@ -63,7 +63,7 @@ def rules_do_what_they_say() -> None:
 
 
 def a_share_is_a_share() -> None:
-    """Of thousands of packets, also where it is small; all are counted beside those dropped."""
+    """Of thousands of packets, also where it is small; all are counted, and those dropped."""
     kernel = KernelFilter(None)
     for percent in (20, 0.5, 99):
         kernel.put("kaput_1", dropping([HERE], "in", percent))

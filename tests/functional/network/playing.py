@@ -42,7 +42,7 @@ class Lame:
         self._real, self.puts = real, 0
 
     def put(self, table: str, chains: Any) -> None:
-        """As it is told, but for the second time."""
+        """Does what is asked, but not the second time."""
         self.puts += 1
         self._real.put(table, [] if self.puts == 2 else chains)
 
@@ -115,7 +115,7 @@ class Stage:
             _wait_for(lambda wanted=wanted: bool(self.left()) == wanted)
 
     def undo(self) -> None:
-        """Takes every rule and limit of broker 1 away, as somebody else might."""
+        """Takes every rule and limit of broker 1 away, as another program might."""
         packets = self.cluster.network.filter(TARGET)
         for table in packets.tables():
             packets.remove(table)
@@ -124,7 +124,6 @@ class Stage:
                 self.cluster.network.queue(TARGET, inward).clear()
 
     def delete_ballast(self) -> None:
-        """Of broker 1's disk."""
         for ballast in self.cluster.nodes[TARGET].layout.data.glob("kaput-ballast-*"):
             ballast.unlink()
 
@@ -162,7 +161,7 @@ def main(folder: Path) -> None:
 
 
 def play_all(stage: Stage) -> None:
-    """Each fault, the ways in which it can be told, and injections that cannot bite."""
+    """Each fault, its options, and injections that cannot bite."""
     stage.play("isolate", fault="isolate")
     for how in ("drop", "reject"):
         for direction in ("both", "in", "out"):
@@ -188,7 +187,7 @@ def play_all(stage: Stage) -> None:
 
 
 def play_undone(stage: Stage) -> None:
-    """Faults that work, and what somebody else does about them behind their backs."""
+    """Faults that work, and are then undone from outside."""
     stage.play("cut whose rules are flushed", stage.undo, fault="cut")
     stage.play("bandwidth without its limit", stage.undo, fault="bandwidth", rate="1mbit")
     stage.network = lame = LameNetwork(stage.network)

@@ -12,7 +12,7 @@ FILLING = Path(__file__).with_name("filling.py")
 
 
 def test_a_disk_is_filled_to_its_last_page_and_freed_again(way: list[str], tmp_path: Path) -> None:
-    """Bytes and pages as the system counts them; what goes wrong is said with its place."""
+    """Bytes and pages as the system counts them; errors name the path."""
     done = subprocess.run(
         [*way, sys.executable, str(FILLING), str(tmp_path / "disk")],
         capture_output=True,

@@ -36,7 +36,7 @@ def test_leader_with_a_full_disk_is_replaced_and_rejoins(kaput: Kaput) -> None:
 
 
 def test_disk_full_needs_namespaces_and_a_separate_disk(kaput: Kaput) -> None:
-    """Without them nobody may mount anything; without a disk of its own nothing is filled."""
+    """Without them nothing can be mounted; without a disk of its own nothing is filled."""
     done = kaput.call("run", "leader-disk-full-acks-all", "--network", "loopback")
     assert done.returncode == 2 and "disk-mb" in done.stderr
     done = kaput.call("run", "leader-kill-acks-1", "--set", "faults.0.fault=disk-full")

@@ -96,12 +96,12 @@ def test_fault_undone_before_the_heal_is_not_confirmed(seen: dict[str, Any], cas
 
 
 def test_every_case_is_checked_by_a_test(seen: dict[str, Any]) -> None:
-    """No case is played that nobody looks at."""
+    """Every case that is played has its assertions."""
     assert set(seen) == set(BITING) | set(IN_VAIN) | set(UNDONE)
 
 
 def test_isolated_broker_is_still_reachable_by_clients(seen: dict[str, Any]) -> None:
-    """Who is cut off and who is not stands in the proof, with the numbers of the probes."""
+    """The proof names who is cut off and who is not, with the numbers of the probes."""
     proof = seen["isolate"]["healed"]["proof"]
     assert "cut off from broker 2, controller 101" in proof
     assert "possible and now fail: 2; still reached by the clients" in proof

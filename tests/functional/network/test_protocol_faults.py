@@ -1,4 +1,4 @@
-"""Faults in the protocol on real clusters: each is felt by whoever asks, and proven, on both networks."""
+"""Faults in the protocol on real clusters: clients feel each, and each is proven, on both networks."""
 
 from __future__ import annotations
 

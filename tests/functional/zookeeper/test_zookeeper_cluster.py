@@ -62,7 +62,7 @@ def assert_true_to_zookeeper(cluster: LabCluster, topic: str) -> None:
 
 
 def kill_and_restart(cluster: LabCluster, admin: Admin, topic: str, victim: int) -> tuple[int, int]:
-    """Kills a broker until somebody else leads, and brings it back: when it was gone, and an ack."""
+    """Kills a broker until another one leads, and brings it back: when it was gone, and an ack."""
     place = (topic, 0)
     ended = cluster.nodes[victim].kill()
     assert eventually(lambda: admin.partitions([topic])[place].leader not in (victim, None))
