@@ -7,6 +7,7 @@ priority then: they take what CPU time is left (LOW_PRIORITY).
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from contextlib import suppress
@@ -30,10 +31,11 @@ typer.testing._get_command = cache(typer.testing._get_command)
 settings.register_profile("kaput", deadline=None)
 settings.load_profile("kaput")
 
-# The tests that share what takes long to start, in one worker: a browser, and a Spark session. Every other
-# test that judges does so without a JVM, in whichever worker is free.
+# The tests that share what takes long to start or to make, in one worker: a browser, worlds, a Spark session.
+# Every other test that judges does so without a JVM, in whichever worker is free.
 _TOGETHER = {
     "browser": ("browser/",),
+    "mutants": ("second_opinion/test_mutants.py",),  # each world is judged once for all of its mutants
     "spark": (
         *(f"spark/test_{name}.py" for name in ("any_shape", "bench_generate", "dedup_streaming", "hdfs")),
         "spark/test_causes.py::test_every_case",
@@ -48,7 +50,14 @@ _COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "sta
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
 _APART = tuple(
     f"test_{name}.py"
-    for name in ("runs_with_stores", "network_runs", "no_orphans", "scenarios", "error_reporting")
+    for name in (
+        "runs_with_stores",
+        "network_runs",
+        "no_orphans",
+        "scenarios",
+        "error_reporting",
+        "many_runs",
+    )
 )
 # Files of tests with brokers that take longest: begun first, so that no worker is alone with one at the end.
 _FIRST = tuple(
@@ -121,6 +130,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.name, len(_FIRST)))
 
 
+def pytest_collection_finish() -> None:
+    """What has been collected stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 def _shared(nodeid: str) -> str | None:
     """What a test shares with others, by the name in _TOGETHER."""
     name = nodeid.removeprefix("tests/")
@@ -130,7 +145,7 @@ def _shared(nodeid: str) -> str | None:
 # Files whose tests share a cluster with those of another file.
 _SHARING = {
     f"functional/cluster/test_{name}.py": "functional/cluster/test_admin.py"
-    for name in ("drain", "java_producer", "system_faults")
+    for name in ("clients", "system_faults")
 }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from driving import Kaput, Result
+from kaput.clients.dedup.scoring import FILTERS, Score, first_copies, read_run_log, score_of
 from kaput.core import NEWEST_KAFKA
 from kaput.scenario.builtin import builtin_names
 
@@ -155,11 +157,56 @@ def upgraded_in_turn(result: Result) -> None:
     assert {e["leader"] for e in events if e["kind"] == "leader"} == {1, 2, 3}
 
 
+def piped_once(result: Result) -> None:
+    """Of each input, readers of committed records get one output."""
+    shown = {(row["producer"], row["seq"]) for row in result.rows("log") if row["visible"]}
+    made = [row for row in result.rows("outputs") if (row["producer"], row["seq"]) in shown]
+    inputs = Counter((row["topic"], row["partition"], row["offset"]) for row in made)
+    orders = [row for row in result.rows("log") if row["topic"] == "orders"]
+    assert len(inputs) == len(orders) == 20_000
+    assert set(inputs.values()) == {1}
+    outcomes = Counter(row["outcome"] for row in result.rows("transactions"))
+    # The member that was killed has no outcome on record; the one that was paused was fenced.
+    assert outcomes["committed"] > 300 and outcomes["aborted"] + outcomes["unknown"] > 0
+    assert {row["producer"] for row in made} >= {1, 2, 3}
+    seeks = [row for row in result.rows("group_events") if row["kind"] == "seek"]
+    assert {(row["member"], row["topic"]) for row in seeks} == {("member-2", "orders")}
+
+
+def read_past_a_hanging_transaction(result: Result) -> None:
+    """Readers of committed records wait as long as the coordinator does; the others read on."""
+    unknown = [row for row in result.rows("transactions") if row["outcome"] == "unknown"]
+    assert len(unknown) == 1
+    longest = {group["group"]: group["end_to_end_ms"]["max"] for group in result.findings["groups"]}
+    assert longest["patient"] > 8_000 > longest["impatient"]
+
+
+def stored_twice(result: Result) -> None:
+    """Every duplicate that kaput counts is a copy in the log; two filters drop exactly those."""
+    log = read_run_log(result.folder)
+    copies = len(log) - result.findings["totals"]["sent"]
+    assert copies == first_copies(log).count(False) >= result.count("duplicate") > 0
+    for name in ("every id", "mark per topic-partition"):
+        assert score_of(FILTERS[name](), log) == Score(0, 0), name
+
+
+def stored_once(result: Result) -> None:
+    """What readers are shown has no copy of anything, after the same fault."""
+    assert result.count("duplicate") == result.count("lost") == 0
+    assert all(first_copies(read_run_log(result.folder)))
+    assert [fault["bit"] for fault in result.findings["faults"]] == [True, True]
+
+
 # What else the rows have to show.
 CHECKS: dict[str, Callable[[Result], None]] = {
     "broker-failover-2x1": counted,
     "broker-failover-10x1": counted,
     "broker-failover-10x10": counted,
+    "exactly-once-pipe": piped_once,
+    "hanging-transaction": read_past_a_hanging_transaction,
+    "idempotence-compare-off": stored_twice,
+    "idempotence-compare-on": stored_once,
+    "idempotence-compare-transactions": stored_once,
     "leader-kill-acks-0": killed_with_acks_0,
     "leader-kill-acks-1": killed_with_acks_1,
     "leader-kill-acks-all": counted,

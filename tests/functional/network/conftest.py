@@ -1,8 +1,8 @@
 """What the tests of the network share: the ways into a namespace.
 
 Where the kernel forbids or lacks it, they are skipped with the sentence that kaput says about it; pytest
-counts them in its last lines (-ra). Whatever else is missing fails them. Disks that
-can fail need root, and have a test of their own (test_failing_disks.py).
+counts them in its last lines (-ra). Whatever else is missing fails them. Disks that can fail need root
+(test_disks.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fills a small file system and frees it again: `python filling.py FOLDER`, in a mount namespace of its own.
 
-Started by test_ballast.py; the assertions say what is expected.
+Started by test_disks.py; the assertions say what is expected.
 """
 
 from __future__ import annotations
