@@ -1,4 +1,4 @@
-"""Brokers whose disks are full, hang or fail, on file systems of their own; and that nothing of them is left."""
+"""Brokers whose disks are full, hang or fail, on file systems of their own, of which nothing is left."""
 
 from __future__ import annotations
 
