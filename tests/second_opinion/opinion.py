@@ -86,8 +86,14 @@ class Examiner:
         for scope, rows in told.items():
             for row in rows:
                 yield from self.silence(f"standstill of {scope_words(scope)}", scope, row)
-        for scope in self.silences.scopes():
-            yield from self._missing(scope, told.get(scope, []))
+        missing = [
+            opinion
+            for scope in self.silences.scopes()
+            for opinion in self._missing(scope, told.get(scope, []))
+        ]
+        # Where there are many the shorter ones are left out, and counted.
+        if len(missing) > (self.findings.get("standstills_left_out") or 0):
+            yield from missing
 
     def silence(self, words: str, scope: Scope, row: Row) -> Iterator[Opinion]:
         """Whether there was this silence, and whether what ended it is right."""
