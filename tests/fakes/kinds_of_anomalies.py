@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from kaput.bench.kinds import EFFECTS
+from kaput.scenario.anomalies import ANOMALIES
+
 OF_SHARE_GROUPS = frozenset({"double-accept", "delivered-after-accept", "over-delivered", "lost-release"})
 OF_TRANSACTIONS = frozenset(
     {
@@ -20,5 +23,6 @@ OF_MIRRORS = frozenset(
     }
 )
 OF_SETTINGS = frozenset({"removed"})
-# `kaput bench generate` makes no share groups, transactions or mirrors, and topics that remove nothing.
-NOT_PLANTED = OF_SHARE_GROUPS | OF_TRANSACTIONS | OF_MIRRORS | OF_SETTINGS
+# By `kaput bench generate`, which makes no share groups, transactions, mirrors or topics that remove records.
+PLANTED = frozenset(name for effect in EFFECTS.values() for name in (*effect.run, *effect.group))
+NOT_PLANTED = frozenset(ANOMALIES) - PLANTED

@@ -20,7 +20,7 @@ from fakes.oracle_stores import Stores
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions.kept import FATES
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_kept import NOTHING_KEPT, KeptFates
+from kaput.evidence.findings_parts import NOTHING_KEPT, KeptFates
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from property.failovers import Failovers
@@ -79,28 +79,32 @@ def culprits(parts: Sequence[Part], judge: Judge) -> list[tuple[Part, Told]]:
     return found or [(parts[0], {"only together": [part.number for part in parts]} | told)]
 
 
+_NOTHING = Oracle(History(groups={"g": True}))
+# The anomalies that the oracle defines.
+_DEFINED = {*_NOTHING.run_counts(), *_NOTHING.group_counts("g")}
+
+
 def summary(findings: Findings) -> Told:
     """What is compared of the findings."""
     (lost,) = findings.anomaly("lost")
+    anomalies = [anomaly for anomaly in findings.anomalies if anomaly.name in _DEFINED]
     return {
         "lost": {**lost.causes, "permitted": lost.permitted},
         "fates": {(f.outcome, f.stored): f.count for f in findings.fates},
         "unread": sorted((u.topic, u.partition) for u in findings.unread_partitions),
         "kept": _kept(findings),
-        "run": {a.name: a.count for a in findings.anomalies if a.group is None},
+        "run": {a.name: a.count for a in anomalies if a.group is None},
         "permitted": {
-            a.name: a.permitted for a in findings.anomalies if a.group is None and a.name not in _NOT_COMPARED
+            a.name: a.permitted for a in anomalies if a.group is None and a.name not in _NOT_COMPARED
         },
         "groups": {
             g.group: {
                 "fates": {(f.outcome, f.stored, f.delivered): f.count for f in g.fates},
                 "after commit": g.redelivered_after_commit,
-                "counts": {a.name: a.count for a in findings.anomalies if a.group == g.group},
+                "counts": {a.name: a.count for a in anomalies if a.group == g.group},
                 "vanished": {**gone.causes, "permitted": gone.permitted},
                 "permitted": {
-                    a.name: a.permitted
-                    for a in findings.anomalies
-                    if a.group == g.group and a.name != "vanished"
+                    a.name: a.permitted for a in anomalies if a.group == g.group and a.name != "vanished"
                 },
             }
             for g, gone in zip(findings.groups, findings.anomaly("vanished"), strict=True)

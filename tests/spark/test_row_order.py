@@ -11,13 +11,15 @@ from pyspark import SparkContext
 
 from fakes.histories import History, at, write_table
 from fakes.in_process import InProcess
-from fakes.kinds_of_anomalies import OF_MIRRORS, OF_SETTINGS, OF_TRANSACTIONS
+from fakes.kinds_of_anomalies import OF_SHARE_GROUPS, PLANTED
 from fakes.mirror_histories import MIRROR_CASES
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
 from kaput.scenario.anomalies import ANOMALIES
 from spark.test_anomalies import CASES
+
+IN_RICH = PLANTED | OF_SHARE_GROUPS
 
 
 def _rich() -> History:
@@ -113,19 +115,17 @@ def test_rows_in_any_order_and_any_files_give_the_same_findings(
     """findings.json is the same to the last letter, by either engine."""
     history = _rich()
     expected = _judged(history, tmp_path / "as-written" / "run", InProcess(), None)
-    assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == set(ANOMALIES) - (
-        OF_TRANSACTIONS | OF_MIRRORS | OF_SETTINGS
-    )
+    assert {anomaly.name for anomaly in expected.anomalies if anomaly.count} == IN_RICH
     spark = request.getfixturevalue(engine)
     found = _judged(history, tmp_path / "shuffled" / "run", spark, random.Random(seed))
     assert found.to_json() == expected.to_json()
 
 
-@pytest.mark.parametrize("name", sorted(OF_TRANSACTIONS | OF_MIRRORS | OF_SETTINGS))
-def test_transaction_and_mirror_findings_do_not_depend_on_row_order(
+@pytest.mark.parametrize("name", sorted(set(ANOMALIES) - IN_RICH))
+def test_findings_of_other_anomalies_do_not_depend_on_row_order(
     name: str, tmp_path: Path, played: InProcess
 ) -> None:
-    """Each of their anomalies in a history of its own."""
+    """Each in a history of its own."""
     make = (CASES | MIRROR_CASES)[name][0]
     expected = _judged(make().read_to_end(), tmp_path / "as-written" / "run", played, None)
     assert any(anomaly.count for anomaly in expected.anomaly(name))

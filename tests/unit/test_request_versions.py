@@ -11,7 +11,7 @@ import pytest
 
 from kaput.analysis.questions.versions import requests
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
+from kaput.evidence.findings_parts import ClientRequests, FeatureLevels
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.report.document import Bullets, Table

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.removal import NO_KEY, OWN_NUMBER, OWN_SEQ, Removing
+from kaput.analysis.causes.attribution import NO_KEY, OWN_NUMBER, OWN_SEQ, Removing
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.spells import GIVEN_UP
 from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances

@@ -14,22 +14,29 @@ from kaput.errors import UsageError
 from kaput.evidence.counts import RunCounts
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
-from kaput.evidence.findings_groups import Delivered, Fate, GroupFate, GroupFindings, Stored
-from kaput.evidence.findings_kept import KeptFindings
+from kaput.evidence.findings_groups import (
+    Delivered,
+    Fate,
+    GroupFate,
+    GroupFindings,
+    RebalanceFindings,
+    Stored,
+)
 from kaput.evidence.findings_mirrors import MirrorFindings, PlanFindings
 from kaput.evidence.findings_parts import (
+    ClientRequests,
+    FeatureLevels,
     FindingsPart,
+    KeptFindings,
     LatencyAround,
     MeanRates,
     PartitionTable,
     Percentiles,
-    RebalanceFindings,
     ResizedTopic,
     Slump,
     TransactionFindings,
 )
 from kaput.evidence.findings_service import Availability, Expected, Standstill, Suspect
-from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import Verdict
 

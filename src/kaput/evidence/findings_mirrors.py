@@ -97,7 +97,7 @@ class PlanStep(FindingsPart):
     """What shows that it is done, or why not."""
 
 
-class Wait(FindingsPart):
+class ClientWait(FindingsPart):
     """How long clients waited that were moved from one cluster to another."""
 
     from_ns: int
@@ -113,7 +113,7 @@ class GroupSwitch(FindingsPart):
 
     group: str
     """The group's id."""
-    rto: Wait | None = None
+    rto: ClientWait | None = None
     """From its last delivery in the source to its first in the target; null without either."""
     read_twice: int
     """Messages at or above its positions in the target that had been delivered to it before."""
@@ -130,7 +130,7 @@ class PlanFindings(FindingsPart):
     """The cluster that clients were moved from; null if not known."""
     target: str | None = None
     """The cluster that clients were moved to; null if not known."""
-    rto_writes: Wait | None = None
+    rto_writes: ClientWait | None = None
     """From the last acknowledgement in the source before the fault (without one: before it was fenced, or
     producers were moved) to the first in the target after that; null without either."""
     groups: list[GroupSwitch] = []

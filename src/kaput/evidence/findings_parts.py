@@ -1,4 +1,4 @@
-"""Parts of the findings: rates, partitions, clients and members of groups. The document: findings.py.
+"""Parts of the findings: rates, partitions, transactions, kept messages, versions. The document: findings.py.
 
 Times are ns since the epoch (`_ns`) or durations in ms (`_ms`); terms are defined in docs/GLOSSARY.md.
 """
@@ -172,87 +172,87 @@ class Learned(FindingsPart):
     """The last five producers, the last one first; none if there are not more than five."""
 
 
-class Lag(FindingsPart):
-    """Log end offsets minus committed offsets, over all partitions of a group."""
+class KeptFates(FindingsPart):
+    """What became of kept messages: delivered later + waiting + lost in store + unclear = kept."""
 
-    max: int | None = None
-    """The greatest sample; null without samples."""
-    final: int | None = None
-    """At the end of the run; null if an end offset or every commit is missing."""
-
-
-class MemberFindings(FindingsPart):
-    """One member of a group."""
-
-    member: str
-    """Its name in the evidence."""
-    delivered: int
-    """Records delivered to it."""
-    commits_refused: int = 0
-    """Its commits of a partition that a broker refused."""
-    redelivered_after_commit: int = 0
-    """Records delivered to it although the group had committed past them."""
-    anomalies: dict[str, int] = {}
-    """Its own share of the group's anomalies by name, without zeros. Redelivered: all such records it got."""
+    kept: int
+    """Messages that a store had and that were not acknowledged to their producer."""
+    delivered_later: int
+    """Of these, stored in Kafka."""
+    waiting: int
+    """Not stored, and still in a store."""
+    lost_in_store: int
+    """Not stored, and in no store any more."""
+    unclear: int
+    """Not stored as far as is known: their store or their topic was not read to the end."""
+    kept_for_p50_s: float | None = None
+    """Median time from when the store had it to its acknowledgement to a replay; null without any."""
+    kept_for_max_s: float | None = None
+    """The longest such time; null without any."""
 
 
-class ShareMemberFindings(MemberFindings):
-    """One member of a share group: records by the acknowledgement that a broker confirmed."""
+class KeptAtStore(KeptFates):
+    """The same of the messages that one store had; one that two stores had counts for each."""
 
-    accepted: int
-    """Confirmed accepts."""
-    released: int
-    """Confirmed releases."""
-    rejected: int
-    """Confirmed rejects."""
-    failed: int = 0
-    """Acknowledgements that were refused, or of which it is unknown whether they took effect."""
+    store: str
+    """The store's name."""
+    kind: str | None = None
+    """sqlite, failure-log, mongodb, elasticsearch or opensearch; null if unknown."""
+    read: bool
+    """Whether it could be listed at the end of the run."""
 
 
-class Handover(FindingsPart):
-    """One member in a rebalance."""
+class KeptFindings(KeptFates):
+    """Messages that stores kept."""
 
-    member: str
-    """Its name in the evidence."""
-    revoked_ns: int | None = None
-    """When it first gave up a partition; null if it gave up none."""
-    assigned_ns: int | None = None
-    """When it was last assigned one; null if it was assigned none."""
-    first_record_ns: int | None = None
-    """Its first record of a partition that it was assigned; null without one."""
-
-
-class RebalanceFindings(FindingsPart):
-    """One rebalance of a group."""
-
-    group: str
-    """The group's id."""
-    trigger: str
-    """Why it began, as far as is known."""
-    started_ns: int
-    """Its first change of owner, or the loss of a member before that: when it was frozen."""
-    ended_ns: int | None
-    """Its last change of owner; null if a partition never had an owner again."""
-    resumed_ns: int | None = None
-    """The first delivery to its new owner from the partition that was read again last, of those that had an
-    owner before; null if none had one, or nothing was delivered."""
-    unresumed_partitions: int = 0
-    """Partitions that had an owner before, and of which nothing was delivered to the new one: there was
-    nothing to deliver, or it lost them soon."""
-    members: int
-    """Members when it was over."""
-    unowned_partition_seconds: float
-    """Time without an owner, added up over all partitions."""
-    redelivered: int
-    """Records delivered once more because of it."""
-    handovers: list[Handover] = []
-    """What it meant for each member."""
+    lost_after_replay: int = 0
+    """Of lost_in_store: Kafka had acknowledged them to a replay, so that the loss is Kafka's."""
+    in_doubt: int = 0
+    """Kept messages that Kafka may have stored before."""
+    duplicates: int = 0
+    """Messages that a store had and that are stored more than once."""
+    stored_and_left: int = 0
+    """Messages that are stored and still in a store: another replay would send them again."""
+    without_row: int = 0
+    """Kept messages of which no row says which store has them."""
+    stores: list[KeptAtStore] = []
+    """By store."""
 
     @property
-    def took_ns(self) -> int | None:
-        """From its start to when every partition had an owner again, and those that had one before were read
-        again, as far as anything was delivered from them; None if some partition never had an owner again.
-        """
-        if self.ended_ns is None:
-            return None
-        return max(self.ended_ns, self.resumed_ns or self.ended_ns) - self.started_ns
+    def words(self) -> str:
+        """`43,211 kept by a store, all delivered later`."""
+        counts = {
+            "delivered later": self.delivered_later,
+            "waiting there": self.waiting,
+            "lost in store": self.lost_in_store,
+            "unclear": self.unclear,
+        }
+        found = [(what, n) for what, n in counts.items() if n]
+        fates = [f"all {found[0][0]}"] if len(found) == 1 else [f"{n:,} {what}" for what, n in found]
+        joined = f" ({', '.join(fates)})" if len(fates) > 1 else f", {fates[0]}" if fates else ""
+        return f"{self.kept:,} kept by {'a store' if len(self.stores) < 2 else 'stores'}{joined}"
+
+
+NOTHING_KEPT = KeptFindings(kept=0, delivered_later=0, waiting=0, lost_in_store=0, unclear=0)
+
+
+class FeatureLevels(FindingsPart):
+    """Levels of Kafka's features, as a broker answered."""
+
+    cluster: str | None
+    """Which of several clusters; null: the only one."""
+    levels: dict[str, int]
+    """By feature, when the load began; what is at level 0 is left out."""
+    changed: dict[str, int] = {}
+    """Those that were at another level at the end of the run."""
+
+
+class ClientRequests(FindingsPart):
+    """What one kind of clients sent, as the brokers saw it."""
+
+    client: str
+    """Who: producers or a group with their client, or, for other clients, the client id."""
+    libraries: list[str] = []
+    """Its library with its version, as its processes said; empty if they did not."""
+    requests: dict[str, list[int]] = {}
+    """By Kafka's name of a request: the versions of it that were used."""

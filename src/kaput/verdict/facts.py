@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from kaput.evidence.findings_kept import NOTHING_KEPT, KeptFindings
+from kaput.evidence.findings_parts import NOTHING_KEPT, KeptFindings
 from kaput.scenario import vocabulary
 
 if TYPE_CHECKING:

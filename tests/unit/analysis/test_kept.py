@@ -14,7 +14,7 @@ from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions.order import by_key
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_kept import KeptFindings
+from kaput.evidence.findings_parts import KeptFindings
 from kaput.evidence.reading import check
 
 

@@ -24,7 +24,7 @@ from kaput.analysis.facts import rebalances
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.cutting import READ, meeting, overlapping, overlay
 from kaput.evidence.findings_claims import Claim
-from kaput.evidence.findings_parts import Handover, RebalanceFindings
+from kaput.evidence.findings_groups import Handover, RebalanceFindings
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

@@ -31,7 +31,7 @@ from kaput.analysis.engine.words import message
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
 from kaput.analysis.runs.run import Ints, whole_us
-from kaput.evidence.findings_kept import KeptAtStore, KeptFindings
+from kaput.evidence.findings_parts import KeptAtStore, KeptFindings
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import ReplayedTwice
 from kaput.verdict.rules import VerdictRule, by_flag

@@ -18,7 +18,7 @@ from kaput.analysis.facts.moves import plan_steps
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.core import SECOND
-from kaput.evidence.findings_mirrors import GroupSwitch, PlanFindings, PlanStep, Wait
+from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStep
 from kaput.scenario.several import source_and_target
 
 if TYPE_CHECKING:
@@ -112,10 +112,10 @@ def _source_and_target(run: Run) -> tuple[str | None, str | None]:
     return (chosen.source, chosen.target) if chosen else (None, None)
 
 
-def _waited(run: Run, group: int, source: str | None, target: str | None) -> Wait | None:
+def _waited(run: Run, group: int, source: str | None, target: str | None) -> ClientWait | None:
     rows = run.sums["switches"].filter(group=group)
     last = rows.filter(cluster=source)["last_ns"].max()
     first = rows.filter(cluster=target)["first_ns"].min()
     if not isinstance(last, int) or not isinstance(first, int):
         return None
-    return Wait(from_ns=last, to_ns=first, seconds=(first - last) / SECOND)
+    return ClientWait(from_ns=last, to_ns=first, seconds=(first - last) / SECOND)

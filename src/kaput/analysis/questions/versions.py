@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts.inputs import Inputs
-from kaput.evidence.findings_versions import ClientRequests, FeatureLevels
+from kaput.evidence.findings_parts import ClientRequests, FeatureLevels
 from kaput.scenario.groups import kind_of_client
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from kaput.analysis.causes.removal import Removing
+from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.moves import NO_MOVES, Moments

@@ -10,8 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, with_holders
-from kaput.analysis.causes.removal import with_removal
+from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, with_holders, with_removal
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE, View, empty_tables

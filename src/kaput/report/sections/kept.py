@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.core import plural
-from kaput.evidence.findings_kept import KeptFates, KeptFindings
+from kaput.evidence.findings_parts import KeptFates, KeptFindings
 from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Table, Term
 from kaput.report.sections import JudgedRun
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.evidence.findings_mirrors import PlanFindings, Wait
+from kaput.evidence.findings_mirrors import ClientWait, PlanFindings
 from kaput.report.document import NOTHING, Block, Cell, NamedValues, Section, Table, Term
 from kaput.report.sections import JudgedRun
 
@@ -59,5 +59,5 @@ def _seconds(seconds: float | None) -> str:
     return NOTHING if seconds is None else f"{seconds:,.1f} s"
 
 
-def _waited(wait: Wait | None) -> str:
+def _waited(wait: ClientWait | None) -> str:
     return _seconds(None if wait is None else wait.seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.evidence.findings_versions import FeatureLevels
+from kaput.evidence.findings_parts import FeatureLevels
 from kaput.report.document import Block, Bullets, Section, Table
 from kaput.report.sections import JudgedRun
 
