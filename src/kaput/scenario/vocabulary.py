@@ -32,7 +32,7 @@ PROMISE: Mapping[str, str] = {
     "inconclusive": "whether Kafka kept its promise is not known",
 }
 
-# In the order in which analysis/causes/epochs.py numbers them.
+# In the order in which analysis/causes/attribution.py numbers them.
 Cause = Literal["acks-0", "deposed-leader", "leader-restarted", "unclean-election", "unexplained"]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 

@@ -3,7 +3,7 @@
 A message is safe as long as one replica of the ISR that acknowledged it has it. A power loss takes what a
 broker had not synced. A broker that rejoins the ISR has fetched everything again from its leader, even if
 the heal of its fault was confirmed later. Rules: docs/decisions/0032 and 0042. Not here: which epoch
-overwrote the message (epochs.py).
+overwrote the message (attribution.py).
 """
 
 from __future__ import annotations
