@@ -20,7 +20,7 @@ from fakes.in_process import InProcess
 from fakes.small_runs import RUNS
 from kaput.analysis.document import findings
 from kaput.analysis.engine.pieces import Parts
-from kaput.analysis.engine.question import Check, Question
+from kaput.analysis.engine.question import Check, Question, Reported
 from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
 from kaput.analysis.plan import BIG, Plan, plan
@@ -83,7 +83,8 @@ def _check_types_of_sums(run: Run, asked: Sequence[Question]) -> None:
 
 
 def _facts(run: Run, asked: Sequence[Question]) -> Iterator[str]:
-    for section, key, fields in (part for question in asked for part in question.report(run)):
+    reported = (part for question in asked for part in question.report(run))
+    for section, key, fields in (part for part in reported if isinstance(part, Reported)):
         if isinstance(key, tuple) and any(fields.get("excused", {}).values()):
             yield f"group {key[1]}: {key[0]} excused: {fields['excused']}"
         for name, value in fields.items() if section in ("facts", "group_facts") else ():
@@ -93,7 +94,7 @@ def _facts(run: Run, asked: Sequence[Question]) -> Iterator[str]:
 
 
 def _checks(run: Run, asked: Sequence[Question]) -> list[Check]:
-    return [each for question in asked for each in question.checks(run)]
+    return [part for question in asked for part in question.report(run) if isinstance(part, Check)]
 
 
 def _named(table: str, ledger: LedgerRows) -> str:

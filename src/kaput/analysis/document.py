@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kaput.analysis.engine.examples import SHOWN
-from kaput.analysis.engine.question import Key, Question, Row
+from kaput.analysis.engine.question import Check, Key, Question, Reported, Row
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError
 from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings
@@ -24,8 +24,9 @@ Sections = Mapping[tuple[str, Key], dict[str, Any]]
 
 def findings(run: Run, questions: Sequence[Question]) -> Findings:
     """The whole document, judged. Raises AccountingError if two counts of the same thing differ."""
-    _check(run, questions)
-    given, sections = run.given, _sections(run, questions)
+    reported = [part for question in questions for part in question.report(run)]
+    _check(part for part in reported if isinstance(part, Check))
+    given, sections = run.given, _sections(part for part in reported if isinstance(part, Reported))
     facts = _facts(run, sections)
     _check_excused(facts)
     rules = {name: rule for question in questions for name, rule in question.rules.items()}
@@ -61,10 +62,10 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
     )
 
 
-def _sections(run: Run, questions: Iterable[Question]) -> Sections:
+def _sections(reported: Iterable[Reported]) -> Sections:
     """The fields that all questions report, by section and key. Concatenates lists reported by several."""
     sections: dict[tuple[str, Key], dict[str, Any]] = defaultdict(dict)
-    for section, key, fields in (part for question in questions for part in question.report(run)):
+    for section, key, fields in reported:
         for name, value in fields.items():
             here = sections[section, key]
             here[name] = here[name] + value if name in here else value
@@ -92,12 +93,11 @@ def _counts(run: Run, sections: Sections, names: Iterable[str], index: int | Non
     }
 
 
-def _check(run: Run, questions: Iterable[Question]) -> None:
+def _check(checks: Iterable[Check]) -> None:
     """Compares counts of the same thing. Raises AccountingError naming each pair that differs."""
     wrong = [
         f"{what} {one:,} by {how[0]} and {other:,} by {how[1]}"
-        for question in questions
-        for what, one, other, how in question.checks(run)
+        for what, one, other, how in checks
         if one != other
     ]
     if wrong:

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from kaput.analysis.causes.attribution import CIRCUMSTANCES
-from kaput.analysis.engine.question import To
+from kaput.analysis.engine.asking import RunTotals
+from kaput.analysis.engine.question import Reported, To
 from kaput.analysis.questions import losses
 from kaput.analysis.questions.losses import LOSS, rank
 from kaput.analysis.runs.columns import COMMITTED
@@ -180,9 +181,14 @@ def test_losses_and_loss_window_of_each_fault() -> None:
     reaches = [SimpleNamespace(fault=SimpleNamespace(id=id_)) for id_ in ("one", "two", "none")]
     names = Names(["orders"], [], [])
     sums = {"losses": kinds, "deposed": deposed, "removed": pl.DataFrame()}
-    run: Any = SimpleNamespace(sums=sums, reaches=reaches, names=names)
-    (_, _, told), _, *faults = losses.Losses().report(run)
-    assert [(one.topic, one.count) for one in told["losses"]] == [("orders", 2), ("orders", 1), ("orders", 1)]
+    run: Any = SimpleNamespace(sums=sums, reaches=reaches, names=names, totals=RunTotals())
+    reported = [part for part in losses.Losses().report(run) if isinstance(part, Reported)]
+    faults = [part for part in reported if part.section == "fault"]
+    assert [(one.topic, one.count) for one in reported[0].fields["losses"]] == [
+        ("orders", 2),
+        ("orders", 1),
+        ("orders", 1),
+    ]
     fields = ("lost", "first_lost_ack_ns", "last_lost_ack_ns", "loss_window_ms", "lost_after_heal")
     assert [(key, *(found[name] for name in fields)) for _, key, found in faults] == [
         ("one", 3, 5_000_000, 9_000_000, 4.0, 3),

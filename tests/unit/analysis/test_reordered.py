@@ -11,7 +11,8 @@ import pytest
 
 from fakes.histories import History
 from fakes.judging import counts, judged
-from kaput.analysis.engine.question import SumPart
+from kaput.analysis.engine.asking import RunTotals
+from kaput.analysis.engine.question import Reported, SumPart
 from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.questions import order
 from kaput.analysis.questions.order import StorageOrder
@@ -31,7 +32,7 @@ def _late(*rows: tuple[int | None, ...]) -> pl.DataFrame:
 def _run(late: pl.DataFrame, across: dict[int, int] | None = None) -> Any:
     schema = {"producer": pl.Int64, "n": pl.Int64}
     rows = pl.DataFrame(list((across or {}).items()), schema=schema, orient="row")
-    return SimpleNamespace(sums={"late": late, "across": rows})
+    return SimpleNamespace(sums={"late": late, "across": rows}, totals=RunTotals())
 
 
 # The stretch 10 to 12 of producer 0 in place 7, and 11 to 12 of producer 1 in place 8; 20 of producer 0 in 9.
@@ -82,10 +83,10 @@ def test_messages_by_producer_and_change_of_leader() -> None:
 
 
 def _told(late: pl.DataFrame, across: dict[int, int] | None = None) -> list[Reordered]:
-    ((section, key, fields),) = StorageOrder().report(_run(late, across))
-    assert (section, key, list(fields)) == ("facts", None, ["reordered"])
-    found: list[Reordered] = fields["reordered"]
-    return found
+    (facts, _, _) = StorageOrder().report(_run(late, across))
+    assert isinstance(facts, Reported) and (facts.section, facts.key) == ("facts", None)
+    reordered: list[Reordered] = facts.fields["reordered"]
+    return reordered
 
 
 def _change(at_ns: int, kind: str, led_before: int | None) -> Change:

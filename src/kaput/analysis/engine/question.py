@@ -16,9 +16,8 @@ tables (ledger.py, losses.py), the others access no files. On the driver, with t
 
     before_STAGE(run)      returns the question with the data it needs in that stage; None: skip the stage
     after_STAGE(run)       yields more finds, from the totals of the stage
-    report(run)            its sections of findings.json and of the verdict's facts
+    report(run)            its sections of findings.json and of the verdict's facts, and checks
     wants(extents)         whether it needs a row group of sends
-    checks(run)            pairs of counts that must be equal, else this program has a bug
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class Reported(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Two counts of the same thing, which must be equal, and how each was counted."""
+    """Two counts of the same thing, which must be equal, or this program has a bug; how each was counted."""
 
     what: str
     one: int
@@ -135,12 +134,8 @@ class Question:
         """Whether a row group of sends may contain what the question needs."""
         return True
 
-    def report(self, run: Run) -> Iterable[Reported]:
-        """Its sections of the findings and of the verdict's facts."""
-        return ()
-
-    def checks(self, run: Run) -> Iterable[Check]:
-        """Pairs of counts that must be equal."""
+    def report(self, run: Run) -> Iterable[Reported | Check]:
+        """Its sections of the findings and of the verdict's facts, and pairs of counts that must be equal."""
         return ()
 
 

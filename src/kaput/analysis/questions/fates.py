@@ -117,8 +117,8 @@ class Fates(Question):
             if total != rows:
                 raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
 
-    def report(self, run: Run) -> Iterator[Reported]:
-        """Fates and totals."""
+    def report(self, run: Run) -> Iterator[Reported | Check]:
+        """Fates and totals; and anomalies counted by fate and by case."""
         counts, known = FateCounts(run), run.partitions
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")
         totals = Totals(
@@ -156,10 +156,7 @@ class Fates(Question):
         yield anomaly("duplicate", extra_copies=counts.extra_copies())
         for index in run.groups:
             yield group(index, delivered_messages=counts.delivered(index), fates=counts.found_of(index))
-
-    def checks(self, run: Run) -> Iterator[Check]:
-        """Anomalies counted by fate and by case."""
-        counts, how = FateCounts(run), ("fate", "case")
+        how = ("fate", "case")
         for name, (outcomes, stored) in FATE_ANOMALIES.items():
             by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
             by_fate -= not_lost(run) if name == "lost" else 0

@@ -130,7 +130,7 @@ class KeptMessages(Question):
         copies = messages.copies.filter("visible", "home").join(flags, on="part")
         yield To("kept_copies", copies.select(*RECORD, "n", *_OF_COPIES))
 
-    def report(self, run: Run) -> Iterator[Reported]:
+    def report(self, run: Run) -> Iterator[Reported | Check]:
         """The findings on kept messages; none without stores."""
         counts = _by_store(run)
         more = dict(run.sums["kept_more"].iter_rows())
@@ -154,10 +154,6 @@ class KeptMessages(Question):
             if again := sum(one.count for one in twice):
                 yield anomaly("duplicate", causes={"replay": again})
             yield anomaly("lost-in-store", causes={cause: n for cause, n in causes.items() if n})
-
-    def checks(self, run: Run) -> Iterator[Check]:
-        """Kept and lost messages, counted by fate and otherwise."""
-        every = _counted(_by_store(run).get(_EVERY, {}))
         outcomes = int(run.sums["fates"].filter(outcome="kept")["n"].sum())
         if every["kept"] or outcomes:
             others = int(run.sums["kept_more"].filter(what="other outcomes")["n"].sum())

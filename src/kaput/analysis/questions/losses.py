@@ -226,12 +226,13 @@ class Losses(Question):
             yield SumPart("losses", kinds(lost))
         yield SumPart("deposed", deposed(places.explained_acks, self.healed))
 
-    def report(self, run: Run) -> Iterator[Reported]:
+    def report(self, run: Run) -> Iterator[Reported | Check]:
         """Losses by kind for the verdict; losses of each fault."""
         losses = losses_of(run.sums["losses"], run.names, "messages")
         yield facts(losses=losses)
         yield anomaly("lost", causes=by_cause(losses))
-        yield anomaly("removed", causes=_by_removal(run))
+        removed = _by_removal(run)
+        yield anomaly("removed", causes=removed)
         after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
         late = dict(after_heal.iter_rows())
         for reach in run.reaches:
@@ -245,13 +246,8 @@ class Losses(Question):
                 loss_window_ms=None if first is None or last is None else max(0.0, (last - first) / MS),
                 lost_after_heal=late.get(id_, 0),
             )
-
-    def checks(self, run: Run) -> Iterator[Check]:
-        """Losses counted by case and by cause."""
-        by_cause = int(run.sums["losses"]["messages"].sum())
-        yield Check("lost", run.totals.counted("lost"), by_cause, ("case", "cause"))
-        removed = sum(_by_removal(run).values())
-        yield Check("removed", run.totals.counted("removed"), removed, ("case", "cause"))
+        for name, n in (("lost", sum(one.count for one in losses)), ("removed", sum(removed.values()))):
+            yield Check(name, run.totals.counted(name), n, ("case", "cause"))
 
 
 def _seen(messages: Messages) -> pl.Expr:

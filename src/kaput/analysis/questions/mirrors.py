@@ -123,14 +123,11 @@ class Unmirrored(Question):
         )
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
-    def report(self, run: Run) -> Iterator[Reported]:
+    def report(self, run: Run) -> Iterator[Reported | Check]:
         """Unmirrored messages by cause, over all mirrors."""
-        yield anomaly("unmirrored", causes=dict(_by_cause(run)))
-
-    def checks(self, run: Run) -> Iterator[Check]:
-        """Unmirrored messages counted by case and by cause."""
-        by_cause = sum(_by_cause(run).values())
-        yield Check("unmirrored", run.totals.counted("unmirrored"), by_cause, ("case", "cause"))
+        causes = _by_cause(run)
+        yield anomaly("unmirrored", causes=dict(causes))
+        yield Check("unmirrored", run.totals.counted("unmirrored"), causes.total(), ("case", "cause"))
 
 
 def _by_cause(run: Run) -> Counter[str]:

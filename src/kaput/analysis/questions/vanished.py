@@ -81,20 +81,14 @@ class Vanished(Question):
         why = places.with_causes(places.passed["vanished"])
         yield SumPart("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
-    def report(self, run: Run) -> Iterator[Reported]:
-        """The losses, for the verdict."""
-        for index in run.groups:
-            kinds = run.sums["vanished"].filter(group=index)
-            losses = losses_of(kinds, run.names, "messages")
+    def report(self, run: Run) -> Iterator[Reported | Check]:
+        """The losses, for the verdict; vanished messages counted by case and by cause."""
+        for index, name in enumerate(run.given.groups):
+            losses = losses_of(run.sums["vanished"].filter(group=index), run.names, "messages")
             yield group_facts(index, vanished=losses)
             yield anomaly("vanished", index, causes=by_cause(losses))
-
-    def checks(self, run: Run) -> Iterator[Check]:
-        """Vanished messages counted by case and by cause."""
-        for index, name in enumerate(run.given.groups):
-            by_cause = int(run.sums["vanished"].filter(group=index)["messages"].sum())
-            cases = run.totals.counted("vanished", index)
-            yield Check(f"vanished of group {name}", cases, by_cause, ("case", "cause"))
+            cases, n = run.totals.counted("vanished", index), sum(one.count for one in losses)
+            yield Check(f"vanished of group {name}", cases, n, ("case", "cause"))
 
 
 def vanished(messages: Messages) -> pl.DataFrame:
