@@ -1,12 +1,15 @@
 """All questions, in the order in which they are asked and in which the verdict lists its reasons.
 
-Each file covers one topic. Consequences uses the cases that others found in the same task, so it comes after
-them.
+Each file covers one topic. The order below matters to what is written: reasons, claims. A question that it
+does not name is asked before Consequences, which uses the cases that others found in the same task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.availability import PartitionAvailability
@@ -45,7 +48,7 @@ from kaput.analysis.questions.vanished import Vanished
 from kaput.analysis.questions.versions import Versions
 
 # fmt: off
-_EVERY = (
+_IN_ORDER = (
     # Messages in the log, and in stores.
     DuplicateRows, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages,
     # Several clusters.
@@ -66,4 +69,19 @@ _EVERY = (
 
 def questions() -> Sequence[Question]:
     """A new instance of each question."""
-    return [question() for question in _EVERY]
+    return [question() for question in _every()]
+
+
+@cache
+def _every() -> Sequence[type[Question]]:
+    """The questions that are defined in the files of this package."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    others = [
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Question) and each.__module__ == module.__name__
+        if each not in _IN_ORDER
+    ]
+    at = _IN_ORDER.index(Consequences)
+    return [*_IN_ORDER[:at], *others, *_IN_ORDER[at:]]
