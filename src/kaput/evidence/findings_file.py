@@ -22,7 +22,7 @@ def read_findings(path: Path) -> Findings:
     range.
     """
     try:
-        found = Findings.model_validate_json(path.read_text(encoding="utf-8"))
+        document = Findings.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         if not path.parent.is_dir():
             raise UsageError(no_such_folder(path.parent)) from None
@@ -31,10 +31,10 @@ def read_findings(path: Path) -> Findings:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise UsageError(f"{path}: not findings of this kaput ({str(error).splitlines()[0]})") from None
-    for where, number in _numbers(found.model_dump(by_alias=True, exclude=_ANY_NUMBER), ""):
+    for where, number in _numbers(document.model_dump(by_alias=True, exclude=_ANY_NUMBER), ""):
         if not -_LIMIT <= number < _LIMIT:
             raise UsageError(f"{path}: not findings of this kaput ({where} is out of range)")
-    return found
+    return document
 
 
 def json_schema() -> dict[str, Any]:

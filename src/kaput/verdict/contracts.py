@@ -54,11 +54,11 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     return ruling
 
 
-def on_inconsistent_offset(scenario: Scenario, found: Displaced) -> Ruling:
+def on_inconsistent_offset(scenario: Scenario, displaced: Displaced) -> Ruling:
     """Rules on offsets that were given to more than one message."""
-    ruling = on_overwritten(scenario, found)
+    ruling = on_overwritten(scenario, displaced)
     # If the log began above them, nothing would be at these offsets now (`hole`).
-    anew = found.known.deleted and not found.known.hole and found.cause == "unexplained"
+    anew = displaced.known.deleted and not displaced.known.hole and displaced.cause == "unexplained"
     if ruling.word != "permitted" and anew:
         return Ruling(
             "permitted",
@@ -238,13 +238,13 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
     return Ruling("permitted", "retries without idempotence may store a message twice")
 
 
-def on_replayed_twice(scenario: Scenario, found: ReplayedTwice) -> Ruling:
+def on_replayed_twice(scenario: Scenario, twice: ReplayedTwice) -> Ruling:
     """Rules on messages that a store had and that are stored more than once."""
     if scenario.replay is not None and scenario.replay.at_least_once:
         return Ruling("permitted", "a store kept {them|it}, and the replay sends each message at least once")
-    if found.by_replay:
+    if twice.by_replay:
         return Ruling("violation", "replays stored {them|it} more than once, though each is sent once")
-    if found.in_doubt:
+    if twice.in_doubt:
         return Ruling(
             "permitted",
             "a store kept {them|it}, Kafka may have stored {them|it} before, and a replay sent {them|it} "
@@ -256,21 +256,21 @@ def on_replayed_twice(scenario: Scenario, found: ReplayedTwice) -> Ruling:
     )
 
 
-def on_reordered(scenario: Scenario, found: Reordered) -> Ruling:
+def on_reordered(scenario: Scenario, late: Reordered) -> Ruling:
     """Rules on messages of a producer that are stored out of order."""
-    if found.replay:
-        return _on_replayed_late(found)
-    spec = spec_of(scenario, found.producer)
+    if late.replay:
+        return _on_replayed_late(late)
+    spec = spec_of(scenario, late.producer)
     if spec is None:
-        return without_producer(found.producer)
-    if _sends_again(spec) and not found.by_key:
+        return without_producer(late.producer)
+    if _sends_again(spec) and not late.by_key:
         return Ruling("permitted", "what failed is sent again after newer messages (`resends`)")
     if _idempotent(spec):
         return Ruling("violation", "an idempotent producer keeps its order")
     in_flight = _setting(spec, _IN_FLIGHT)
     if in_flight is None or in_flight > 1:
         return Ruling("permitted", "retries with more than one request in flight may overtake each other")
-    if found.across_leaders:
+    if late.across_leaders:
         return Ruling(
             "permitted", "a request to the old leader was retried after newer ones to the new leader"
         )
@@ -282,8 +282,8 @@ def _sends_again(spec: Producers) -> bool:
     return spec.on_failure is not None and spec.on_failure.resends > 0
 
 
-def _on_replayed_late(found: Reordered) -> Ruling:
-    if found.by_key:
+def _on_replayed_late(late: Reordered) -> Ruling:
+    if late.by_key:
         return Ruling(
             "violation",
             "a store kept {them|it}, and {their|its} producer is to keep the order of each key (`ordered`)",

@@ -50,23 +50,23 @@ def compare(
     """Compares every expectation with the figures. Percentages are of the messages sent. `permitted`: by
     anomaly, the number that Kafka's configuration permits.
     """
-    found = []
+    compared = []
     for field, wanted in expect:
         name = field.replace("_", "-")
         if wanted is None:
             continue
         if name == "verdict":
-            found.append(_check_promise(wanted, promise))
+            compared.append(_check_promise(wanted, promise))
         elif name == "mirror":
-            found.append(_check_mirrors(wanted, mirrors))
+            compared.append(_check_mirrors(wanted, mirrors))
         elif (figure := figures.get(name, 0)) is None:
             why = f"not measured: {_NOT_MEASURED[name]}"
-            found.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
+            compared.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
         else:
             met = _met(str(wanted), figure, sent)
             why = "" if met == "met" else _figure_text(name, figure, permitted.get(name, 0))
-            found.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
-    return found
+            compared.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
+    return compared
 
 
 def verdict_of(promise: Verdict, expected: Iterable[Expected]) -> Verdict:
@@ -114,10 +114,10 @@ def _losses(one: MirrorAtEnd) -> str:
 def _met(wanted: str, figure: float, sent: int) -> Met:
     comparison = parse_comparison(wanted)
     # As written in decimals: in floating point 50 % of 14 is more than 7, and 0.1 is not 0.1.
-    found, bound = Fraction(str(figure)), comparison.of(sent)
-    if _OPERATORS[comparison.operator](found, bound):
+    value, bound = Fraction(str(figure)), comparison.of(sent)
+    if _OPERATORS[comparison.operator](value, bound):
         return "met"
-    return "exceeded" if found >= bound and comparison.operator != ">" else "unmet"
+    return "exceeded" if value >= bound and comparison.operator != ">" else "unmet"
 
 
 def _figure_text(name: str, figure: float, permitted: int) -> str:

@@ -131,18 +131,18 @@ def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
             (4, False, may),
         ):
             candidates[rank][fits & (candidates[rank] < 0) if first else fits] = number
-    found = candidates[0]
+    chosen = candidates[0]
     for other in candidates[1:]:
-        found = np.where(found >= 0, found, other)
-    return found
+        chosen = np.where(chosen >= 0, chosen, other)
+    return chosen
 
 
 def _reaches(epochs: Sequence[Epoch], acks: Acks) -> Flags:
     """Whether the offset may belong to one of these epochs, if later than its own."""
-    found = np.zeros(len(acks.own), bool)
+    reaches = np.zeros(len(acks.own), bool)
     for epoch in epochs:
-        found |= (epoch.number > acks.own) & ((acks.offset == NULL) | (epoch.earliest <= acks.offset))
-    return found
+        reaches |= (epoch.number > acks.own) & ((acks.offset == NULL) | (epoch.earliest <= acks.offset))
+    return reaches
 
 
 def _latest_begun_epoch(epochs: Sequence[Epoch], acks: Acks) -> Ints:
@@ -220,16 +220,16 @@ def with_causes(
     in each epoch; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
     `acks_0`: producers with acks=0. Without a column `seen`, all rows count as seen in the log.
     """
-    found = [
+    by_place = [
         _of_place(names.place(code), here, first_acks, history, extents)
         for code in rows["place"].drop_nulls().unique().to_list()
         for here in [rows.filter(pl.col("place") == code)]
     ]
-    found += [
+    by_place += [
         _of_topic(names.topics[topic], here, first_acks, history, extents)
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
-    every = pl.concat(found) if found else _of_place(None, rows, first_acks, history, extents)
+    every = pl.concat(by_place) if by_place else _of_place(None, rows, first_acks, history, extents)
     by_step = pl.col("deleted") & seen(every) & (pl.col("place") // SHIFT).is_in(list(deleted))
     by_step = (by_step & NOT_OVERWRITTEN).fill_null(False)
     every = every.with_columns(by_step.alias("deleted_by_step"))
@@ -293,12 +293,12 @@ def _deleted_without_offset(extents: Mapping[TopicPartition, Extent], names: Nam
 
 def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
     """The latest fault during which a message was attempted."""
-    found: pl.Expr = pl.lit(None, pl.String)
+    fault: pl.Expr = pl.lit(None, pl.String)
     for window in sorted(attempted, key=lambda a: a.from_ns):
         to_ns = FOREVER_NS if window.to_ns is None else window.to_ns
         inside = pl.col("attempt_ns").is_between(window.from_ns, to_ns)
-        found = pl.when(inside).then(pl.lit(window.fault)).otherwise(found)
-    return found
+        fault = pl.when(inside).then(pl.lit(window.fault)).otherwise(fault)
+    return fault
 
 
 def _of_topic(
@@ -309,12 +309,12 @@ def _of_topic(
     extents: Mapping[TopicPartition, Extent],
 ) -> pl.DataFrame:
     """Explains acknowledgements without a partition: they may have been in any partition of the topic."""
-    found = _of_place(None, rows, first_acks, history, extents)
+    explained = _of_place(None, rows, first_acks, history, extents)
     for place in sorted({*history.epochs, *extents}):
         if place[0] == topic:
             one = _of_place(place, rows, first_acks, history, extents)
-            found = found.with_columns(pl.col(name) | one[name] for name in _UNCLEAR_IF)
-    return found
+            explained = explained.with_columns(pl.col(name) | one[name] for name in _UNCLEAR_IF)
+    return explained
 
 
 def _of_place(
@@ -370,8 +370,8 @@ def _of_place(
 def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
     """The values of the chosen epochs; NULL if none is chosen or its value is unknown."""
     known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
-    found: Ints = known[chosen]
-    return found
+    of_chosen: Ints = known[chosen]
+    return of_chosen
 
 
 def _earliest(epoch: Epoch) -> int | None:
@@ -447,16 +447,16 @@ def _with_compaction(rows: pl.DataFrame, log: pl.DataFrame, settings: Removing) 
     # Of what is gone as well, a later one may have taken its place before.
     gone = _with_keys(rows.filter(compacted), settings.keys)
     last_gone = gone.group_by("place", "key").agg(last_gone=pl.col("offset").max())
-    found = _with_keys(asked, settings.keys)
+    with_later = _with_keys(asked, settings.keys)
     for others, on in ((last, ()), (last_gone, ()), (last_seq, ("producer",))):
-        found = found.join(others, on=["place", "key", *on], how="left")
+        with_later = with_later.join(others, on=["place", "key", *on], how="left")
     later = pl.when(pl.col("offset").is_null()).then(pl.col("last_seq") > pl.col("seq"))
     sure = later.otherwise(pl.col("last") > pl.col("offset")).fill_null(False)
     unknown = ~pl.col("producer").is_in(list(settings.keys)) | pl.col("offset").is_null()
     perhaps = unknown | (pl.col("last_gone") > pl.col("offset")).fill_null(False)
     keyless = pl.col("producer").is_in([p for p, keys in settings.keys.items() if keys == NO_KEY])
-    found = found.with_columns(compacted=sure, maybe_compacted=~sure & perhaps & ~keyless)
-    return pl.concat([rows.filter(~may.fill_null(False)), found.select(rows.columns)])
+    with_later = with_later.with_columns(compacted=sure, maybe_compacted=~sure & perhaps & ~keyless)
+    return pl.concat([rows.filter(~may.fill_null(False)), with_later.select(rows.columns)])
 
 
 def _with_keys(rows: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:

@@ -37,11 +37,11 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
     `acks`: a column per acknowledgement: attempt (ns), done (ns), index of the overwriting epoch (-1: none),
     and whether the same leader came back.
     """
-    found = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
+    flags = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
     changes, epochs = history.changes.get(place, ()), history.epochs[place]
     power_losses = history.power_losses
     if not power_losses:
-        return found
+        return flags
     # Acknowledgements between the same two events share an answer.
     edges = sorted(
         {c.at_ns // MS * MS for c in changes}
@@ -62,10 +62,10 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
         sure, unsure = lost_by_all(changes, power_losses, acked)
         if done == NULL:
             sure, unsure = False, sure or unsure
-        found["isr_unsynced"][here], found["isr_unsure"][here] = sure, unsure
+        flags["isr_unsynced"][here], flags["isr_unsure"][here] = sure, unsure
         if same_leader and epoch.leader is not None:
-            found["unsynced"][here] = lost_by_leader(changes, power_losses, acked, epoch.leader)
-    return found
+            flags["unsynced"][here] = lost_by_leader(changes, power_losses, acked, epoch.leader)
+    return flags
 
 
 def maybe_unsynced(
@@ -75,8 +75,8 @@ def maybe_unsynced(
     last one.
     """
     last = np.full(len(dones), len(history.epochs[place]) - 1)
-    found = unsynced(history, place, np.stack([attempts, dones, last, np.ones_like(last)]))
-    return {"unsynced": found["unsynced"], "isr_unsure": found["isr_unsynced"] | found["isr_unsure"]}
+    flags = unsynced(history, place, np.stack([attempts, dones, last, np.ones_like(last)]))
+    return {"unsynced": flags["unsynced"], "isr_unsure": flags["isr_unsynced"] | flags["isr_unsure"]}
 
 
 def lost_by_all(
@@ -92,14 +92,14 @@ def lost_by_all(
     until_ns = FOREVER_NS if acked.until_ns is None else acked.until_ns
     acking = [power_loss for power_loss in power_losses if not _was_back(power_loss, changes, acked)]
     certain, possible = ([_until_back(o, changes, maybe) for o in acking] for maybe in (False, True))
-    found = {
+    answers = {
         _none_left(changes, ended, at_ns, until_ns, joins_first)
         for ended in (certain, possible)
         for at_ns in _moments(changes, acked)
         for joins_first in (True, False)
     }
     sure = _none_left(changes, certain, acked.done_ns, until_ns, True)
-    return bool(sure) and acked.until_ns is not None, None in found or len(found) > 1 or (
+    return bool(sure) and acked.until_ns is not None, None in answers or len(answers) > 1 or (
         bool(sure) and acked.until_ns is None
     )
 

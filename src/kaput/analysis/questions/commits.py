@@ -85,8 +85,8 @@ class Commits(Question):
     def _ahead(self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame) -> Cases:
         shown = places.shown_to(committed)
         owed_ = pl.concat([owed(log, places.ordered, mine, begun) for mine, log in shown if mine.height])
-        found = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
-        return Cases("commit-ahead", found, lambda few: passed(few, owed_))
+        cases = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
+        return Cases("commit-ahead", cases, lambda few: passed(few, owed_))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The numbers redelivered after a commit."""
@@ -165,14 +165,14 @@ def owed(
     `first`: (group, place, offset) where the group began, if known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
-    delivered, found, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
+    delivered, missing, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
     by_then = delivered.group_by("part").agg(owed_ns=pl.col("polled_ns_last").min())
-    found = found.join(by_then, on="part", how="left").sort("part")
-    found = found.join(
+    missing = missing.join(by_then, on="part", how="left").sort("part")
+    missing = missing.join(
         first.select(*READ.keys, begin="offset"), on=READ.keys, how="left", maintain_order="left"
     )
-    found = found.filter((pl.col("offset") >= pl.col("begin")).fill_null(True))
-    return found.select(*READ.columns, "n", "owed_ns")
+    missing = missing.filter((pl.col("offset") >= pl.col("begin")).fill_null(True))
+    return missing.select(*READ.columns, "n", "owed_ns")
 
 
 def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
@@ -182,10 +182,10 @@ def ahead(owed_: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
         latest_ns=pl.col("owed_ns").fill_null(FOREVER_NS).cum_max().over(READ.keys),
         end=pl.col("offset") + pl.col("n"),
     )
-    found = commits.sort("offset").join_asof(
+    passed_ = commits.sort("offset").join_asof(
         latest, left_on="offset", right_on="end", by=READ.keys, check_sortedness=False
     )
-    return found.filter(pl.col("latest_ns") > pl.col("at_ns")).select(commits.columns)
+    return passed_.filter(pl.col("latest_ns") > pl.col("at_ns")).select(commits.columns)
 
 
 def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
@@ -215,10 +215,10 @@ def in_stays(commits: pl.DataFrame, deliveries: pl.DataFrame, every: pl.DataFram
     begins = numbered.select(*READ.keys, "since_ns", "stay").sort("since_ns")
 
     def number(rows: pl.DataFrame, at_ns: str) -> pl.DataFrame:
-        found = rows.sort(at_ns).join_asof(
+        with_number = rows.sort(at_ns).join_asof(
             begins, left_on=at_ns, right_on="since_ns", by=READ.keys, check_sortedness=False
         )
-        return found.with_columns(pl.col("stay").fill_null(0))
+        return with_number.with_columns(pl.col("stay").fill_null(0))
 
     mine, given = number(commits, "at_ns"), number(deliveries, "polled_ns_first")
     for stay in mine["stay"].unique().sort():

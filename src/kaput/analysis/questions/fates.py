@@ -172,10 +172,10 @@ class FateCounts:
     @cached_property
     def fates(self) -> Counter[tuple[str, str]]:
         """By outcome and stored."""
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for outcome, stored, n in self._sums["fates"].select("outcome", "stored", "n").iter_rows():
-            found[outcome, stored] += n
-        return found
+            counts[outcome, stored] += n
+        return counts
 
     @cached_property
     def group_fates(self) -> dict[tuple[int, str, str, str], int]:
@@ -230,12 +230,12 @@ def fates(stretches: pl.DataFrame) -> pl.DataFrame:
 
 def group_fates(stretches: pl.DataFrame, group_: int) -> pl.DataFrame:
     """(group, outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
-    found = stretches.group_by(
+    counts = stretches.group_by(
         pl.col("outcome").cast(pl.String),
         _stored(),
         _label(pl.col(f"delivered_{group_}")).alias("delivered"),
     ).agg(pl.col("n").sum())
-    return found.select(pl.lit(group_, pl.Int64).alias("group"), pl.all())
+    return counts.select(pl.lit(group_, pl.Int64).alias("group"), pl.all())
 
 
 def _stored() -> pl.Expr:

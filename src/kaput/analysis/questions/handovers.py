@@ -71,9 +71,9 @@ class Handovers(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The rebalances of all groups, without the ends of groups."""
-        given, found = run.given, run.rebalances.found
+        given, every = run.given, run.rebalances.found
         events = [e for e in given.group_events if e["kind"] in _MEMBERSHIP_KINDS]
-        rebalances.explain(found, events, given.faults, given.cluster_events, given.sessions_ns)
+        rebalances.explain(every, events, given.faults, given.cluster_events, given.sessions_ns)
         again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
         first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
         _set_resumed(run)
@@ -98,7 +98,7 @@ class Handovers(Question):
                     for member in sorted({*one.revoked, *one.assigned})
                 ],
             )
-            for number, one in enumerate(found)
+            for number, one in enumerate(every)
             if not one.closes
         ]
         yield findings(rebalances=rows, claims=[_claim(one) for one in rows])
@@ -124,13 +124,13 @@ def _set_resumed(run: Run) -> None:
     """Sets when the last partition that had an owner before was read again after each rebalance, and how many
     were not.
     """
-    found = run.rebalances.found
+    rebalances_ = run.rebalances.found
     again = {(one.rebalance, run.names.code(one.place)) for one in run.rebalances.handovers if one.again}
     for number, place, at_ns in run.sums["resumed"].iter_rows():
-        found[number].resumed_ns = max(found[number].resumed_ns or at_ns, at_ns)
+        rebalances_[number].resumed_ns = max(rebalances_[number].resumed_ns or at_ns, at_ns)
         again.discard((number, place))
     for number, n in Counter(number for number, _ in again).items():
-        found[number].unresumed = n
+        rebalances_[number].unresumed = n
 
 
 _ASSIGNMENT = ["group", "place", "assigned_ns"]

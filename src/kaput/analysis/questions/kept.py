@@ -190,11 +190,11 @@ def _twice(run: Run) -> list[ReplayedTwice]:
     sure: Counter[tuple[int, bool]] = Counter()
     for producer, in_doubt, n in each.filter(pl.col("len") > 1).drop("part", "len").iter_rows():
         sure[producer, in_doubt] += n
-    found = []
+    twice = []
     for producer, in_doubt, n in run.sums["kept_twice"].sort("producer", "in_doubt").iter_rows():
-        found.append(ReplayedTwice(producer, n - sure[producer, in_doubt], in_doubt))
-        found.append(ReplayedTwice(producer, sure[producer, in_doubt], in_doubt, by_replay=True))
-    return [one for one in found if one.count]
+        twice.append(ReplayedTwice(producer, n - sure[producer, in_doubt], in_doubt))
+        twice.append(ReplayedTwice(producer, sure[producer, in_doubt], in_doubt, by_replay=True))
+    return [one for one in twice if one.count]
 
 
 def _width_ns(rows: Rows) -> int:
@@ -267,10 +267,10 @@ def over_time(run: Run) -> pl.DataFrame:
 
 
 def _by_store(run: Run) -> dict[int, dict[str, int]]:
-    found: dict[int, dict[str, int]] = {}
+    by_store: dict[int, dict[str, int]] = {}
     for store, fate, n in run.sums["kept_fates"].iter_rows():
-        found.setdefault(store, {})[fate] = n
-    return found
+        by_store.setdefault(store, {})[fate] = n
+    return by_store
 
 
 def _counted(fates: Mapping[str, int]) -> dict[str, int]:
@@ -286,11 +286,11 @@ def _times(run: Run, store: int | None) -> dict[str, float | None]:
     every = {name: frame.with_columns(at_ns=pl.lit(0, pl.Int64)) for name, frame in every.items()}
     longest = steps.LONGEST.of(every["longest"])
     rows = steps.percentiles(steps.GRADES.of(every["graded"]), longest).to_dicts()
-    found = rows[0] if rows else {"p50": None, "max": None}
+    times = rows[0] if rows else {"p50": None, "max": None}
     return {
         f"kept_for_{name}_s": None if ms is None else ms / 1000
         for name in ("p50", "max")
-        for ms in [found[name]]
+        for ms in [times[name]]
     }
 
 

@@ -25,13 +25,13 @@ def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str
     before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
     early = np.bincount(line[done < before], minlength=known.height)
     undecided = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
-    found = [
+    early_counts = [
         known.select(
             "group", "topic", unclear=pl.lit(False), n=pl.col("below") + pl.Series(early, dtype=pl.Int64)
         ),
         known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(undecided, dtype=pl.Int64)),
     ]
-    return pl.concat(found).filter(pl.col("n") > 0)
+    return pl.concat(early_counts).filter(pl.col("n") > 0)
 
 
 def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:

@@ -135,12 +135,12 @@ def _removed_rulings(known: Grounds) -> Ruled:
 
 def _by_removal(run: Run) -> dict[Removal, int]:
     """By cause, the number of messages removed as configured."""
-    found: Counter[Removal] = Counter()
+    by_removal: Counter[Removal] = Counter()
     for row in run.sums["removed"].iter_rows(named=True):
         cause = Circumstances(**{name: bool(row[name]) for name in _REMOVED}).removed_by
         if cause is not None:
-            found[cause] += row["n"]
-    return dict(sorted(found.items()))
+            by_removal[cause] += row["n"]
+    return dict(sorted(by_removal.items()))
 
 
 def not_lost(run: Run) -> int:

@@ -79,11 +79,11 @@ class MirroredTwice(Question):
         """Messages with more copies than at home."""
         if messages.known.homes is None:
             return
-        found = twice(messages)
+        cases = twice(messages)
         pairs = [f"{one}->{other}" for one, other in self.exactly_once]
         directions = pl.concat_str("source", "target", separator="->")
-        yield Cases("mirrored-twice", found.with_columns(flag=directions.is_in(pairs)))
-        yield SumPart("mirrored_twice", found.select("source", "target", "n"))
+        yield Cases("mirrored-twice", cases.with_columns(flag=directions.is_in(pairs)))
+        yield SumPart("mirrored_twice", cases.select("source", "target", "n"))
 
 
 def twice(messages: Messages) -> pl.DataFrame:
@@ -100,9 +100,9 @@ def _twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.Da
         pl.col("place", "offset").first(), times=pl.len().cast(pl.Int64)
     )
     own = stretches.select("part", *MESSAGE, "n", "logged", "home_topic")
-    found = counts.join(own, on="part").filter(pl.col("times") > pl.col("logged").clip(1))
+    more = counts.join(own, on="part").filter(pl.col("times") > pl.col("logged").clip(1))
     cluster_of = names.cluster_of
-    return found.with_columns(source=cluster_of(pl.col("home_topic")), target=cluster_of(pl.col("topic")))
+    return more.with_columns(source=cluster_of(pl.col("home_topic")), target=cluster_of(pl.col("topic")))
 
 
 MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.Int64), "mirrored": pl.Boolean}
@@ -158,8 +158,8 @@ def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
         "place", "offset", "n", first_place="producer", first_offset="seq", behind="top"
     )
     parts, copies = overlay([late, known.select(*RECORD, "n")], PLACES)
-    found = parts.join(copies.select("part", *MESSAGE), on="part")
-    return found.select(*RECORD, "n", "first_place", "first_offset", "behind")
+    with_message = parts.join(copies.select("part", *MESSAGE), on="part")
+    return with_message.select(*RECORD, "n", "first_place", "first_offset", "behind")
 
 
 _IDENTITY = Ruling(
@@ -196,11 +196,11 @@ class Looped(Question):
         back = messages.copies.filter("looped").sort("offset", "place")
         back = back.unique("part", keep="first", maintain_order=True)
         home = messages.known.names.cluster_of(pl.col("place") // SHIFT)
-        found = back.select(*MESSAGE, "place", "offset", "n", home=home)
+        cases = back.select(*MESSAGE, "place", "offset", "n", home=home)
         yield Cases(
-            "looped", found.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
+            "looped", cases.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
         )
-        yield SumPart("looped", found.select("home", "n"))
+        yield SumPart("looped", cases.select("home", "n"))
 
 
 _ALONE = dict.fromkeys((*RECORD, "n"), pl.Int64)
@@ -238,9 +238,9 @@ class Merges(Question):
             source=cluster_of(pl.col("first_place") // SHIFT), target=cluster_of(pl.col("place") // SHIFT)
         )
         alone = places.passed["alone"]
-        found = merged(copies, alone)
-        yield SumPart("merged", found.select(*_DIRECTION, "n"))
-        yield SumPart("conflicts", conflicts(found, alone, self.keys))
+        after_alone = merged(copies, alone)
+        yield SumPart("merged", after_alone.select(*_DIRECTION, "n"))
+        yield SumPart("conflicts", conflicts(after_alone, alone, self.keys))
 
 
 def merged(copies: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:

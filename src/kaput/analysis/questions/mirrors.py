@@ -131,10 +131,10 @@ class Unmirrored(Question):
 
 
 def _by_cause(run: Run) -> Counter[str]:
-    found: Counter[str] = Counter()
+    by_cause: Counter[str] = Counter()
     for fate, n in run.sums["mirrored"].select("fate", "n").iter_rows():
-        found[fate] += n if fate in CAUSES else 0
-    return +found
+        by_cause[fate] += n if fate in CAUSES else 0
+    return +by_cause
 
 
 def _no_fates(messages: Messages) -> pl.DataFrame:
@@ -274,24 +274,24 @@ class Mirrors(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         """The findings of each mirror, and whether its clusters are the same."""
         compared = [(mirror, _compared(run, mirror)) for mirror in run.mirrors]
-        yield findings(mirrors=[_findings(run, mirror, found) for mirror, found in compared])
-        yield facts(mirrors=[_facts(mirror, found) for mirror, found in compared])
+        yield findings(mirrors=[_findings(run, mirror, one) for mirror, one in compared])
+        yield facts(mirrors=[_facts(mirror, one) for mirror, one in compared])
 
 
 def _compared(run: Run, mirror: MirrorFacts) -> MirrorComparison | None:
     """The comparison of a mirror's clusters; None if none is recorded."""
-    found = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
-    if found is None:
+    rows = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
+    if rows is None:
         return None
-    why = "" if found.status is not None else "; ".join(found.notes)
-    return MirrorComparison(status=found.status, lost=found.lost, why=why)
+    why = "" if rows.status is not None else "; ".join(rows.notes)
+    return MirrorComparison(status=rows.status, lost=rows.lost, why=why)
 
 
-def _facts(mirror: MirrorFacts, found: MirrorComparison | None) -> MirrorAtEnd:
+def _facts(mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorAtEnd:
     ended = _ENDED[mirror.ended] if mirror.ended else "" if mirror.started else "it was never started"
-    if found is None or ended:
+    if compared is None or ended:
         return MirrorAtEnd(mirror.name, ended)
-    return MirrorAtEnd(mirror.name, ended, found.status, found.lost, found.why)
+    return MirrorAtEnd(mirror.name, ended, compared.status, compared.lost, compared.why)
 
 
 def _findings(run: Run, mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorFindings:

@@ -134,8 +134,8 @@ def by_replay(late: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     """The late messages with `replay`: whether a store had them."""
     parts, copies = overlay([late, kept], MESSAGES)
     copies = copies.select("part", "place", replay=True).unique()
-    found = parts.join(copies, on=["part", "place"], how="left").drop("part")
-    return found.with_columns(pl.col("replay").fill_null(False))
+    flagged = parts.join(copies, on=["part", "place"], how="left").drop("part")
+    return flagged.with_columns(pl.col("replay").fill_null(False))
 
 
 def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int]) -> pl.DataFrame:
@@ -153,8 +153,8 @@ def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int])
     before = pl.col("seq").cum_max().shift(1).over(*_STREAM, "key")
     overtaken = first.sort("offset").filter((pl.col("seq") < before).fill_null(False))
     overtaken = overtaken.select(*_STREAM, "seq", by_key=True)
-    found = single(mine).join(overtaken, on=[*_STREAM, "seq"], how="left")
-    return pl.concat([rest, found.with_columns(pl.col("by_key").fill_null(False)).select(rest.columns)])
+    flagged = single(mine).join(overtaken, on=[*_STREAM, "seq"], how="left")
+    return pl.concat([rest, flagged.with_columns(pl.col("by_key").fill_null(False)).select(rest.columns)])
 
 
 def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Sequence[int]]) -> pl.DataFrame:
@@ -243,8 +243,8 @@ def _not_above(copies: pl.DataFrame) -> pl.DataFrame:
     # Messages at the same offset are not before each other.
     before = ordered.group_by(*_STREAM, "offset", maintain_order=True).agg(_LAST.max().alias("top"))
     before = before.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
-    found = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")
-    return found.filter(pl.col("seq") <= pl.col("top"))
+    with_top = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")
+    return with_top.filter(pl.col("seq") <= pl.col("top"))
 
 
 def _without(runs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:

@@ -60,9 +60,9 @@ class Pipes(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Passes on outputs that are stored, and outputs that are lost."""
-        found = outputs(messages.outputs, messages.stretches.drop("part"))
-        yield To("outputs", found.select(*_OUTPUTS))
-        yield To("lost_outputs", lost_outputs(found))
+        outputs_ = outputs(messages.outputs, messages.stretches.drop("part"))
+        yield To("outputs", outputs_.select(*_OUTPUTS))
+        yield To("lost_outputs", lost_outputs(outputs_))
 
     def before_places(self, run: Run) -> Pipes | None:
         """Sets the topics of each pipe, if there are any."""
@@ -76,14 +76,14 @@ class Pipes(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds both anomalies, and why outputs are lost."""
         known = places.known
-        found = processed(
+        cases = processed(
             inputs(places.log, self.pipes), places.passed["outputs"], known.drained, known.begins
         )
-        for name, rows in found.items():
+        for name, rows in cases.items():
             yield Cases(name, rows)
         if places.passed["lost_outputs"].height:
             yield SumPart("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
-        without = single(found["unprocessed"].filter("flag").select(*READ.columns, "n"))
+        without = single(cases["unprocessed"].filter("flag").select(*READ.columns, "n"))
         yield SumPart("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
     def report(self, run: Run) -> Iterator[Reported]:
@@ -158,13 +158,13 @@ def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFr
     reads.
     """
     stored = log.filter(NAMED, "visible").select("place", "offset", "n", "producer", "seq")
-    found = [
+    of_pipes = [
         stored.filter((pl.col("place") // SHIFT).is_in(sorted(topics))).select(
             pl.lit(group, pl.Int64).alias("group"), pl.all()
         )
         for group, topics in pipes.items()
     ]
-    return pl.concat([stored.clear().select(pl.lit(0, pl.Int64).alias("group"), pl.all()), *found])
+    return pl.concat([stored.clear().select(pl.lit(0, pl.Int64).alias("group"), pl.all()), *of_pipes])
 
 
 def processed(

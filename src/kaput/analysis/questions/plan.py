@@ -87,11 +87,11 @@ def around(runs: pl.DataFrame, at_ns: Ints, moment: int, names: Names) -> pl.Dat
         }
     ).filter(pl.col("at_ns") != NULL)
     at = pl.col("at_ns")
-    found = rows.group_by("group", "topic").agg(
+    nearest = rows.group_by("group", "topic").agg(
         first_ns=at.filter(at >= moment).min(), last_ns=at.filter(at <= moment).max()
     )
     cluster = names.cluster_of(pl.col("topic"))
-    return found.select(pl.col("group").cast(pl.Int64), cluster.alias("cluster"), *_TIMES)
+    return nearest.select(pl.col("group").cast(pl.Int64), cluster.alias("cluster"), *_TIMES)
 
 
 def _step(row: Mapping[str, Any]) -> PlanStep:

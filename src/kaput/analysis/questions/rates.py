@@ -42,7 +42,7 @@ class LoadRates(Question):
             return count / ((end - begin) / 1e9)
 
         by_second, load = _per_second(run), seconds(begin, sent["last_attempt_ns"].max())
-        found = slumps(run.given, by_second, load)
+        slumps_ = slumps(run.given, by_second, load)
         acked = int(fates.filter(outcome="acked")["n"].sum())
         yield findings(
             rates=Rates(
@@ -50,12 +50,12 @@ class LoadRates(Question):
                 acked_per_s=mean(acked, sent["last_ack_ns"].max()),
                 ordered_per_s=ordered_per_s(run.given),
                 **_cpu(run.given, begin, sent["last_ack_ns"].max(), acked),
-                slumps=found,
+                slumps=slumps_,
                 means=means(run.given, by_second, load),
             )
         )
         yield findings(claims=list(_load(run, by_second, load)))
-        yield facts(slump_s=max((one.longest_s for one in found), default=None))
+        yield facts(slump_s=max((one.longest_s for one in slumps_), default=None))
 
 
 def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
@@ -83,10 +83,10 @@ def _per_second(run: Run) -> dict[str, dict[int, int]]:
     """Counts by what happened, and by second since the Unix epoch."""
     second = (pl.col("at_ns") // SECOND).alias("second")
     counts = run.sums["steps"].group_by("what", second).agg(pl.col("times").sum())
-    found: dict[str, dict[int, int]] = {}
+    by_second: dict[str, dict[int, int]] = {}
     for what, at, n in counts.iter_rows():
-        found.setdefault(what, {})[at] = n
-    return found
+        by_second.setdefault(what, {})[at] = n
+    return by_second
 
 
 def ordered_per_s(given: Inputs) -> float | None:

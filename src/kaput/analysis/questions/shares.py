@@ -120,8 +120,8 @@ class Shares(Question):
 
     def of_stored(self, stored: Stored) -> Iterator[Find]:
         """Acquired records without a recorded delivery."""
-        found = handed_unrecorded(stored.share_events, stored.log, stored.deliveries)
-        yield SumPart("handed_unrecorded", found)
+        handed = handed_unrecorded(stored.share_events, stored.log, stored.deliveries)
+        yield SumPart("handed_unrecorded", handed)
 
     def before_places(self, run: Run) -> Shares:
         """Sets the record lock durations."""
@@ -136,10 +136,10 @@ class Shares(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds all cases. Lost releases are unclear if a killed member may have acquired them."""
         known = places.known
-        found = cases(places.log, places.share_events, known.share_groups, known.drained)
-        unnoticed = handed_unnoticed(found["lost-release"], known.events, self.locks)
-        found["lost-release"] = found["lost-release"].join(unnoticed, on=READ.columns, how="anti")
-        for name, rows in found.items():
+        by_name = cases(places.log, places.share_events, known.share_groups, known.drained)
+        unnoticed = handed_unnoticed(by_name["lost-release"], known.events, self.locks)
+        by_name["lost-release"] = by_name["lost-release"].join(unnoticed, on=READ.columns, how="anti")
+        for name, rows in by_name.items():
             yield Cases(name, rows)
         yield Unclear("lost-release", unnoticed)
 
@@ -184,12 +184,12 @@ def cases(
     log: pl.DataFrame, events: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
 ) -> dict[str, pl.DataFrame]:
     """All cases by anomaly. `limits`: by group, the maximum delivery count, None if unknown."""
-    found = records(events, log)
+    records_ = records(events, log)
     return {
-        "double-accept": double_accept(found),
-        "delivered-after-accept": delivered_after_accept(found),
-        "over-delivered": over_delivered(found, limits),
-        "lost-release": lost_release(found, limits, drained),
+        "double-accept": double_accept(records_),
+        "delivered-after-accept": delivered_after_accept(records_),
+        "over-delivered": over_delivered(records_, limits),
+        "lost-release": lost_release(records_, limits, drained),
     }
 
 
@@ -205,8 +205,8 @@ def delivered_after_accept(records_: pl.DataFrame) -> pl.DataFrame:
 
 def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
     """Records whose delivery count is above the limit, with `times` and `limit`."""
-    found = _with_limit(records_, limits).filter(pl.col("count") > pl.col("limit"))
-    return found.with_columns(times="count", at_ns="acquired_ns")
+    beyond_limit = _with_limit(records_, limits).filter(pl.col("count") > pl.col("limit"))
+    return beyond_limit.with_columns(times="count", at_ns="acquired_ns")
 
 
 def lost_release(
@@ -245,8 +245,8 @@ def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[in
         .group_by("line")
         .agg(kills=pl.col("gone").n_unique().cast(pl.Int64))
     )
-    found = rows.join(times, on="line", how="inner", maintain_order="left")
-    return found.filter(pl.col("last_count") + pl.col("kills") >= pl.col("limit")).select(lost.columns)
+    with_kills = rows.join(times, on="line", how="inner", maintain_order="left")
+    return with_kills.filter(pl.col("last_count") + pl.col("kills") >= pl.col("limit")).select(lost.columns)
 
 
 def _lock_ns(locks: Mapping[int, int]) -> pl.Expr:
@@ -312,7 +312,7 @@ def _cases_by_turn(
     `later`: whether the event came after that.
     """
     turns = each.group_by("line").agg(pl.exclude("since_ns").first(), turn=later.sum(), turns=pl.len())
-    found: dict[str, list[pl.DataFrame]] = {name: [] for name in cases(log, turns.clear(), limits, ())}
+    by_name: dict[str, list[pl.DataFrame]] = {name: [] for name in cases(log, turns.clear(), limits, ())}
     for turn in turns["turn"].unique().sort():
         rows = turns.filter(turn=turn)
         cases_of_turn = cases(log, rows, limits, drained)
@@ -324,6 +324,6 @@ def _cases_by_turn(
             # Delivery counts belong to offsets: they continue those of the previous record.
             cases_of_turn["over-delivered"] = cases_of_turn["over-delivered"].clear()
         for name, mine in cases_of_turn.items():
-            found[name].append(mine.select(*READ.columns, "n"))
+            by_name[name].append(mine.select(*READ.columns, "n"))
     none = each.select(*READ.columns, "n").clear()
-    return {name: pl.concat([none, *frames]).unique() for name, frames in found.items()}
+    return {name: pl.concat([none, *frames]).unique() for name, frames in by_name.items()}

@@ -66,11 +66,11 @@ class Stuck(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Stuck messages by fault and group; for the verdict, of the fault with the most."""
-        found: dict[str, dict[str, int]] = {}
+        by_fault: dict[str, dict[str, int]] = {}
         for number, group, n in run.sums["stuck"].sort("fault", "group").iter_rows():
-            found.setdefault(run.given.faults[number].id, {})[run.given.groups[group]] = n
+            by_fault.setdefault(run.given.faults[number].id, {})[run.given.groups[group]] = n
         effective = {one.id: (one.effective_ns, one.healed_ns) for one in run.given.faults}
-        for id_, groups in found.items():
+        for id_, groups in by_fault.items():
             yield fault(id_, stuck=groups)
             from_ns, to_ns = effective[id_]
             claims = [
@@ -78,7 +78,7 @@ class Stuck(Question):
                 for of, n in groups.items()
             ]
             yield findings(claims=claims)
-        yield facts(stuck=max((sum(groups.values()) for groups in found.values()), default=0))
+        yield facts(stuck=max((sum(groups.values()) for groups in by_fault.values()), default=0))
 
 
 def _heals(given: Inputs) -> Iterator[tuple[int, int]]:

@@ -42,8 +42,8 @@ class Suspects(Question):
     def before_messages(self, run: Run) -> Suspects:
         """Sets the windows."""
         given = run.given
-        found = leaderless(given.faults, run.leader_history, given.cluster_events, given.ended_ns)
-        return replace(self, windows=[(run.names.code(place), from_, to) for place, from_, to in found])
+        windows = leaderless(given.faults, run.leader_history, given.cluster_events, given.ended_ns)
+        return replace(self, windows=[(run.names.code(place), from_, to) for place, from_, to in windows])
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Messages both attempted and acknowledged within one window, except with acks=0."""

@@ -135,12 +135,12 @@ def levels(run: Run) -> Iterator[Level]:
     or less.
     """
     width_ns, first = run.work.step_ns, True
-    found: Mapping[str, pl.DataFrame] = {
+    sums: Mapping[str, pl.DataFrame] = {
         name: pl.concat([run.sums[part] for part in parts]) for name, parts in _PARTS.items()
     }
     while True:
-        found = {name: _wider(found[name], name, width_ns) for name in _SUMS}
-        rows = _rows(found)
+        sums = {name: _wider(sums[name], name, width_ns) for name in _SUMS}
+        rows = _rows(sums)
         yield Level(width_ns, rows)
         if not first and rows.height <= TABLE_ROWS:
             return
@@ -152,12 +152,12 @@ def _wider(frame: pl.DataFrame, name: str, width_ns: int) -> pl.DataFrame:
     return _SUMS[name].of(frame.with_columns(pl.col("at_ns") // width_ns * width_ns))
 
 
-def _rows(found: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _rows(sums: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     counts = (
         pl.col("times").filter(pl.col("what") == what).sum().alias(name) for name, what in COUNTS.items()
     )
-    rows = found["steps"].group_by("at_ns").agg(*counts)
-    times = steps.percentiles(found["graded"], found["longest"])
+    rows = sums["steps"].group_by("at_ns").agg(*counts)
+    times = steps.percentiles(sums["graded"], sums["longest"])
     for name, what in LATENCIES.items():
         mine = times.filter(what=what).select(
             "at_ns", *(pl.col(share).alias(f"{name}_{share}_ms") for share in ("p50", "p99", "max"))

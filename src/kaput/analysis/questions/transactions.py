@@ -142,10 +142,10 @@ def _consequences(run: Run) -> Iterator[Consequence]:
     kinds: dict[tuple[int, int], set[Loss]] = {}
     for row in run.sums["broken"].iter_rows(named=True):
         kinds.setdefault((row["producer"], row["first_seq"]), set()).add(loss_of(row, run.names))
-    found: Counter[tuple[str, tuple[Loss, ...]]] = Counter()
+    counts: Counter[tuple[str, tuple[Loss, ...]]] = Counter()
     for name, producer, first_seq in run.sums["broken_transactions"].iter_rows():
-        found[name, tuple(sorted(kinds.get((producer, first_seq), ()), key=repr))] += 1
-    for (name, losses), count in found.items():
+        counts[name, tuple(sorted(kinds.get((producer, first_seq), ()), key=repr))] += 1
+    for (name, losses), count in counts.items():
         yield Consequence(name, None, count, losses)
 
 
@@ -170,12 +170,12 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
     return every.filter(~(sound & pl.col("whole"))).drop("whole")
 
 
-def broken_cases(found: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def broken_cases(parts_: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """The cases by anomaly, from the sum of all _PARTS. `flag`: nothing is wrong except missing messages;
     `seq`: the offending message.
     """
     here, gone = pl.col("here") > 0, pl.col("gone") > 0
-    shown = found.with_columns(n=pl.lit(1, pl.Int64))
+    shown = parts_.with_columns(n=pl.lit(1, pl.Int64))
     aborted = (pl.col("state") == ABORTED) & here
     torn = shown.filter(aborted | (here & gone)).with_columns(
         # If its outcome is unknown: only if the missing messages are not in the log either.
@@ -301,9 +301,9 @@ class HangingTransactions(Question):
         mine = self.stalls.filter(parts.place(pl.col("place")) == places.part)
         if mine.is_empty():
             return
-        found = hanging(mine, places.log, self.limits)
-        yield Cases("hanging-transaction", found.drop("unclear"))
-        yield Unclear("hanging-transaction", found.filter("unclear"))
+        hanging_ = hanging(mine, places.log, self.limits)
+        yield Cases("hanging-transaction", hanging_.drop("unclear"))
+        yield Unclear("hanging-transaction", hanging_.filter("unclear"))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The numbers of transactions, and the longest stall of a last stable offset."""
@@ -335,10 +335,10 @@ def hanging(stalls: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataF
     """
     parts, there = overlay([stalls, meeting(log.filter(NAMED), stalls, PLACES)], PLACES)
     who = there.sort("producer", "seq").unique("part", keep="first").select("part", "producer", "seq")
-    found = parts.join(who, on="part", how="left").drop("part")
-    ruled = [_ruled(row, limits) for row in found.iter_rows(named=True)]
+    with_message = parts.join(who, on="part", how="left").drop("part")
+    ruled = [_ruled(row, limits) for row in with_message.iter_rows(named=True)]
     late, in_time, unclear = (list(each) for each in zip(*ruled, strict=True)) if ruled else ([], [], [])
-    return found.with_columns(
+    return with_message.with_columns(
         pl.Series("flag", in_time, pl.Boolean), pl.Series("unclear", unclear, pl.Boolean)
     ).filter(pl.Series(late, dtype=pl.Boolean))
 

@@ -53,7 +53,7 @@ def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.
     anywhere, except those stored too early for a late group. `beginnings`: facts/group_starts.py.
     """
     late = set(beginnings["group"])
-    found = []
+    by_move = []
     for number, move in enumerate(moves):
         below = _copies(messages, move).filter(pl.col("offset") < move.offset)
         below = below.with_columns(n=pl.min_horizontal("n", move.offset - pl.col("offset")))
@@ -65,21 +65,21 @@ def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.
             for_group = owed(shown, beginnings, messages.times).select(*MESSAGE, "n")
             for_group = pl.concat([for_group, others.select(*MESSAGE, "n")])
             below, never = overlay([below, for_group], MESSAGES)
-        found.append(_with_move(below.join(never.select("part"), on="part", how="semi"), move, number))
-    return _first_moves(found)
+        by_move.append(_with_move(below.join(never.select("part"), on="part", how="semi"), move, number))
+    return _first_moves(by_move)
 
 
 def given_before(messages: Messages, moves: Sequence[Translated]) -> pl.DataFrame:
     """_COLUMNS: messages at or above the positions that had been delivered to the group before, anywhere."""
-    found = []
+    by_move = []
     for number, move in enumerate(moves):
         above = beyond(_copies(messages, move), "offset", pl.lit(move.offset, pl.Int64))
         for_group = messages.deliveries.filter(pl.col("group") == move.group)
         for_group = single(for_group.join(above.select("part").unique(), on="part", how="semi"))
         polled = pl.Series(messages.polls[for_group["row"].to_numpy()], dtype=pl.Int64)
         already_read = for_group.filter(polled < move.at_ns).select(MESSAGE).unique()
-        found.append(_with_move(single(above).join(already_read, on=MESSAGE, how="semi"), move, number))
-    return _first_moves(found)
+        by_move.append(_with_move(single(above).join(already_read, on=MESSAGE, how="semi"), move, number))
+    return _first_moves(by_move)
 
 
 def _copies(messages: Messages, move: Translated) -> pl.DataFrame:
@@ -92,9 +92,9 @@ def _with_move(rows: pl.DataFrame, move: Translated, number: int) -> pl.DataFram
     return rows.with_columns(**{name: pl.lit(n, pl.Int64) for name, n in numbers.items()}).select(_COLUMNS)
 
 
-def _first_moves(found: Iterable[pl.DataFrame]) -> pl.DataFrame:
+def _first_moves(by_move: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Each message of a group once, for its first move."""
-    every = pl.concat([pl.DataFrame(schema=_TYPES), *found])
+    every = pl.concat([pl.DataFrame(schema=_TYPES), *by_move])
     each = []
     for rows in every.partition_by("group", maintain_order=True):
         (parts,) = overlay([rows], MESSAGES)
@@ -133,7 +133,7 @@ def costs(
     """Of `skipped` (translations.py: never_given), the messages that were unmirrored, and why:
     _COST_TYPES. `returned`: of `returned_ns`; what was attempted later is new, and no cost.
     """
-    found = [pl.DataFrame(schema=_COST_TYPES)]
+    by_mirror = [pl.DataFrame(schema=_COST_TYPES)]
     for mirror in mirrors:
         way_back = f"{mirror.target}->{mirror.source}"
         numbers = [number for number, move in enumerate(moves) if move.mirror == way_back]
@@ -144,8 +144,8 @@ def costs(
         until_ns = max(returned[number] for number in numbers)
         why = _attempted_by(until_ns, why, messages)
         parts, why = overlay([back, why.select(*MESSAGE, "n", "fate")], MESSAGES)
-        found.append(parts.join(why.select("part", "fate"), on="part").select(*_COST_TYPES))
-    return pl.concat(found)
+        by_mirror.append(parts.join(why.select("part", "fate"), on="part").select(*_COST_TYPES))
+    return pl.concat(by_mirror)
 
 
 def _attempted_by(until_ns: int, stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:

@@ -181,13 +181,13 @@ def left_behind(
     unseen: pl.DataFrame, messages: Messages, ends: Mapping[int, Collection[Collection[int]]]
 ) -> pl.DataFrame:
     """Of unseen stretches with `group`, those that are not in a cluster that may be the group's last."""
-    found = [unseen.clear()]
+    by_cluster = [unseen.clear()]
     for group, topics in ((group, topics) for group, every in ends.items() for topics in every):
         topic = pl.col("place") // SHIFT
         there = messages.copies.filter(topic.is_in(list(topics)), "visible").select("part").unique()
         mine = unseen.filter(pl.col("group") == group, ~pl.col("home_topic").is_in(list(topics)))
-        found.append(mine.join(there, on="part", how="anti"))
-    return pl.concat(found).unique(["group", "part"], maintain_order=True)
+        by_cluster.append(mine.join(there, on="part", how="anti"))
+    return pl.concat(by_cluster).unique(["group", "part"], maintain_order=True)
 
 
 def _split_failing_back(

@@ -141,12 +141,12 @@ def contradicted(messages: Messages) -> pl.DataFrame:
     if contradicting.is_empty():
         return pl.DataFrame(schema=CLAIM_TYPES)
     one_by_one = single(contradicting)
-    found = one_by_one.with_columns(at_ns=pl.Series(polls[one_by_one["row"].to_numpy()], dtype=pl.Int64))
-    found = found.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
-    found = found.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
+    claimed = one_by_one.with_columns(at_ns=pl.Series(polls[one_by_one["row"].to_numpy()], dtype=pl.Int64))
+    claimed = claimed.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
+    claimed = claimed.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
     acked = _acknowledged(messages.stretches, contradicting, messages.times)
     return (
-        found.join(acked, on=[*MESSAGE, *SPOT], how="left")
+        claimed.join(acked, on=[*MESSAGE, *SPOT], how="left")
         .with_columns(
             topic=pl.col("place") // SHIFT,
             done_ns=pl.coalesce("done_ns", "at_ns"),

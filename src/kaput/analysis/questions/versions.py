@@ -49,18 +49,18 @@ def _changed(levels: dict[str, int], end: dict[str, int]) -> dict[str, int]:
 
 def requests(given: Inputs) -> list[ClientRequests]:
     """By kind of client, the versions used of each request."""
-    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    versions: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for row in given.evidence.rows("requests"):
         if (client := _kind_of_client(row["client_id"], given)) is not None:
-            found[client][row["api"]].add(row["version"])
+            versions[client][row["api"]].add(row["version"])
     libraries = given.manifest.libraries
     return [
         ClientRequests(
             client=client,
             libraries=libraries.get(client, []),
-            requests={api: sorted(found[client][api]) for api in sorted(found[client])},
+            requests={api: sorted(versions[client][api]) for api in sorted(versions[client])},
         )
-        for client in sorted({*found, *libraries})
+        for client in sorted({*versions, *libraries})
     ]
 
 
