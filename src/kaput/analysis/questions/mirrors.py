@@ -280,11 +280,11 @@ class Mirrors(Question):
 
 def _compared(run: Run, mirror: MirrorFacts) -> MirrorComparison | None:
     """The comparison of a mirror's clusters; None if none is recorded."""
-    rows = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
-    if rows is None:
+    comparison = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
+    if comparison is None:
         return None
-    why = "" if rows.status is not None else "; ".join(rows.notes)
-    return MirrorComparison(status=rows.status, lost=rows.lost, why=why)
+    why = "" if comparison.status is not None else "; ".join(comparison.notes)
+    return MirrorComparison(status=comparison.status, lost=comparison.lost, why=why)
 
 
 def _facts(mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorAtEnd:
