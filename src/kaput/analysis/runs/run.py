@@ -131,6 +131,8 @@ def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
 
 def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
     """The inverse of `kept`: the runs with `row` instead of lists, and one array of values per name."""
+    if not names:
+        return runs, {}
     n, found = runs["n"].to_numpy(), {}
     for name in names:
         rows = runs[name].explode() if runs.height else pl.Series([], dtype=pl.Int64)

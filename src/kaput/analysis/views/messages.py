@@ -18,6 +18,7 @@ from kaput.analysis.runs.run import NULL, Ints, unpacked
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.stretches import messages, uncommitted, unread
 from kaput.core import FOREVER_NS
+from kaput.evidence.reading import STORE_TABLES
 
 
 class Messages:
@@ -25,27 +26,33 @@ class Messages:
 
     `tables`: runs as they came, before they were cut. `stretches`, `copies`, `deliveries`, `transactions`:
     see MatchedMessages; stretches also have the first and last times of attempts and of known outcomes, and
-    whether they are `unread` or `uncommitted`. `times`: the arrays attempts and dones, indexed by the column
-    `row` of stretches; `polls`: likewise for deliveries.
-    `outputs`: of pipes. `groups`: the numbers of all groups. `kept`, `replayed` and `left`: what stores took,
-    gave back and still have, cut like stretches; `took` and `gave`: the times of the first two, indexed by
-    `row`.
+    whether they are `unread` or `uncommitted`. `values`: by table, the arrays that the column `row` of its
+    runs indexes; of these, `times`: attempts and dones, by `row` of stretches; `polls`: by `row` of
+    deliveries. `outputs`: of pipes. `groups`: the numbers of all groups. `kept`, `replayed` and `left`: what
+    stores took, gave back and still have, cut like stretches; `took` and `gave`: the times of the first two,
+    indexed by `row`.
     """
 
     def __init__(self, pieces: Iterable[Piece], known: Known, _passed_tables: object, part: int) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
         self.tables = tables = gathered(pieces, empty_tables(View.MESSAGES))
-        sends, self.times = unpacked(tables["sends"], ENCODINGS["sends"].arrays)
-        deliveries, polls = unpacked(tables["deliveries"], ENCODINGS["deliveries"].arrays)
-        self.polls, self.outputs = polls["polls"], tables["outputs"]
-        self.groups = range(len(known.names.groups))
-        kept, took = unpacked(tables["kept"], ENCODINGS["kept"].arrays)
-        replayed, gave = unpacked(tables["replayed"], ENCODINGS["replayed"].arrays)
-        self.took, self.gave = took["ats"], gave["ats"]
-        stores = (kept, replayed, tables["left_in_store"])
-        log, transactions = tables["log"], tables["transactions"]
-        found = messages(sends, log, deliveries, transactions, self.groups, stores, known.homes)
+        both = {name: unpacked(runs, ENCODINGS[name].arrays) for name, runs in tables.items()}
+        runs = {name: of_table for name, (of_table, _) in both.items()}
+        self.values = {name: values for name, (_, values) in both.items()}
+        self.times, self.polls = self.values["sends"], self.values["deliveries"]["polls"]
+        self.took, self.gave = self.values["kept"]["ats"], self.values["replayed"]["ats"]
+        self.outputs, self.groups = runs["outputs"], range(len(known.names.groups))
+        stores = [runs[name] for name in STORE_TABLES]
+        found = messages(
+            runs["sends"],
+            runs["log"],
+            runs["deliveries"],
+            runs["transactions"],
+            self.groups,
+            stores,
+            known.homes,
+        )
         self.kept, self.replayed, self.left = found.stores
         self.copies, self.deliveries, self.transactions = found.copies, found.deliveries, found.transactions
         flags = unread(known.complete, known.complete_topics)
