@@ -106,7 +106,13 @@ class Effects:
         for when, started in self.processes.get(node, ()):
             if when <= at:
                 up = started
-        return up and not any(node in e.brokers and e.fault in ENDS for e in self.in_effect(at))
+        return up and not any(node in e.brokers and self._gone(e, node, at) for e in self.in_effect(at))
+
+    def _gone(self, effect: Effect, node: int, at: int) -> bool:
+        """Whether a fault that ends processes has ended this one: after SIGTERM it goes on for a while."""
+        changes = self.processes.get(node, ())
+        ends = [t for t, started in changes if not started and effect.begin <= t < effect.healed]
+        return effect.fault in ENDS and (effect.fault != "stop" or not ends or ends[0] <= at)
 
     def disk_hangs(self, node: int, at: int) -> bool:
         """Whether its disk takes nothing."""

@@ -122,7 +122,7 @@ class Examiner:
         )
 
     def _missing(self, scope: Scope, rows: list[Row]) -> Iterator[Opinion]:
-        if len(rows) >= 100 or (scope.group is None and not self.tables.acked_times_known):
+        if self._left_out(scope, rows) or (scope.group is None and not self.tables.acked_times_known):
             return
         groups = {None, *(g["group"] for g in self.findings.get("groups") or [])}
         if scope.group not in groups or self._reads_copies(scope.group):
@@ -135,6 +135,14 @@ class Examiner:
             if silence[:2] not in told and in_all:
                 words = f"no standstill of {scope_words(scope)} at {silence.begin}"
                 yield Opinion(words, FALSE, f"there was one of {(silence.end - silence.begin) / MS:.0f} ms")
+
+    def _left_out(self, scope: Scope, rows: list[Row]) -> bool:
+        """Whether more silences of this kind may not be told: the longest hundred are, of each group."""
+        every = self.findings.get("standstills") or []
+        kin = [
+            r for r in every if r["group"] == scope.group and (r["topic"] is None) == (scope.place is None)
+        ]
+        return len(rows) >= 100 or len(kin) >= 100
 
     def _reads_copies(self, group: str | None) -> bool:
         """Whether a group reads in another cluster than the producers': no silences are defined of it."""
