@@ -7,6 +7,7 @@ of what ended it. Where the law can be read in several ways, a `Reading` says wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -241,9 +242,29 @@ class Story:
         stopped = [any(hits_producer(e, one) and e.fault in _STOPS for e in faults) for one in senders]
         return {("producers", 0)} if stopped and all(stopped) else set()
 
+    def _asked(self, since: int) -> int | None:
+        """The last leader that had acknowledged anything by then, by the epoch of the record; else the one
+        that led then.
+        """
+        acked = [e for e, at in self._first_acks.items() if at <= since]
+        led = [s for when, s in self.states if when <= since and s.leader is not None and s.leader >= 0]
+        known = [state for state in led if state.epoch in acked]
+        return known[-1].leader if known else led[-1].leader if led else None
+
+    @cached_property
+    def _first_acks(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for send in self.tables.sends_of.get(self.place, []):
+            if send["outcome"] == "acked" and send["done_ns"] is not None:
+                for record in self.tables.home_records(send)[:1]:
+                    if record["leader_epoch"] is not None:
+                        at = min(send["done_ns"], found.get(record["leader_epoch"], send["done_ns"]))
+                        found[record["leader_epoch"]] = at
+        return found
+
     def _misled(self, at: int, since: int) -> set[Reason]:
         """Whether clients may still ask who led at the beginning: frozen, or reached by no controller."""
-        old, now = self.state(since).leader, self.state(at).leader
+        old, now = self._asked(since), self.state(at).leader
         if self.reading.answers or old is None or old < 0 or old == now:
             return set()
         if not self.effects.is_up(old, at) or self.effects.cut(old, CLIENTS, at):

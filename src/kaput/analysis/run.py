@@ -89,13 +89,18 @@ class Run:
 
     @cached_property
     def record(self) -> Record:
-        """After rows: what the small tables tell about leaders, brokers and owners."""
+        """After messages: what the record tells about leaders, brokers and owners."""
         given = self.given
+        acked: dict[TopicPartition, dict[int | None, int]] = {}
+        first = self.sums["first_acks_by_epoch"].group_by("place", "epoch").agg(pl.col("first_ns").min())
+        for place, epoch, at_ns in first.iter_rows():
+            acked.setdefault(self.names.located(place), {})[epoch] = at_ns
         return Record(
             self.leader_history,
             serving(given.faults, given.cluster_events, given.scenario),
             owners(given.group_events, [given.groups[group] for group in given.share_groups]),
             fencings(given.cluster_events),
+            acked,
         )
 
     def terms(self, place: TopicPartition) -> Terms:

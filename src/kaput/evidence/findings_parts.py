@@ -123,6 +123,8 @@ class PartitionSnapshot(FindingsPart):
     """In-sync replicas; null if no event tells."""
     leader_down: bool = False
     """Whether the leader's process was gone, and nobody else had been elected yet."""
+    created: bool = True
+    """False if the partition did not exist yet: the cluster's own record of it begins later."""
 
 
 class PartitionTable(FindingsPart):

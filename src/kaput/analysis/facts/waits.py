@@ -79,13 +79,14 @@ class Waiter:
 @dataclass(frozen=True)
 class Record:
     """What the small tables tell about leaders, ISRs, brokers and owners of partitions. `fenced`: by cluster
-    and broker, when it was fenced.
+    and broker, when it was fenced; `acked`: by partition and epoch, the first acknowledgement.
     """
 
     history: LeaderHistory
     serving: Serving
     owners: Owners = field(default_factory=dict)
     fenced: Mapping[tuple[str | None, int], Sequence[int]] = field(default_factory=dict)
+    acked: Mapping[TopicPartition, Mapping[int | None, int]] = field(default_factory=dict)
 
     def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
         """What a partition waited for between two times, the second of which is an acknowledgement (or a
@@ -249,9 +250,13 @@ class _Walk:
 
     def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
         """What keeps the leader before from telling clients of its successor, while they reach it."""
-        # The broker that led when the silence began is the one that clients were asking.
-        led = [one.leader for at, one in self.changes if at <= self.from_ns and one.kind == "leader"]
-        asked = next((one for one in reversed(led) if one is not None and one >= 0), None)
+        led = [one for at, one in self.changes if at <= self.from_ns and (one.leader or -1) >= 0]
+        acked = self.record.acked.get(self.place, {})
+        # Clients were asking the last one that acknowledged anything; else the one that led then.
+        asked = next(
+            (one.leader for one in reversed(led) if acked.get(one.epoch, FOREVER_NS) <= self.from_ns),
+            led[-1].leader if led else None,
+        )
         if asked is None or asked == leader:
             return ()
         mine = self._hindering(asked, at_ns, Stage.OLD_LEADER)

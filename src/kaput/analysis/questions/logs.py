@@ -86,13 +86,14 @@ def partition_tables(given: Inputs, history: LeaderHistory, serving: Serving) ->
     """A table for each of `_moments`; none without events of any partition."""
     if not history.changes:
         return []
+    own = polled_ns(given.cluster_events) is None
     replicas = {place: _replicas(given, place, changes) for place, changes in history.changes.items()}
     return [
         PartitionTable(
             when=when,
             at_ns=at_ns,
             partitions=[
-                _state(place, replicas[place], changes, at_ns, serving)
+                _state(place, replicas[place], changes, at_ns, serving, own)
                 for place, changes in history.changes.items()
             ],
         )
@@ -116,9 +117,16 @@ def _begin_ns(injected_ns: int, effective_ns: int | None) -> int:
 
 
 def _state(
-    place: TopicPartition, replicas: Sequence[int], changes: Sequence[Change], at_ns: int, serving: Serving
+    place: TopicPartition,
+    replicas: Sequence[int],
+    changes: Sequence[Change],
+    at_ns: int,
+    serving: Serving,
+    recorded_by_cluster: bool,
 ) -> PartitionSnapshot:
-    """The state of the partition just before `at_ns`."""
+    """The state of the partition just before `at_ns`. `recorded_by_cluster`: not by polling, so that a
+    partition's record begins with its creation.
+    """
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
     for change in changes:
         if change.at_ns // MS >= at_ns // MS:
@@ -132,7 +140,8 @@ def _state(
     leader = known["leader"]
     down = isinstance(leader, int) and serving.down(leader, at_ns - 1, cluster_and_topic(place.topic)[0])
     about = {"topic": place[0], "partition": place[1], "replicas": list(replicas), "leader_down": down}
-    return PartitionSnapshot.model_validate({**about, **known})
+    begun = not recorded_by_cluster or changes[0].at_ns // MS < at_ns // MS
+    return PartitionSnapshot.model_validate({**about, **known, "created": begun})
 
 
 def _replicas(given: Inputs, place: TopicPartition, changes: Sequence[Change]) -> list[int]:

@@ -29,6 +29,7 @@ _MEANINGS = (
     "before the producer's delivery timeout."
 )
 _HEADER = ["from (s)", "seconds", Term("waited for", "ended_by"), "likeliest cause"]
+_MUCH_OF_THE_TIME = 0.05
 ENOUGH = 0.9  # of the load that was asked for
 _CONDITIONS: dict[EndedBy, str] = {
     "heal": "the heal",
@@ -68,6 +69,13 @@ def _groups(run: JudgedRun) -> Iterator[str]:
     acked_ms = max((one.length_ms for one in found if one.group is None), default=0.0)
     if longest is not None and longest.length_ms >= acked_ms + 1000:
         yield f"Group {longest.group} was delivered nothing new for {_length_and_end(run, longest)}."
+    parts = [one for one in run.findings.standstills if one.group is not None and one.partition is not None]
+    part = max(parts, key=lambda one: one.length_ms, default=None)
+    known_ms = max([acked_ms, *(one.length_ms for one in run.findings.standstills if one.group is None)])
+    known_ms = max(known_ms, longest.length_ms if longest is not None else 0.0)
+    if part is not None and part.length_ms >= known_ms + 1000:
+        where = f"{part.topic}/{part.partition}"
+        yield f"Group {part.group} was delivered nothing new of {where} for {_length_and_end(run, part)}."
 
 
 def _service(run: JudgedRun) -> Iterator[str]:
@@ -93,11 +101,19 @@ def _share(run: JudgedRun, service: Availability) -> str:
     lost, acked = run.findings.lost, run.findings.totals.acked
     if lost:
         return f"{share}, but {percent(lost / acked)} of the acknowledged ones ({lost:,}) are lost."
+    silent, late = _silent_share(service), 1 - service.within_1s_share
+    if silent >= _MUCH_OF_THE_TIME and late < silent / 2:  # who waits sends little, so few messages are late
+        return f"{share}, but little was sent meanwhile: {percent(silent)} of the time was silent."
     slow = next((one for one in run.findings.latency_ms.around_faults if one.when == "during"), None)
     p99 = slow.ack.p99 if slow is not None else None
     if p99 is not None and p99 >= 1000 and not service.standstills:
         return f"{share}; during the faults it took up to {p99 / 1e3:,.1f} s (99th percentile)."
     return f"{share}."
+
+
+def _silent_share(service: Availability) -> float:
+    """The share of the time of the load in which nothing was acknowledged though messages waited."""
+    return service.standstill_s / service.load_s if service.load_s else 0.0
 
 
 def _partition(run: JudgedRun) -> Iterator[str]:

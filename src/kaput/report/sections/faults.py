@@ -61,7 +61,7 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
         (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
-        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(fault)),
+        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(run, fault)),
         (Term("in every ISR again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
@@ -81,8 +81,13 @@ def began_at(fault: FaultFindings) -> str | None:
     return text + (" was noticed" if fault.event_ns is None else "")
 
 
-def _lag(fault: FaultFindings) -> str:
-    return "the lag grew until the fault was healed" if fault.lag_ended_by == "heal" else ""
+def _lag(run: JudgedRun, fault: FaultFindings) -> str:
+    """Whose lag grew until the heal: that of the group whose lag was greatest last."""
+    mine = [claim for claim in run.findings.claims if claim.kind == "backlog" and claim.fault == fault.id]
+    last = max(mine, key=lambda claim: claim.figures["greatest_at_ns"], default=None)
+    if fault.lag_ended_by != "heal" or last is None:
+        return ""
+    return f"the lag of {last.group} grew until the fault was healed"
 
 
 def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,7 @@ def partition_table(run: JudgedRun) -> Table | None:
 
 def _state(state: PartitionSnapshot) -> str:
     if state.leader is None and state.isr is None:
-        return "unknown"
+        return "unknown" if state.created else "not created yet"
     leader = "leader unknown" if state.leader is None else f"broker {state.leader}"
     leader += " (down)" if state.leader_down else ""
     epoch = "" if state.leader_epoch is None else f", epoch {state.leader_epoch}"

@@ -27,6 +27,8 @@ from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 from kaput.scenario.model import Config, Scenario
+from kaput.scenario.options import RESIZE
+from kaput.scenario.values import target_topic
 
 _MOST_FAULTS = 3
 
@@ -35,7 +37,7 @@ def head(run: JudgedRun) -> Head:
     """The top of the report."""
     findings, about = run.findings, run.findings.run
     verdict, _, answer = verdict_sentence(findings).partition(": ")
-    kafka = f"Kafka {about.kafka or 'of unknown version'} ({about.mode})"
+    kafka = f"Kafka {', then '.join([about.kafka or 'of unknown version', *_upgrades(run)])} ({about.mode})"
     rates = f"{number(findings.rates.sent_per_s)} sent and {number(findings.rates.acked_per_s)} acknowledged"
     return Head(
         verdict=verdict,
@@ -50,6 +52,14 @@ def head(run: JudgedRun) -> Head:
         outages=outages(run),
         figures=list(_figures(run)),
     )
+
+
+def _upgrades(run: JudgedRun) -> Iterator[str]:
+    """The versions that the cluster was upgraded to."""
+    done = {fault.id for fault in run.findings.faults if fault.effective_ns is not None}
+    for index, step in enumerate(run.scenario.faults if run.scenario is not None else [], 1):
+        if step.fault == "rolling-upgrade" and f"{index}-{step.fault}" in done and step.kafka:
+            yield str(step.kafka)
 
 
 def reasons(run: JudgedRun) -> Section | None:
@@ -197,7 +207,7 @@ def setup(scenario: Scenario) -> str:
 
 def _parts(scenario: Scenario) -> Iterator[str]:
     for name, cluster in scenario.all_clusters.items():
-        brokers = plural(cluster.brokers, "broker")
+        brokers = plural(cluster.brokers, "broker") + _grown(scenario, name, cluster.brokers)
         other = "broker.session" if cluster.mode == "zookeeper" else "zookeeper."  # not read in this mode
         used = {key: value for key, value in cluster.config.items() if not key.startswith(other)}
         yield ", ".join([f"{name}: {brokers}" if name else brokers, *_notable(used)])
@@ -205,6 +215,7 @@ def _parts(scenario: Scenario) -> Iterator[str]:
         yield f"mirror {mirror.name}: {', '.join(mirror.topics)}"
     for topic in scenario.topics:
         count, factor = plural(topic.partition_count, "partition"), topic.replica_count()
+        count += _resized(scenario, topic.full_name)
         words = [count, f"replication factor {factor}", *_notable(topic.config)]
         yield f"{topic.full_name}: {', '.join(words)}"
     for spec in scenario.workload.producers:
@@ -212,6 +223,19 @@ def _parts(scenario: Scenario) -> Iterator[str]:
         yield f"{plural(spec.count, 'producer')} to {spec.topic}: acks={spec.acks}, {idempotence} idempotence"
     for group in scenario.workload.groups:
         yield f"group {group.id}: {plural(group.members, 'member')}"
+
+
+def _grown(scenario: Scenario, cluster: str | None, brokers: int) -> str:
+    """` (later 2)`: how many brokers there are after all steps that add some."""
+    targets = ("cluster",) if not cluster else (f"cluster {cluster}",)
+    steps = [step for step in scenario.faults if step.fault == "grow" and step.target in targets]
+    return f" (later {brokers + sum(step.brokers or 0 for step in steps)})" if steps else ""
+
+
+def _resized(scenario: Scenario, topic: str) -> str:
+    """` (later 4)`: how many partitions there are after the last resize."""
+    steps = [step for step in scenario.faults if step.fault == RESIZE and target_topic(step.target) == topic]
+    return f" (later {steps[-1].partitions})" if steps and steps[-1].partitions else ""
 
 
 def _notable(config: Config) -> Iterator[str]:
