@@ -47,6 +47,7 @@ class MirrorWatch(Sampler):
         self._mirror, self._source, self._target = mirror, source, target
         self._recorder = recorder
         self._syncs: dict[TopicPartition, OffsetSync] = {}
+        self._unreadable: LabError | None = None
         super().__init__(f"watch {mirror.name}", every_s)
 
     def look(self) -> None:
@@ -56,16 +57,24 @@ class MirrorWatch(Sampler):
         self._recorder.flush()
 
     def stop(self) -> None:
-        """Reads checkpoints once more, so that late ones are not missed."""
+        """Reads checkpoints once more, so that late ones are not missed. Raises LabError if one had a format
+        that is not known.
+        """
         super().stop()
         self._checkpoints()
         self._recorder.flush()
         for end in (self._source, self._target):
             end.tail.close()
+        if self._unreadable is not None:
+            raise self._unreadable
 
     def _checkpoints(self) -> None:
         for message in self._target.tail.new():
-            found = parse_checkpoint(message.key(), message.value())
+            try:
+                found = parse_checkpoint(message.key(), message.value())
+            except LabError as error:
+                self._unreadable = self._unreadable or error
+                continue
             if found is None:
                 continue
             group, place, source_offset, target_offset = found

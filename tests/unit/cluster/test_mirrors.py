@@ -21,6 +21,7 @@ from kaput.cluster.mirrors.records import (
 )
 from kaput.cluster.network.loopback import Loopback
 from kaput.core import TopicPartition
+from kaput.errors import LabError
 from kaput.runner.mirror_watch import mirror_lag
 from kaput.scenario.mirrors import Mirror
 
@@ -121,7 +122,8 @@ def test_checkpoint_record_is_parsed() -> None:
     value = struct.pack(">hqq", 0, 120, 99) + text("")
     expected = Checkpoint("billing", TopicPartition("orders", 2), 120, 99)
     assert parse_checkpoint(key, value) == expected
-    assert parse_checkpoint(key, struct.pack(">hqq", 1, 120, 99)) is None
+    with pytest.raises(LabError, match="version 1; kaput reads version 0"):
+        parse_checkpoint(key, struct.pack(">hqq", 1, 120, 99))
     assert parse_checkpoint(key[:-1], value) is None and parse_checkpoint(b"", b"") is None
 
 

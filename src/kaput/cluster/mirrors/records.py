@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 from kaput.core import TopicPartition
+from kaput.errors import LabError
 
 _CHECKPOINT = struct.Struct(">hqq")  # version, upstream and downstream offset; metadata follows
 _SYNC = struct.Struct(">qq")
@@ -44,14 +45,21 @@ def offset_syncs_topic(other: str) -> str:
 
 
 def parse_checkpoint(key: object, value: object) -> Checkpoint | None:
-    """The checkpoint; None for an unknown version, a damaged record, or other types than bytes."""
+    """The checkpoint; None for a damaged record, or other types than bytes. Raises LabError for an unknown
+    version of the format.
+    """
     try:
         version, source_offset, target_offset = _CHECKPOINT.unpack_from(_as_bytes(value))
         group, at = _parse_string(_as_bytes(key), 0)
         place, _ = _parse_partition(_as_bytes(key), at)
     except (struct.error, UnicodeDecodeError):
         return None
-    return Checkpoint(group, place, source_offset, target_offset) if version == _VERSION else None
+    if version != _VERSION:
+        raise LabError(
+            f"a checkpoint of {group} has version {version}; kaput reads version {_VERSION}, which "
+            "MirrorMaker writes from Kafka 2.4 to 4.4"
+        )
+    return Checkpoint(group, place, source_offset, target_offset)
 
 
 def parse_offset_sync(key: object, value: object) -> OffsetSync | None:
