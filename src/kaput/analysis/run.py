@@ -15,15 +15,13 @@ from kaput.analysis.causes.attribution import NO_KEY, OWN_NUMBER, OWN_SEQ, Remov
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.spells import GIVEN_UP
 from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances
-from kaput.analysis.facts.assignments import events_frame, owners
+from kaput.analysis.facts.assignments import after_aborts, events_frame, owners
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import LeaderHistory
-from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, translated
-from kaput.analysis.facts.moves import moments
+from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, moments, translated
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
-from kaput.analysis.facts.seeks import after_aborts
 from kaput.analysis.facts.serving import serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
 from kaput.analysis.plan import Plan

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kaput.analysis.facts.leader_history import Change, LeaderHistory
-from kaput.analysis.facts.replicas import Seen
-from kaput.analysis.questions.leader_changes import Deposed, leader_changes
+from kaput.analysis.questions.leader_changes import Deposed, Seen, leader_changes
 from kaput.evidence.findings_parts import Learned
 
 PLACE = ("orders", 0)

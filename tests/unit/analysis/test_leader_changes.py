@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kaput.analysis.facts.leader_history import Change
-from kaput.analysis.facts.replicas import Seen
-from kaput.analysis.questions.leader_changes import Deposed, _learned, leader_changes
+from kaput.analysis.questions.leader_changes import Deposed, Seen, _learned, leader_changes
 from kaput.core import TopicPartition
 
 MS = 1_000_000

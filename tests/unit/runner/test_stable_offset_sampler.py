@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kaput.analysis.facts.stable_offsets import find
+from kaput.analysis.facts.coordinators import find
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.runner.stable_offset_sampler import StableSampler

@@ -14,6 +14,9 @@ import polars as pl
 
 from kaput.analysis.runs.names import EVENTS, Names
 from kaput.core import TopicPartition
+from kaput.evidence.columns import distinct
+from kaput.evidence.reading import Evidence
+from kaput.evidence.schemas import SEEK
 
 REPEATED = "repeated"
 REMOVAL_KINDS = ("revoked", "lost", "left", "killed")
@@ -92,3 +95,26 @@ def owners(events: Iterable[Event], share_groups: Collection[str] = ()) -> Owner
                 if of_group == group and concerns(event, one) and member in history[-1][1]:
                     history.append((at_ns, history[-1][1] - {member}))
     return found
+
+
+def after_aborts(evidence: Evidence, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of group_events, for each transaction of a pipe that is not known to be committed, for members
+    without recorded seeks. Whether the member went back before or after the abort was confirmed is unknown,
+    so there is one row at its begin and one at its end. Raises EvidenceError.
+    """
+    outcomes, groups = evidence.words["transactions", "outcome"], evidence.words["outputs", "group"]
+    if outcomes <= {"committed"} or not groups:
+        return []
+    recorded = {(event["group"], event["member"]) for event in events if event["kind"] == SEEK}
+    ended = distinct(evidence, "transactions", ("producer", "outcome", "begin_ns", "end_ns"))
+    pipe_members = distinct(evidence, "outputs", ("producer", "group", "member"))
+    return [
+        {"group": group, "member": member, "kind": SEEK, "at_ns": at_ns}
+        | dict.fromkeys(("topic", "partition", "offset"))
+        for producer, group, member in sorted(pipe_members)
+        if (group, member) not in recorded
+        for transaction_producer, outcome, *times in sorted(ended, key=lambda one: one[:3])
+        if transaction_producer == producer and outcome != "committed"
+        for at_ns in times
+        if at_ns is not None
+    ]

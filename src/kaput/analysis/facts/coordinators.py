@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import FaultRow
-from kaput.analysis.facts.outages import Outages, Span
+from kaput.core import MS, TopicPartition
 from kaput.evidence.columns import distinct
+from kaput.evidence.samples import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster
-from kaput.scenario.pipes import spec_of
+from kaput.scenario.pipes import pipes, spec_of
 from kaput.scenario.transactions import TRANSACTIONS, partition_of, transactional_id
-from kaput.scenario.vocabulary import NOOP
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP
 
 # Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
@@ -183,3 +185,156 @@ def _count(partitions: Collection[int]) -> int:
 
 def _number(value: object, default: int) -> int:
     return int(str(value)) if str(value).isdigit() else default
+
+
+Span = tuple[int, int]  # from and to (ns)
+
+
+@dataclass(frozen=True)
+class Outages:
+    """The outages of a run.
+
+    `certain`: by producer, when its coordinator was down (None: all coordinators); `recorded`: producers
+    whose coordinator is known; `possible`: when those of the others may have been down. `only`: the only
+    transactional producer, if there is exactly one.
+    """
+
+    certain: Mapping[int | None, Sequence[Span]] = field(default_factory=dict)
+    possible: Sequence[Span] = ()
+    recorded: Collection[int] = ()
+    only: int | None = None
+
+    def certain_ns(self, producer: int | None, within: Span) -> int:
+        """How much of that time the producer's coordinator was certainly down."""
+        return _length_ns(self._certain(producer), within)
+
+    def possible_ns(self, producer: int | None, within: Span) -> int:
+        """How much of that time the producer's coordinator may have been down."""
+        producer = self.only if producer is None else producer
+        if producer in self.recorded:
+            return self.certain_ns(producer, within)
+        every = self.certain.values() if producer is None else [self._certain(producer)]
+        return _length_ns([*self.possible, *(span for spans in every for span in spans)], within)
+
+    def _certain(self, producer: int | None) -> list[Span]:
+        producer = self.only if producer is None else producer
+        mine = self.certain.get(producer, ()) if producer is not None else ()
+        return [*self.certain.get(None, ()), *mine]
+
+
+def _length_ns(spans: Iterable[Span], within: Span) -> int:
+    """How much of that time the union of the spans covers."""
+    total, at_ns = 0, within[0]
+    for from_ns, to_ns in sorted(spans):
+        begin, end = max(from_ns, at_ns), min(to_ns, within[1])
+        total, at_ns = total + max(0, end - begin), max(at_ns, end)
+    return total
+
+
+_CLEANUP = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+_CLEANUP_MS, _MARKERS_MS = 10_000, 5_000
+
+
+def limits(given: Inputs, recorded: Collection[int]) -> Limits:
+    """How long a last stable offset may stall. `recorded`: producers with recorded transactions. Raises
+    EvidenceError.
+    """
+    timeout_ns = _timeout_ns(given, recorded)
+    late = any(one.ns > timeout_ns for one in find(given.samples))
+    return Limits(timeout_ns, outages(given, recorded) if late else Outages())
+
+
+def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
+    """The longest timeout of any transactional producer, including pipes. If neither scenario nor evidence
+    tells which are transactional, of any producer.
+    """
+    if given.scenario is None:
+        return KAFKAS_TIMEOUT_MS * MS
+    specs = given.scenario.producer_specs()
+    transactional = [
+        spec
+        for producer, spec in enumerate(specs)
+        if spec.transactions is not None or "transactional.id" in spec.config or producer in recorded
+    ]
+    transactional += [pipe.produces.producers for pipe in pipes(given.scenario) if pipe.produces]
+    return max(spec.transaction_timeout_ms for spec in transactional or specs) * MS
+
+
+def abort_grace_ns(given: Inputs, topic: str) -> int:
+    """How much later the coordinator in the cluster of that topic may notice that a transaction has timed
+    out, and abort it.
+    """
+    interval = str(given.scenario.cluster_of_topic(topic).config.get(_CLEANUP)) if given.scenario else ""
+    return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * MS
+
+
+class StalledOffset(NamedTuple):
+    """A last stable offset that did not move from one sample to another (ns)."""
+
+    place: TopicPartition
+    offset: int
+    from_ns: int
+    to_ns: int
+
+    @property
+    def ns(self) -> int:
+        """The duration."""
+        return self.to_ns - self.from_ns
+
+
+def find(samples: Iterable[Mapping[str, Any]]) -> list[StalledOffset]:
+    """All stalls longer than 0, by place and time.
+
+    A sample whose high watermark is not above the offset does not end a stall: the watermark dips under a new
+    leader, and the last stable offset is never above it.
+    """
+    found: list[StalledOffset] = []
+    for place, (stable, watermark) in sorted(_by_place(samples).items()):
+        current: StalledOffset | None = None
+        for at_ns in sorted(stable.keys() & watermark.keys()):
+            if current is not None and watermark[at_ns] <= current.offset:
+                continue
+            if current is None or stable[at_ns] != current.offset:
+                held = stable[at_ns] < watermark[at_ns]
+                current = StalledOffset(place, stable[at_ns], at_ns, at_ns) if held else None
+                continue
+            if current.ns:
+                found.pop()
+            current = current._replace(to_ns=at_ns)
+            found.append(current)
+    return found
+
+
+def longest(found: Iterable[StalledOffset]) -> list[StalledOffset]:
+    """The longest stall at each offset. There may be several, if a deposed leader answered in between."""
+    by_offset: dict[tuple[TopicPartition, int], StalledOffset] = {}
+    for one in sorted(found, key=lambda one: one.ns):
+        by_offset[one.place, one.offset] = one
+    return list(by_offset.values())
+
+
+def _by_place(
+    samples: Iterable[Mapping[str, Any]],
+) -> Mapping[TopicPartition, tuple[dict[int, int], dict[int, int]]]:
+    """By partition: last stable offset by time, and high watermark by time."""
+    found: defaultdict[TopicPartition, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
+    for row in samples:
+        place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None
+        if place is not None:
+            found[place][row["name"] == WATERMARK][row["at_ns"]] = round(row["value"])
+    return found
+
+
+def _place(labels: Mapping[str, str | None]) -> TopicPartition | None:
+    """The partition in a sample's labels, if any."""
+    topic, partition = labels.get("topic"), labels.get("partition") or ""
+    known = topic is not None and re.fullmatch("[0-9]{1,9}", partition)
+    return TopicPartition(topic, int(partition)) if topic is not None and known else None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a transaction may stay open (ns), and when its coordinator was down."""
+
+    timeout_ns: int = KAFKAS_TIMEOUT_MS * 1_000_000
+    outages: Outages = field(default_factory=Outages)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -209,3 +209,38 @@ def lag_over_time(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], 
             key = event["mirror"], event["at_ns"]
             found[key] = found.get(key, 0.0) + event["value"]
     return {key: round(found[key]) for key in sorted(found, key=lambda key: (key[1], key[0]))}
+
+
+_MOVES = ("move-producers", "move-groups")
+
+
+class Moments(NamedTuple):
+    """When producers (`writes`) and groups (`reads`) began to wait; None if unknown."""
+
+    writes: int | None = None
+    reads: int | None = None
+
+
+NO_MOVES = Moments()
+
+
+def plan_steps(given: Inputs) -> list[dict[str, Any]]:
+    """The plan table, by time."""
+    return sorted(given.evidence.rows("plan"), key=lambda row: (row["started_ns"], row["step"]))
+
+
+def moments(given: Inputs) -> Moments:
+    """The moments of the first move."""
+    steps = plan_steps(given)
+    if not steps:
+        return NO_MOVES
+    first = {row["kind"]: row for row in reversed(steps) if row["outcome"] == "done"}
+    move_times: list[int | None] = [first[kind]["started_ns"] if kind in first else None for kind in _MOVES]
+    moved = min((ns for ns in move_times if ns is not None), default=None)
+    effects = [f.effective_ns for f in given.faults if f.proven and f.fault != NOOP]
+    before = [ns for ns in effects if ns is not None and (moved is None or ns <= moved)]
+    if before:
+        return Moments(min(before), min(before))
+    fence = first.get("fence")
+    fenced = None if fence is None else fence["ended_ns"] or fence["started_ns"]
+    return Moments(move_times[0] if fenced is None else fenced, move_times[1])

@@ -6,12 +6,12 @@ Built on the driver. Not here: what a partition waited for (waits.py).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from kaput.analysis.facts.leader_history import FaultRow
-from kaput.core import FOREVER_NS, MS
+from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
+from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.fault_kinds import PartitionOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
@@ -255,3 +255,61 @@ def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
         return None
     step = scenario.faults[int(number) - 1]
     return step if step.fault == fault.fault else None
+
+
+_KILLING_FAULTS = ("kill", "power-loss")  # they take effect when the process is gone
+
+
+class Leaderless(NamedTuple):
+    """A time (ns) without a running leader of one partition."""
+
+    place: TopicPartition
+    from_ns: int
+    to_ns: int
+
+
+def leaderless(
+    faults: Iterable[FaultRow], history: LeaderHistory, events: Iterable[Mapping[str, Any]], ended_ns: int
+) -> Iterator[Leaderless]:
+    """Finds these times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
+    started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]
+    for fault in faults:
+        since = fault.effective_ns
+        if fault.fault not in _KILLING_FAULTS or not fault.proven or since is None:
+            continue
+        for place, changes in history.changes.items():
+            leader = history.leader_before(place, since)
+            if leader not in fault.brokers:
+                continue
+            led = [c.at_ns - c.within_ns for c in changes if c.kind == "leader" and (c.leader or 0) >= 0]
+            back = [at_ns for broker, at_ns in started if broker == leader]
+            healed = [fault.healed_ns] if fault.healed_ns is not None else []
+            until = min((at_ns for at_ns in [*led, *back, *healed] if at_ns >= since), default=ended_ns)
+            yield Leaderless(place, since, until)
+
+
+def deaths(
+    events: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow], ended_ns: int
+) -> list[tuple[int, int]]:
+    """(broker, at_ns) by time, up to the end of the run. `events`: the cluster_events table."""
+    found = [
+        (row["broker"], row["at_ns"])
+        for row in events
+        if row["kind"] == "stopped"
+        and row["broker"] is not None
+        and row["at_ns"] <= ended_ns
+        and not _in_a_fault(row["broker"], row["at_ns"], faults)
+    ]
+    return sorted(found, key=lambda death: death[::-1])
+
+
+def _in_a_fault(broker: int, at_ns: int, faults: Sequence[FaultRow]) -> bool:
+    """Whether a proven fault on the broker was active. noop does not count: it stops no broker."""
+    return any(
+        fault.proven
+        and fault.fault != NOOP
+        and broker in fault.brokers
+        and fault.injected_ns // MS <= at_ns // MS
+        and (fault.healed_ns is None or at_ns // MS <= fault.healed_ns // MS)
+        for fault in faults
+    )

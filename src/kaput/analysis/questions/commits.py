@@ -22,7 +22,7 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, group
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
-from kaput.analysis.facts.stays import stays
+from kaput.analysis.facts.group_starts import stays
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
 from kaput.core import FOREVER_NS, clock
 from kaput.verdict.rules import VerdictRule, never

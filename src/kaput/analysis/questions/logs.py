@@ -15,8 +15,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import Change, LeaderHistory, polled_ns
-from kaput.analysis.facts.serving import Serving
-from kaput.analysis.facts.unexplained_exits import deaths
+from kaput.analysis.facts.serving import Serving, deaths
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When

@@ -14,7 +14,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.moves import plan_steps
+from kaput.analysis.facts.mirrors import plan_steps
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.core import SECOND

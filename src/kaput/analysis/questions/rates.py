@@ -4,20 +4,21 @@ and means before, during and after the faults. The latter only if every producer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, findings
-from kaput.analysis.facts import cpu
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
 from kaput.evidence.findings import Rates
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
+from kaput.evidence.samples import CPU
 from kaput.scenario.pipes import pipes
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _cpu(given: Inputs, begin: object, end: object, acked: int) -> dict[str, Any
     """The fields of Rates on the CPU time of the nodes; none if it is unknown."""
     if not isinstance(begin, int) or not isinstance(end, int) or not acked:
         return {}
-    used, sharing = cpu.used(given.samples, begin, end), 1 + len(given.manifest.shares_cluster_with)
+    used, sharing = _cpu_used(given.samples, begin, end), 1 + len(given.manifest.shares_cluster_with)
     if used is None:
         return {}
     each_us = used.seconds * 1e6 / acked / sharing
@@ -155,3 +156,31 @@ def _mean(counts: Mapping[int, int], during: range) -> float:
 def _within(counts: Mapping[int, int], during: range) -> list[int]:
     """The seconds of `during` in which anything happened."""
     return [second for second in counts if second in during]
+
+
+class _CpuUsed(NamedTuple):
+    """CPU seconds of all nodes, and how many of their processes began meanwhile: their start is included."""
+
+    seconds: float
+    began: int
+
+
+def _cpu_used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> _CpuUsed | None:
+    """What all nodes used between these times, as far as sampled; None without a sample before.
+
+    The counter of a process without a sample at or before `from_ns` is taken to have begun at 0 since.
+    """
+    before: dict[object, float] = {}
+    most_by_process: defaultdict[object, float] = defaultdict(float)
+    for row in samples:
+        if row["name"] != CPU or row["at_ns"] > to_ns:
+            continue
+        labels = dict(row["labels"])
+        process = (row.get("cluster"), labels.get("node"), labels.get("pid"))
+        most_by_process[process] = max(most_by_process[process], row["value"])
+        if row["at_ns"] <= from_ns:
+            before[process] = max(before.get(process, 0.0), row["value"])
+    if not before:
+        return None
+    seconds = sum(most - before.get(process, 0.0) for process, most in most_by_process.items())
+    return _CpuUsed(seconds, len(most_by_process.keys() - before.keys()))

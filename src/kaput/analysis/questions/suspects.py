@@ -17,7 +17,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.leaderless import leaderless
+from kaput.analysis.facts.serving import leaderless
 from kaput.analysis.runs.columns import ACKED
 from kaput.evidence.findings_service import Suspect
 

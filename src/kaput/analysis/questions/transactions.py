@@ -37,8 +37,7 @@ from kaput.analysis.engine.question import (
 )
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.facts.stable_offsets import Limits, StalledOffset, find, longest
-from kaput.analysis.facts.transaction_times import abort_grace_ns, limits
+from kaput.analysis.facts.coordinators import Limits, StalledOffset, abort_grace_ns, find, limits, longest
 from kaput.analysis.questions.losses import LOSS, loss_of
 from kaput.analysis.questions.vanished import claims, first_delivered
 from kaput.analysis.runs.columns import ABORTED, CLAIM_TYPES, COMMITTED, GONE, MESSAGE, NAMED, UNKNOWN, none

@@ -10,7 +10,7 @@ import polars as pl
 from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts.leader_history import LeaderHistory
-from kaput.analysis.facts.moves import NO_MOVES, Moments
+from kaput.analysis.facts.mirrors import NO_MOVES, Moments
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.runs.names import Homes, Names
