@@ -120,16 +120,23 @@ class Run:
         )
 
     def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
-        code = self.names.code(place)
-        sent = self.sums["sent"].filter(place=code)["producer"].to_list()
-        mine = [producer] if producer is not None else sent
-        spells = self.sums["service_spells"].filter(kind=GIVEN_UP, place=code)
-        given_up = spells.filter(pl.col("producer").is_in(mine)).select("first_ns", "last_ns").rows()
-        return Waiter(
-            frozenset(f"producer {number}" for number in mine),
-            group,
-            given_up,
-        )
+        senders, given_up = self._senders.get(self.names.code(place), ([], []))
+        mine = [producer] if producer is not None else senders
+        spans = [(first, last) for number, first, last in given_up if number in mine]
+        return Waiter(frozenset(f"producer {number}" for number in mine), group, spans)
+
+    @cached_property
+    def _senders(self) -> dict[int, tuple[list[int], list[tuple[int, int, int]]]]:
+        """After messages: by place, the producers that sent to it, and when messages failed or were given up
+        (producer, first_ns, last_ns).
+        """
+        found: dict[int, tuple[list[int], list[tuple[int, int, int]]]] = {}
+        for place, producer in self.sums["sent"].select("place", "producer").drop_nulls().iter_rows():
+            found.setdefault(place, ([], []))[0].append(producer)
+        spells = self.sums["service_spells"].filter(kind=GIVEN_UP)
+        for place, *one in spells.select("place", "producer", "first_ns", "last_ns").iter_rows():
+            found.setdefault(place, ([], []))[1].append((one[0], one[1], one[2]))
+        return found
 
     def cleaned(self, place: TopicPartition) -> bool:
         """Whether the log may have removed messages of the partition: compaction, retention, a deletion."""

@@ -1,6 +1,6 @@
 """Samples the CPU time used by the nodes of a run's clusters, once a second while the run is recorded.
 
-analysis/facts/cpu.py computes CPU time per message from it. Nodes of existing clusters run elsewhere.
+analysis/questions/rates.py computes CPU time per message from it. Nodes of existing clusters run elsewhere.
 """
 
 from __future__ import annotations

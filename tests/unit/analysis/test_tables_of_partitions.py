@@ -38,6 +38,7 @@ def _given(
     return SimpleNamespace(
         faults=[SimpleNamespace(**dict(zip(names, fault, strict=True))) for fault in faults],
         manifest=SimpleNamespace(ended_ns=ended),
+        cluster_events=[],
         scenario=SimpleNamespace(topic=topics.get) if known else None,
     )
 

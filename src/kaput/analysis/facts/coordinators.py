@@ -2,7 +2,7 @@
 
 A coordinator is the leader of a partition of __transaction_state. If its leaders are on record, they tell
 when it was down; else the fault's target may name the producer whose coordinator it hit; else it is only
-known that some broker was down. Used by transaction_times.py for questions/transactions.py.
+known that some broker was down. Also the stalls of last stable offsets, for questions/transactions.py.
 """
 
 from __future__ import annotations

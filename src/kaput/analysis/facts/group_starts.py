@@ -1,4 +1,4 @@
-"""Finds where each group that does not read from the start began in each partition, as far as known.
+"""Where each group began in each partition, as far as known, and when it came back to it (stays).
 
 An assignment may name the offset. Else a group that reads from the end began at the first offset that was
 delivered to it, or that it committed before that (clients may commit their initial position). If nothing was

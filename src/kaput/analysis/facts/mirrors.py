@@ -1,4 +1,5 @@
-"""The mirrors between clusters: which topics each copies, how far it got, and how it ended.
+"""The mirrors between clusters: which topics each copies, how far it got, and how it ended; and when clients
+that a plan moved to another cluster began to wait.
 
 From the scenario, the manifest and the tables mirror and faults, on the driver. Not here: which messages were
 copied (questions/mirrors.py, mirrored_copies.py).

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.evidence.clusters import downtimes
 from kaput.scenario.fault_kinds import PartitionOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
@@ -117,7 +118,7 @@ def serving(
 ) -> Serving:
     """Reads faults and cluster events."""
     events = list(events)
-    lives, signs = _lives(events), _signs_of_life(events)
+    lives, signs = downtimes(events), _signs_of_life(events)
     brokers: dict[int, list[Hindrance]] = defaultdict(list)
     clients: dict[str, list[Hindrance]] = defaultdict(list)
     for fault in faults:
@@ -141,21 +142,6 @@ def serving(
                     Hindrance(broker, "ended", stopped_ns, end_ns, end_ns, cluster=cluster)
                 )
     return Serving(dict(brokers), dict(clients))
-
-
-def _lives(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[tuple[int, int | None]]]:
-    """From when to when a broker's process was gone; None: to the end."""
-    found: dict[_Broker, list[tuple[int, int | None]]] = {}
-    for row in sorted(events, key=lambda row: (row["at_ns"], row["kind"] != "stopped")):
-        if row["kind"] not in ("stopped", "started") or row["broker"] is None:
-            continue
-        spans = found.setdefault((row["cluster"], row["broker"]), [])
-        is_down = bool(spans) and spans[-1][1] is None
-        if row["kind"] == "stopped" and not is_down:
-            spans.append((row["at_ns"], None))
-        elif row["kind"] == "started" and is_down:
-            spans[-1] = (spans[-1][0], row["at_ns"])
-    return found
 
 
 def _known_of(

@@ -3,7 +3,7 @@ the attempt; and when messages were waiting, and were acknowledged or delivered.
 
 Of a group only what it had to be delivered counts: what is stored and visible (or may be: its partition was
 not read to its end), of its topics, from where it began. Times are spells (engine/spells.py). Not here:
-finding standstills in them (standstills.py).
+finding silences in them (silences.py).
 """
 
 from __future__ import annotations

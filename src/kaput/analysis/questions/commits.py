@@ -8,7 +8,7 @@ that was delivered to them, so one may count for several members.
 
 commit-ahead: a group commits an offset although a stored record below it (and at or after the offset at which
 the group began there) has not been delivered to the group; counted as commits, per group. Where it began:
-facts/stays.py.
+facts/group_starts.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Split brain: what deposed leaders acknowledged, for each change of leader.
 
-Joins the counts of acknowledgements (questions/losses.py) with the elections. Not here: which replica still
-had the records (facts/replicas.py).
+Joins the counts of acknowledgements (questions/losses.py) with the elections, and the lost messages with the
+replica_log: which brokers held them until they truncated them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The plan by which clients were moved: its steps, and how long writers and readers waited (RTO).
 
 Writers: from the last acknowledgement in the source at or before a moment to the first in the target at or
-after it. Readers: the same for deliveries. Not here: the moments (facts/moves.py).
+after it. Readers: the same for deliveries. Not here: the moments (facts/mirrors.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIMES = {"first_ns": pl.Int64, "last_ns": pl.Int64}
 
 
 class PlanOfMoves(Question):
-    """Reports the plan and the waits around the moments of facts/moves.py."""
+    """Reports the plan and the waits around the moments of facts/mirrors.py."""
 
     sums = {"switches": Sum(("group", "cluster"), (), ("first_ns",), ("last_ns",))}
 

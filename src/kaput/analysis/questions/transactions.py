@@ -11,7 +11,7 @@ read_committed. Counted as messages, per group.
 hanging-transaction: a last stable offset that stalled below the high watermark for longer than
 transaction.timeout.ms, not counting time in which a fault had its coordinator down. Counted once for each
 partition and offset; the log tells whose transaction it is. Not here: finding stalls in samples
-(facts/stable_offsets.py).
+(facts/coordinators.py).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.core import plural
+from kaput.evidence.clusters import downtimes
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import milliseconds
@@ -120,7 +121,7 @@ def _by_number(place: str) -> tuple[str, int]:
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
     every = list(events)
-    gone = _gone(every)
+    gone = downtimes(every)
     for place, rows in _changes(every).items():
         led = [row for row in rows if row["kind"] == "leader"]
         for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
@@ -138,20 +139,6 @@ def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Time
                 if back is not None and back != end:
                     yield from _bar(place, back, end, kind, text, clock, short=kind.rpartition(" ")[2])
         yield from _deposed(place, findings, clock)
-
-
-def _gone(
-    events: Iterable[Mapping[str, Any]],
-) -> dict[tuple[str | None, int], list[tuple[int, int | None]]]:
-    """By cluster and broker, from when to when (None: the end) its process was gone."""
-    found: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
-    for row in sorted(events, key=lambda row: row["at_ns"]):
-        spans = found.setdefault((row.get("cluster"), row["broker"]), [])
-        if row["kind"] == "stopped":
-            spans.append((row["at_ns"], None))
-        elif row["kind"] == "started" and spans and spans[-1][1] is None:
-            spans[-1] = (spans[-1][0], row["at_ns"])
-    return found
 
 
 def _deposed(place: str, findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
