@@ -125,14 +125,21 @@ class Groups:
     def lag(self, group: str) -> list[Sample]:
         """The samples of a group's lag in the cluster where it is then, in the order of their times."""
         found: dict[int, dict[Place, float]] = defaultdict(dict)
+        whole: dict[int, float] = {}  # samples of the group's lag that name no partition
         for row in self.tables.rows("samples"):
             labels = row["labels"] or {}
+            if row["name"] == "group_lag" and labels.get("group") == group:
+                whole[row["at_ns"]] = row["value"]
             if row["name"] == "lag" and labels.get("group") == group:
                 place = Place(row["cluster"], labels.get("topic", ""), int(labels.get("partition", 0)))
                 found[row["at_ns"]][place] = row["value"]
         samples: list[Sample] = []
         before: set[Place] = set()
-        for at, values in sorted(found.items()):
+        for at in sorted(found.keys() | whole.keys()):
+            values = found.get(at, {})
+            if not values and at in whole:
+                samples.append(Sample(at, whole[at], True))
+                continue
             here = {p: lag for p, lag in values.items() if p.cluster in self._clusters(group, at)}
             places = {p for p in before if p.cluster in self._clusters(group, at)}
             if not here:

@@ -112,7 +112,7 @@ class Silences(Question):
         ]
         caused = (one.caused_by(each) for one, mine in zip(silences, causes, strict=True) for each in mine)
         availability = list(_availability(run, spells, found))
-        within = (_within_1s(one) for one in availability if one.partition is None)
+        within = (_within_1s(one) for one in availability if one.partition is None and one.messages)
         yield findings(
             claims=[*(one.claim() for one in silences), *caused, *_times_unknown(run), *within],
             standstills=[_standstill(events, one, mine) for one, mine in zip(silences, causes, strict=True)],
