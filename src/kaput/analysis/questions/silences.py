@@ -322,7 +322,7 @@ def _availability(run: Run, spells: pl.DataFrame, found: pl.DataFrame) -> Iterat
 
 
 _BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
-_MAX_SHOWN = 20  # events of one standstill
+_MAX_EVENTS = 20  # of one standstill
 _MAX_NAMED = 3  # partitions of one change
 _MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
 
@@ -371,8 +371,8 @@ class RunEvents:
             (at_ns, kind, _places_prefix(str(one.place) for one in same if one.place) + what)
             for (at_ns, kind, what), same in groupby(mine, key=lambda one: one[:3])
         ]
-        shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_MAX_SHOWN]]
-        return shown, max(0, len(found) - _MAX_SHOWN)
+        shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_MAX_EVENTS]]
+        return shown, max(0, len(found) - _MAX_EVENTS)
 
     def causes(
         self,
