@@ -26,9 +26,8 @@ from kaput.report.document import (
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
+from kaput.scenario.fault_kinds import GrowOptions, ResizeOptions, RollingUpgradeOptions
 from kaput.scenario.model import Config, Scenario
-from kaput.scenario.options import RESIZE
-from kaput.scenario.values import target_topic
 
 _MOST_FAULTS = 3
 
@@ -58,8 +57,8 @@ def _upgrades(run: JudgedRun) -> Iterator[str]:
     """The versions that the cluster was upgraded to."""
     done = {fault.id for fault in run.findings.faults if fault.effective_ns is not None}
     for index, step in enumerate(run.scenario.faults if run.scenario is not None else [], 1):
-        if step.fault == "rolling-upgrade" and f"{index}-{step.fault}" in done and step.kafka:
-            yield str(step.kafka)
+        if isinstance(step.options, RollingUpgradeOptions) and f"{index}-{step.fault}" in done:
+            yield step.options.kafka
 
 
 def reasons(run: JudgedRun) -> Section | None:
@@ -227,15 +226,22 @@ def _parts(scenario: Scenario) -> Iterator[str]:
 
 def _grown(scenario: Scenario, cluster: str | None, brokers: int) -> str:
     """` (later 2)`: how many brokers there are after all steps that add some."""
-    targets = ("cluster",) if not cluster else (f"cluster {cluster}",)
-    steps = [step for step in scenario.faults if step.fault == "grow" and step.target in targets]
-    return f" (later {brokers + sum(step.brokers or 0 for step in steps)})" if steps else ""
+    added = [
+        step.options.brokers
+        for step in scenario.faults
+        if isinstance(step.options, GrowOptions) and step.target.name in (None, cluster)
+    ]
+    return f" (later {brokers + sum(added)})" if added else ""
 
 
 def _resized(scenario: Scenario, topic: str) -> str:
     """` (later 4)`: how many partitions there are after the last resize."""
-    steps = [step for step in scenario.faults if step.fault == RESIZE and target_topic(step.target) == topic]
-    return f" (later {steps[-1].partitions})" if steps and steps[-1].partitions else ""
+    counts = [
+        step.options.partitions
+        for step in scenario.faults
+        if isinstance(step.options, ResizeOptions) and step.target.topic == topic
+    ]
+    return f" (later {counts[-1]})" if counts else ""
 
 
 def _notable(config: Config) -> Iterator[str]:
