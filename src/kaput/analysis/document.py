@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kaput.analysis.engine.examples import SHOWN
+from kaput.analysis.engine.asking import SHOWN
 from kaput.analysis.engine.question import Check, Key, Question, Reported, Row
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError

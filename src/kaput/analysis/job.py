@@ -20,8 +20,8 @@ from kaput.analysis.engine.asking import TaskFinds, ask, kinds, passed_tables
 from kaput.analysis.engine.pieces import Piece, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
-from kaput.analysis.runs.tables import Unit, empty, of_frame, read
-from kaput.analysis.views import rows, sends
+from kaput.analysis.runs.tables import Extents, Unit, empty, of_frame, read
+from kaput.analysis.views import rows
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Keys, Messages
 from kaput.analysis.views.places import Places, Stored
@@ -95,11 +95,11 @@ class Job:
         statistics.
         """
         every = (unit for task in self._tasks for unit in task if unit.table == "sends")
-        units = [[unit] for unit in every if any(q.wants(sends.Extents(unit)) for q in questions)]
+        units = [[unit] for unit in every if any(q.wants(Extents(unit)) for q in questions)]
 
         def scan(tasks: Iterable[Sequence[Unit]]) -> Iterator[bytes]:
             for task in tasks:
-                yield from map(pickle.dumps, sends.scan(task, known, questions))
+                yield from map(pickle.dumps, rows.scan(task, known, questions))
 
         found = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
         return map(pickle.loads, found)

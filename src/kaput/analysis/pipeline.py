@@ -14,9 +14,8 @@ from pyspark import SparkContext
 
 from kaput.analysis import document, outputs
 from kaput.analysis.engine.asking import RunTotals
-from kaput.analysis.engine.failures import readable
 from kaput.analysis.engine.question import STAGES, prepared
-from kaput.analysis.engine.watching import Progress, ignored, watched
+from kaput.analysis.engine.spark_jobs import Progress, ignored, readable, watched
 from kaput.analysis.facts import inputs
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.job import Job

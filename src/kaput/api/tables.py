@@ -32,8 +32,7 @@ class RunTable(_Frame):
     def to_spark(self) -> DataFrame:
         """The Spark DataFrame itself."""
         if self._frame is None:
-            from kaput.analysis.spark.frames import frame
-            from kaput.analysis.spark.program import context_of
+            from kaput.analysis.spark.program import context_of, frame
 
             self._frame = frame(context_of(self._given), self._files, self._wanted)
         return self._frame

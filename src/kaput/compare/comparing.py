@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.failures import readable
+from kaput.analysis.engine.spark_jobs import readable
 from kaput.cluster.existing import StandingCluster
 from kaput.compare.answer import IDENTICAL, AspectRow, ComparisonAnswer
 from kaput.compare.description import ClusterDescription, ClusterSurvey, cluster_survey

@@ -270,7 +270,7 @@ def reporting_tasks(
     spark: SparkContext, what: str, total: int, progress: Progress
 ) -> AbstractContextManager[None]:
     """Inside the block, `progress` gets the number of finished tasks."""
-    from kaput.analysis.engine.watching import watched
+    from kaput.analysis.engine.spark_jobs import watched
 
     if not hasattr(spark, "_jsc"):  # a fake session in this process: nothing to watch
         return nullcontext()

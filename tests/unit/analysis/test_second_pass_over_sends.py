@@ -12,8 +12,7 @@ import pytest
 
 from kaput.analysis.questions.fault_windows import FaultWindow, FaultWindows
 from kaput.analysis.questions.order import StorageOrder
-from kaput.analysis.runs.tables import Unit
-from kaput.analysis.views.sends import Extents
+from kaput.analysis.runs.tables import Extents, Unit
 
 Asks = FaultWindows | StorageOrder
 

@@ -7,12 +7,12 @@ A question is asked of views (the data of one task), stage by stage. It defines 
     of_messages(messages)  messages of some blocks, matched with log and deliveries (views/messages.py)
     of_places(places)      records of some partitions, with results of the messages stage (views/places.py)
     of_keys(keys)          the messages again, for their keys (views/messages.py)
-    of_sends(sends)        the sends again (views/sends.py)
+    of_sends(sends)        the sends again (views/rows.py)
 
 Each yields finds: cases of an anomaly, parts of a sum, rows for the tasks of places. A find without rows is
 none, so a method returns as soon as it has nothing to look at; if the tables that the question `needs` are
 empty, it is not called. These methods run in tasks, on any machine, and do not use Spark. Two questions write
-tables (ledger.py, losses.py), the others access no files. On the driver, with the whole run (run.py):
+tables (ledger.py, losses.py), the others access no files. On the driver, with the whole run (run.py: Run):
 
     before_STAGE(run)      returns the question with the data it needs in that stage; None: skip the stage
     after_STAGE(run)       yields more finds, from the totals of the stage
@@ -24,16 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import polars as pl
 
 from kaput.analysis.engine.sums import Kind
+from kaput.analysis.runs.tables import Extents
 from kaput.verdict.rules import VerdictRule
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.sends import Extents
 
 # The stages "keys" and "sends" repeat as long as a question returns itself from before_STAGE.
 STAGES = ("rows", "stored", "messages", "places", "keys", "sends")
@@ -134,7 +131,7 @@ class Question:
         """Whether a row group of sends may contain what the question needs."""
         return True
 
-    def report(self, run: Run) -> Iterable[Reported | Check]:
+    def report(self, run: Any) -> Iterable[Reported | Check]:
         """Its sections of the findings and of the verdict's facts, and pairs of counts that must be equal."""
         return ()
 
@@ -171,7 +168,7 @@ def group_facts(index: int, **fields: Any) -> Reported:
     return Reported("group_facts", index, fields)
 
 
-def prepared(questions: Iterable[Question], stage: str, run: Run, again: bool) -> list[Question]:
+def prepared(questions: Iterable[Question], stage: str, run: Any, again: bool) -> list[Question]:
     """The questions to ask in this stage, with the data they need. `again`: they have been asked in this
     stage before.
     """

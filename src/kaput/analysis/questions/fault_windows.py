@@ -22,8 +22,9 @@ from kaput.evidence.findings_claims import Claim
 if TYPE_CHECKING:
     from kaput.analysis.facts.reach import Reach
     from kaput.analysis.run import Run
+    from kaput.analysis.runs.tables import Extents
     from kaput.analysis.views.places import Places
-    from kaput.analysis.views.sends import Extents, Sends
+    from kaput.analysis.views.rows import Sends
 
 _COUNTS = ("sent", "affected")
 _LOSS_COUNTS = ("loss_sent", "loss_acked")

@@ -11,9 +11,9 @@ messages, for each such partition. The offset in the source is that of the messa
 mirror copies each partition in order, also after a restart: second copies come after the first ones.
 
 looped: a message with a copy that mirrors brought back to the cluster that it was sent to. Counted as
-messages. views/homes.py determines these copies; they do not count as copies of the message otherwise. With
-the identity policy a mirror cannot tell where a record came from, so mirrors in a cycle copy forever; with
-the default policy it can.
+messages. views/stretches.py determines these copies; they do not count as copies of the message otherwise.
+With the identity policy a mirror cannot tell where a record came from, so mirrors in a cycle copy forever;
+with the default policy it can.
 
 Merges are no anomaly, since each cluster keeps its promise. A message is *alone* if it has no visible copy in
 any other cluster than its home's. A visible mirrored copy is *merged* if a message that is alone is before it
@@ -36,7 +36,7 @@ from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import PLACES, beyond, overlay
 from kaput.analysis.runs.names import SHIFT, Names
-from kaput.analysis.views.homes import IS_MIRRORED
+from kaput.analysis.views.stretches import IS_MIRRORED
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import VerdictRule, by_flag, never
 

@@ -28,8 +28,9 @@ from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
+    from kaput.analysis.runs.tables import Extents
     from kaput.analysis.views.places import Places
-    from kaput.analysis.views.sends import Extents, Sends
+    from kaput.analysis.views.rows import Sends
 
 _LATE = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch", "replay", "by_key")
 _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)

@@ -18,7 +18,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 
 class Homes(NamedTuple):
     """For several clusters: `clusters`: the number of each topic's cluster; `mirrors`: source and target
-    cluster of each mirror (views/homes.py).
+    cluster of each mirror (views/stretches.py).
     """
 
     clusters: Ints

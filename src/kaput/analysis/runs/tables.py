@@ -78,10 +78,22 @@ def units(evidence: Evidence, table: str) -> Iterator[Unit]:
                 yield Unit(table, str(path.resolve()), index, rows)
 
 
-def spans(unit: Unit, names: Sequence[str]) -> list[tuple[Any, Any] | None]:
-    """The minimum and maximum of columns in a row group; None if its file has no statistics."""
-    group = footer_of(unit.path).row_group(unit.number)
-    return [bounds(statistics_of(group, name)) for name in names]
+Span = tuple[int | None, int | None]  # from and to, both inclusive; None: empty
+
+
+class Extents:
+    """The ranges of some columns in a row group, from its file's statistics."""
+
+    def __init__(self, unit: Unit, columns: Sequence[str] = ("attempt_ns", "done_ns", "seq")) -> None:
+        group = footer_of(unit.path).row_group(unit.number)
+        self._bounds = {name: bounds(statistics_of(group, name)) for name in columns}
+
+    def meets(self, column: str, span: Span) -> bool:
+        """Whether the column may have a value in the span."""
+        (first, last), known = span, self._bounds[column]
+        if first is None or last is None:
+            return False
+        return known is None or (known[0] <= last and first <= known[1])
 
 
 def empty(table: str) -> Rows:

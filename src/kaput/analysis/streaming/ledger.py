@@ -30,9 +30,10 @@ from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.arrivals import Arrivals, no_runs, same_and_steps
 from kaput.analysis.streaming.inferred_sends import Numbered
-from kaput.analysis.streaming.partial_view import MessagesSoFar
 from kaput.analysis.views.known import Known
+from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
+from kaput.analysis.views.stretches import messages, uncommitted
 
 FOLD_RUNS = 10_000  # above this number of runs, complete messages are folded
 _ONE = Parts(1, 1)
@@ -40,6 +41,33 @@ _QUESTIONS: Sequence[Question] = (Fates(), Phantoms(), StorageOrder())
 _OF_MESSAGES: Sequence[Question] = _QUESTIONS[:2]
 _OF_PLACES: Sequence[Question] = _QUESTIONS[2:]
 _GAP = ("producer", "seq", "n")
+
+
+class MessagesSoFar(Messages):
+    """The messages so far, matched, without times. `not_reached`: whether a stretch may still be found in the
+    log.
+    """
+
+    def __init__(
+        self,
+        sends: pl.DataFrame,
+        log: pl.DataFrame,
+        deliveries: pl.DataFrame,
+        known: Known,
+        not_reached: pl.Expr,
+    ) -> None:
+        self.known, self.part, self.cases = known, 0, {}
+        self.tables = {"sends": sends, "log": log, "deliveries": deliveries}
+        self.groups = range(len(known.names.groups))
+        no_transactions = none("producer", "transaction", "first_seq", "state", "seq", "n")
+        no_transactions = no_transactions.with_columns(whole=pl.lit(True))
+        found = messages(sends, log, deliveries, no_transactions, self.groups)
+        self.copies, self.deliveries = found.copies, found.deliveries
+        unread = (pl.col("stored") == 0) & not_reached
+        self.stretches = found.stretches.with_columns(unread=unread).with_columns(uncommitted=uncommitted())
+
+    def _where_and_when(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(place=pl.coalesce("first_place", "place"), offset="first_offset")
 
 
 @dataclass(frozen=True)

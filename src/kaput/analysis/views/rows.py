@@ -14,7 +14,7 @@ from functools import cached_property
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.asking import ask, kinds
+from kaput.analysis.engine.asking import TaskFinds, ask, kinds
 from kaput.analysis.engine.pieces import Piece, by_part
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
@@ -86,3 +86,25 @@ def _pieces(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
     ):
         if ENCODINGS[coded.table].of(view):
             yield from by_part(coded.of(view), part, count, coded.table)
+
+
+@dataclass(frozen=True)
+class Sends:
+    """Stage sends: all `rows` of a row group of sends again, with numbers instead of names, for questions
+    that need facts about the whole run.
+    """
+
+    rows: pl.DataFrame
+    known: Known
+    cases: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The rows, by the name of their table."""
+        return {"sends": self.rows}
+
+
+def scan(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[TaskFinds]:
+    """Runs one task: yields the finds of each row group."""
+    for unit in units:
+        yield ask(questions, "sends", Sends(read(unit, known.names).whole(), known), known.parts)

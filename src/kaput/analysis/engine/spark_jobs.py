@@ -1,0 +1,91 @@
+"""Spark jobs as the driver sees them: how far they are, and which kind of error a failed task is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from kaput.errors import EvidenceError, LabError
+
+_EVERY_S = 0.5
+
+Progress = Callable[[int, int], None]  # tasks done, total
+
+
+def ignored(_done: int, _total: int) -> None:
+    """A Progress that does nothing."""
+
+
+@contextmanager
+def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[None]:
+    """Inside the context, calls `progress` twice a second with the number of tasks done."""
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, total, progress, over), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
+    # If the JVM is gone the job itself fails, and its caller gets that error.
+    with suppress(Py4JError):
+        _poll(spark, total, progress, over)
+
+
+def _poll(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
+    tracker = spark.statusTracker()
+    done: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    while not over.wait(_EVERY_S):
+        # A stage that is no longer active has ended.
+        done = dict(sizes)
+        for stage in tracker.getActiveStageIds():
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                sizes[stage], done[stage] = info.numTasks, info.numCompletedTasks
+        progress(min(sum(done.values()), total), total)
+
+
+class TaskError(Exception):
+    """A Spark task failed unexpectedly. The message is Spark's."""
+
+
+# Errors raised by a task, in Spark's message.
+_RAISED_IN_TASK = re.compile(r"^(?:.*: )?kaput\.errors\.EvidenceError: (.+)$", re.MULTILINE)
+_LAB_FAILED = re.compile(
+    r"^(?:.*: )?kaput\.(?:errors|cluster\.wire)\.(?:LabError|Unanswered|AccessRefused|WrongProtocol): (.+)$",
+    re.MULTILINE,
+)
+# The message of a task, or of Spark itself, about a file that it could not write.
+_NOT_WRITTEN = re.compile(r"^(?:\w*Error: \[Errno (\d+)\]|.*\bNo space left on device)(.*)$", re.MULTILINE)
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Raises EvidenceError for a file that cannot be read, LabError for a failure of the lab, OSError for a
+    file that cannot be written, else TaskError.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        # Read now: the message of a Java exception is only available while its JVM lives.
+        text = str(error)
+        if match := _RAISED_IN_TASK.search(text):
+            raise EvidenceError(match[1]) from None
+        if match := _LAB_FAILED.search(text):
+            raise LabError(match[1]) from None
+        if match := _NOT_WRITTEN.search(text):
+            number = int(match[1] or errno.ENOSPC)
+            raise OSError(number, os.strerror(number), match[2].strip(" :'") or None) from None
+        raise TaskError(text) from None
