@@ -216,7 +216,10 @@ class Run:
             stores_read={i for i, store in enumerate(given.stores) if store in given.stores_read},
             ordered=given.ordered,
             fault_span=given.fault_span,
+            keyed={producer: keys for producer, (_, keys) in given.keyed.items()},
             homes=homes(given),
+            mirrors=self.mirrors,
+            moves=self.translated,
             moments=moments(given),
             recreated=self._recreated(),
             removing=self._removing(),
@@ -237,12 +240,26 @@ class Run:
             extents=known.extents(),
             deleted={names.topics.index(topic) for topic in self.given.hit_by(DELETE_RECORDS)},
             old_ends=dict(self.sums["old_ends"].iter_rows()),
+            beginnings=self.beginnings,
+            returned=self._returned(),
             first_acks_by_epoch=self.sums["first_acks_by_epoch"]
             if matched
             else none("producer", "place", "epoch", "first_ns"),
             attempted=self.attempted if matched else (),
             begins=pl.DataFrame(begins, schema=none("group", "place", "offset").schema, orient="row"),
         )
+
+    def _returned(self) -> list[int]:
+        """By move, the last attempt that any producer made in the cluster that the group left, and not after
+        the move itself (ns).
+        """
+        left = {f"{mirror.source}->{mirror.target}": mirror.source for mirror in self.mirrors}
+        last: dict[str | None, int] = {}
+        for topic, at_ns in self.sums["sent"].select("topic", "last_attempt_ns").drop_nulls().iter_rows():
+            cluster = self.names.clusters[topic]
+            last[cluster] = max(at_ns, last.get(cluster, at_ns))
+        moves = self.translated
+        return [min(last.get(left.get(move.mirror), move.at_ns), move.at_ns) for move in moves]
 
     def _recreated(self) -> dict[int, int]:
         """By number of the topics that a step recreated: when the old one was last gone (ns)."""

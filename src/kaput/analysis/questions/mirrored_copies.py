@@ -23,8 +23,7 @@ that key: the last value of the key is from one side, but the other side's may b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -41,7 +40,6 @@ from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import VerdictRule, by_flag, never
 
 if TYPE_CHECKING:
-    from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
     from kaput.analysis.views.places import Places
 
@@ -50,13 +48,9 @@ _AT_LEAST_ONCE = Ruling("permitted", "a mirror without exactly-once copies each 
 _EXACTLY_ONCE = Ruling("violation", "the mirror has exactly-once")
 
 
-@dataclass(frozen=True)
 class MirroredTwice(Question):
-    """`exactly_once`: (source, target) of mirrors with exactly-once."""
+    """Those from mirrors with exactly-once have a flag."""
 
-    exactly_once: Collection[tuple[str, str]] = ()
-
-    needs = {"places": ("mirrored_copies",)}
     sums = {"mirrored_twice": Sum(("source", "target"), ("n",))}
     stories = {
         "mirrored-twice": lambda r: (
@@ -71,16 +65,12 @@ class MirroredTwice(Question):
     }
     shown_by = MESSAGE
 
-    def before_messages(self, run: Run) -> MirroredTwice:
-        """Sets the clusters, from the run's mirrors."""
-        return replace(self, exactly_once={(m.source, m.target) for m in run.mirrors if m.exactly_once})
-
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Messages with more copies than at home."""
         if messages.known.homes is None:
             return
         cases = twice(messages)
-        pairs = [f"{one}->{other}" for one, other in self.exactly_once]
+        pairs = [f"{m.source}->{m.target}" for m in messages.known.mirrors if m.exactly_once]
         directions = pl.concat_str("source", "target", separator="->")
         yield Cases("mirrored-twice", cases.with_columns(flag=directions.is_in(pairs)))
         yield SumPart("mirrored_twice", cases.select("source", "target", "n"))
@@ -111,6 +101,7 @@ MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.In
 class MirrorOrder(Question):
     """Passes on mirrored copies, and checks their order in each place of a target."""
 
+    needs = {"places": ("mirrored_copies",)}
     sums = {"mirror_reordered": Sum(("source", "target"), ("n",)), "away": Sum(("looped",), ("n",))}
     passes = {"mirrored_copies": MIRRORED}
     stories = {
@@ -169,11 +160,8 @@ _IDENTITY = Ruling(
 _DEFAULT = Ruling("violation", "with the default policy a mirror does not copy what came from its target")
 
 
-@dataclass(frozen=True)
 class Looped(Question):
-    """`default_policy_clusters`: targets of mirrors, of which none has the identity policy."""
-
-    default_policy_clusters: Collection[str] = ()
+    """Those in targets of mirrors of which none has the identity policy have a flag."""
 
     sums = {"looped": Sum(("home",), ("n",))}
     stories = {"looped": lambda r: f"{message(r)} came back to its own cluster, as {at(r)}"}
@@ -184,11 +172,6 @@ class Looped(Question):
     }
     shown_by = MESSAGE
 
-    def before_messages(self, run: Run) -> Looped:
-        """Sets the clusters, from the run's mirrors."""
-        every, identity = ({m.target for m in run.mirrors if m.identity or some} for some in (True, False))
-        return replace(self, default_policy_clusters=every - identity)
-
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Each looped message once, at the first copy that came back."""
         if messages.known.homes is None:
@@ -197,9 +180,10 @@ class Looped(Question):
         back = back.unique("part", keep="first", maintain_order=True)
         home = messages.known.names.cluster_of(pl.col("place") // SHIFT)
         cases = back.select(*MESSAGE, "place", "offset", "n", home=home)
-        yield Cases(
-            "looped", cases.with_columns(flag=pl.col("home").is_in(sorted(self.default_policy_clusters)))
-        )
+        mirrors = messages.known.mirrors
+        by_identity = {mirror.target for mirror in mirrors if mirror.identity}
+        by_default = {mirror.target for mirror in mirrors} - by_identity
+        yield Cases("looped", cases.with_columns(flag=pl.col("home").is_in(sorted(by_default))))
         yield SumPart("looped", cases.select("home", "n"))
 
 
@@ -208,19 +192,12 @@ _DIRECTION = ("source", "target")
 _NO_KEY = -1
 
 
-@dataclass(frozen=True)
 class Merges(Question):
-    """`keys`: by producer that repeats keys, the number of keys; 0: a single one."""
-
-    keys: Mapping[int, int] = field(default_factory=dict)
+    """Counts merged copies and conflicting keys by source and target."""
 
     needs = {"places": ("mirrored_copies",)}
     sums = {"merged": Sum(_DIRECTION, ("n",)), "conflicts": Sum(_DIRECTION, ("keys", "own_last"))}
     passes = {"alone": _ALONE}
-
-    def before_places(self, run: Run) -> Merges:
-        """Sets the keys."""
-        return replace(self, keys={producer: n for producer, (_, n) in run.given.keyed.items()})
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Passes on messages that are only in their home's cluster, if there are several clusters."""
@@ -240,7 +217,7 @@ class Merges(Question):
         alone = places.passed["alone"]
         after_alone = merged(copies, alone)
         yield SumPart("merged", after_alone.select(*_DIRECTION, "n"))
-        yield SumPart("conflicts", conflicts(after_alone, alone, self.keys))
+        yield SumPart("conflicts", conflicts(after_alone, alone, places.known.keyed))
 
 
 def merged(copies: pl.DataFrame, alone: pl.DataFrame) -> pl.DataFrame:

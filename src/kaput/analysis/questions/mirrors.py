@@ -18,8 +18,7 @@ that far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,11 +82,8 @@ def _rulings(known: Grounds) -> Ruled:
     return ((RULINGS[cause], n) for cause, n in sorted(known.causes.items()))
 
 
-@dataclass(frozen=True)
 class Unmirrored(Question):
-    """`mirrors`: those that ever ran."""
-
-    mirrors: Sequence[MirrorFacts] = ()
+    """Counts what each mirror that ever ran copied."""
 
     sums = {
         "mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",), ("last_ns",)),
@@ -109,15 +105,12 @@ class Unmirrored(Question):
         if rows.table == "sends":
             yield SumPart("old_ends", _old_ends(rows.acked, rows.known.recreated))
 
-    def before_messages(self, run: Run) -> Unmirrored:
-        """Sets the mirrors."""
-        return replace(self, mirrors=[mirror for mirror in run.mirrors if mirror.started])
-
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """For each mirror, what it copied, and what it did not, by cause."""
-        if not self.mirrors:
+        ran = [fates(messages, mirror) for mirror in messages.known.mirrors if mirror.started]
+        if not ran:
             return
-        every = pl.concat([_no_fates(messages), *(fates(messages, mirror) for mirror in self.mirrors)])
+        every = pl.concat(ran)
         yield SumPart(
             "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")
         )
@@ -135,11 +128,6 @@ def _by_cause(run: Run) -> Counter[str]:
     for fate, n in run.sums["mirrored"].select("fate", "n").iter_rows():
         by_cause[fate] += n if fate in CAUSES else 0
     return +by_cause
-
-
-def _no_fates(messages: Messages) -> pl.DataFrame:
-    none = messages.stretches.clear()
-    return none.with_columns(mirror=pl.lit("", pl.String), fate=pl.lit("", pl.String))
 
 
 def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:

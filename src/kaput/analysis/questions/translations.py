@@ -21,8 +21,7 @@ That follows from their being unmirrored (or would, if they had been acknowledge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -30,7 +29,7 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, anomaly
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.facts.mirrors import MirrorFacts, Translated
+from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.questions.late_groups import owed
 from kaput.analysis.questions.mirrors import RULINGS, UNREAD, fates
 from kaput.analysis.runs.columns import MESSAGE, RECORD
@@ -48,11 +47,12 @@ _COLUMNS = ("group", *RECORD, "n", "position", "at_ns", "move")
 _TYPES = dict.fromkeys(_COLUMNS, pl.Int64)
 
 
-def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.DataFrame) -> pl.DataFrame:
+def never_given(messages: Messages) -> pl.DataFrame:
     """_COLUMNS (`move`: its index): messages below the positions that were never delivered to the group
-    anywhere, except those stored too early for a late group. `beginnings`: facts/group_starts.py.
+    anywhere, except those stored too early for a late group.
     """
-    late = set(beginnings["group"])
+    moves, beginnings = messages.known.moves, messages.known.beginnings
+    late = set(beginnings["group"]) if moves else set()
     by_move = []
     for number, move in enumerate(moves):
         below = _copies(messages, move).filter(pl.col("offset") < move.offset)
@@ -69,10 +69,10 @@ def never_given(messages: Messages, moves: Sequence[Translated], beginnings: pl.
     return _first_moves(by_move)
 
 
-def given_before(messages: Messages, moves: Sequence[Translated]) -> pl.DataFrame:
+def given_before(messages: Messages) -> pl.DataFrame:
     """_COLUMNS: messages at or above the positions that had been delivered to the group before, anywhere."""
     by_move = []
-    for number, move in enumerate(moves):
+    for number, move in enumerate(messages.known.moves):
         above = beyond(_copies(messages, move), "offset", pl.lit(move.offset, pl.Int64))
         for_group = messages.deliveries.filter(pl.col("group") == move.group)
         for_group = single(for_group.join(above.select("part").unique(), on="part", how="semi"))
@@ -108,40 +108,20 @@ _UNREAD = Ruling("unclear", "the cluster that the group came back from was not r
 _COST_TYPES = {**dict.fromkeys(("group", *MESSAGE, "n"), pl.Int64), "fate": pl.String}
 
 
-def returned_ns(run: Run) -> dict[int, int]:
-    """By move: from when on messages are new in the cluster to which the group came: the last attempt that
-    any producer made in the cluster that it left, and not after the move itself.
+def costs(messages: Messages, skipped: pl.DataFrame) -> pl.DataFrame:
+    """Of `skipped` (`never_given`), the messages that were unmirrored, and why: _COST_TYPES. What was
+    attempted after producers had returned is new, and no cost.
     """
-    ends = {f"{mirror.source}->{mirror.target}": mirror.source for mirror in run.mirrors}
-    last: dict[str | None, int] = {}
-    for topic, at_ns in run.sums["sent"].select("topic", "last_attempt_ns").drop_nulls().iter_rows():
-        cluster = run.names.clusters[topic]
-        last[cluster] = max(at_ns, last.get(cluster, at_ns))
-    return {
-        number: min(last.get(ends.get(move.mirror), move.at_ns), move.at_ns)
-        for number, move in enumerate(run.translated)
-    }
-
-
-def costs(
-    messages: Messages,
-    moves: Sequence[Translated],
-    mirrors: Sequence[MirrorFacts],
-    skipped: pl.DataFrame,
-    returned: Mapping[int, int],
-) -> pl.DataFrame:
-    """Of `skipped` (translations.py: never_given), the messages that were unmirrored, and why:
-    _COST_TYPES. `returned`: of `returned_ns`; what was attempted later is new, and no cost.
-    """
+    known = messages.known
     by_mirror = [pl.DataFrame(schema=_COST_TYPES)]
-    for mirror in mirrors:
+    for mirror in known.mirrors:
         way_back = f"{mirror.target}->{mirror.source}"
-        numbers = [number for number, move in enumerate(moves) if move.mirror == way_back]
+        numbers = [number for number, move in enumerate(known.moves) if move.mirror == way_back]
         back = skipped.filter(pl.col("move").is_in(numbers))
         if back.is_empty():
             continue
         why = fates(messages, mirror, pl.col("stored") > 0).filter(pl.col("fate").is_in([*RULINGS, UNREAD]))
-        until_ns = max(returned[number] for number in numbers)
+        until_ns = max(known.returned[number] for number in numbers)
         why = _attempted_by(until_ns, why, messages)
         parts, why = overlay([back, why.select(*MESSAGE, "n", "fate")], MESSAGES)
         by_mirror.append(parts.join(why.select("part", "fate"), on="part").select(*_COST_TYPES))
@@ -166,14 +146,8 @@ def rulings(by_cause: Mapping[str, int]) -> Iterator[tuple[Ruling, int]]:
             yield Ruling(word, f"{_NEVER_HAD_TEXT} (unmirrored, {cause}): {why}"), n
 
 
-@dataclass(frozen=True)
 class TranslatedAhead(Question):
-    """`moves`: where groups began; `beginnings`: of late groups; `mirrors`: between the clusters."""
-
-    moves: Sequence[Translated] = ()
-    beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
-    mirrors: Sequence[MirrorFacts] = ()
-    returned: Mapping[int, int] = field(default_factory=dict)
+    """Messages that a moved group skipped."""
 
     sums = {"ahead_back": Sum(("group", "fate"), ("n",))}
     stories = {
@@ -192,21 +166,11 @@ class TranslatedAhead(Question):
     }
     shown_by = MESSAGE
 
-    def before_messages(self, run: Run) -> TranslatedAhead:
-        """Sets the positions."""
-        return replace(
-            self,
-            moves=run.translated,
-            beginnings=run.beginnings,
-            mirrors=run.mirrors,
-            returned=returned_ns(run),
-        )
-
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Cases by group; and the cost of failing back among them, by cause."""
-        skipped = never_given(messages, self.moves, self.beginnings)
+        skipped = never_given(messages)
         yield Cases("translated-ahead", skipped)
-        back = costs(messages, self.moves, self.mirrors, skipped, self.returned)
+        back = costs(messages, skipped)
         yield SumPart("ahead_back", back.select("group", "fate", "n"))
 
     def report(self, run: Run) -> Iterator[Reported]:
@@ -219,11 +183,8 @@ class TranslatedAhead(Question):
 _COARSE = Ruling("permitted", "a translated position may be behind the one that the group had")
 
 
-@dataclass(frozen=True)
 class TranslatedBehind(Question):
-    """`moves`: where groups began."""
-
-    moves: Sequence[Translated] = ()
+    """Messages that a moved group read again."""
 
     stories = {
         "translated-behind": lambda r: (
@@ -239,10 +200,6 @@ class TranslatedBehind(Question):
     }
     shown_by = MESSAGE
 
-    def before_messages(self, run: Run) -> TranslatedBehind:
-        """Sets the positions."""
-        return replace(self, moves=run.translated)
-
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Cases by group."""
-        yield Cases("translated-behind", given_before(messages, self.moves))
+        yield Cases("translated-behind", given_before(messages))

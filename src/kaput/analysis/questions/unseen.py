@@ -9,7 +9,7 @@ messages in a cluster that the group has left, and the cost of failing back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,8 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, anomaly
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at, message
-from kaput.analysis.facts.mirrors import MirrorFacts, Translated
 from kaput.analysis.questions.late_groups import owed, owed_from, too_early
-from kaput.analysis.questions.translations import costs, never_given, returned_ns, rulings
+from kaput.analysis.questions.translations import costs, never_given, rulings
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import SHIFT
@@ -64,19 +63,13 @@ def _too_early(known: Grounds) -> Ruled:
 @dataclass(frozen=True)
 class Unseen(Question):
     """`reads`: by drained group, the topics that it reads; `acquired`: (group, producer, seq, n), messages
-    that share groups acquired without a recorded delivery; `beginnings`: see facts/group_starts.py; `moved`:
-    by group that was in several clusters, the topics of its last one; `moves`: where groups began in other
-    clusters; `mirrors`: between the clusters.
+    that share groups acquired without a recorded delivery; `moved`: by group that was in several clusters,
+    the topics of its last one.
     """
 
     reads: Mapping[int, Collection[int]] = field(default_factory=dict)
     acquired: pl.DataFrame = field(default_factory=pl.DataFrame)
-    beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
-
-    moves: Sequence[Translated] = ()
-    mirrors: Sequence[MirrorFacts] = ()
-    returned: Mapping[int, int] = field(default_factory=dict)
 
     sums = {
         "too_early": Sum(("group", "topic", "unclear"), ("n",)),
@@ -90,28 +83,19 @@ class Unseen(Question):
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Unseen:
-        """Sets what each group reads, and from where on."""
+        """Sets what each group reads."""
         topics = run.names.topics
         reads = {
             index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
             for index, wanted in run.given.subscribed.items()
         }
-        return replace(
-            self,
-            reads=reads,
-            beginnings=run.beginnings,
-            moved=moved(run),
-            moves=run.translated,
-            mirrors=run.mirrors,
-            returned=returned_ns(run),
-            acquired=run.sums["handed_unrecorded"],
-        )
+        return replace(self, reads=reads, moved=moved(run), acquired=run.sums["handed_unrecorded"])
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Unseen messages, which of them are excused, and where the others are stored, for
         consequences.py.
         """
-        stored, times = messages.stored, messages.times
+        stored, times, beginnings = messages.stored, messages.times, messages.known.beginnings
         every = [stored.clear().with_columns(group=pl.lit(0, pl.Int64))]
         for index, topics in self.reads.items():
             never = stored.filter(
@@ -123,16 +107,13 @@ class Unseen(Question):
         away = left_behind(unseen, messages, self.moved)
         yield SumPart("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
-        skipped = never_given(messages, self.moves, self.beginnings)
-        unseen, failing_back = _split_failing_back(
-            unseen, costs(messages, self.moves, self.mirrors, skipped, self.returned)
-        )
+        unseen, failing_back = _split_failing_back(unseen, costs(messages, never_given(messages)))
         yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
-        if self.beginnings.height:
-            yield SumPart("too_early", too_early(unseen, self.beginnings, times))
-            yield SumPart("owed_from", owed_from(messages.stretches, self.beginnings, times))
+        if beginnings.height:
+            yield SumPart("too_early", too_early(unseen, beginnings, times))
+            yield SumPart("owed_from", owed_from(messages.stretches, beginnings, times))
         first = {"first_place": "place", "first_offset": "offset"}
-        passed = owed(unseen, self.beginnings, times).rename(first)
+        passed = owed(unseen, beginnings, times).rename(first)
         yield To("unseen", passed.select("group", *RECORD, "n"))
 
     def report(self, run: Run) -> Iterator[Reported]:

@@ -10,7 +10,7 @@ import polars as pl
 from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts.leader_history import LeaderHistory
-from kaput.analysis.facts.mirrors import NO_MOVES, Moments
+from kaput.analysis.facts.mirrors import NO_MOVES, MirrorFacts, Moments, Translated
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.runs.names import Homes, Names
@@ -25,15 +25,18 @@ class Known:
     (facts/assignments.py); `fault_span`: from the first fault's effect to the last heal.
 
     Groups, by number: `committed` and `uncommitted` (by isolation), `drained`, `share_groups` with their
-    maximum delivery count, None if unknown. Producers: `acks_0`, `acks_1` (by acks), and `ordered`: those
-    that keep the order of keys across stores, with their number of keys, 0 for a single one. `stores_read`:
-    stores that could be listed at the end. `homes`: for several clusters; `moments`: when clients that were
-    moved began to wait. `recreated`: by number of the topics that a step recreated, when the old one was gone
-    (ns); `removing`: the settings that remove records.
+    maximum delivery count, None if unknown. Producers: `acks_0`, `acks_1` (by acks); by number of keys, 0 for
+    a single one, `ordered`: those that keep the order of keys across stores, and `keyed`: those that repeat
+    keys. `stores_read`: stores that could be listed at the end. For several clusters: `homes`; `mirrors`, all
+    of them; `moves`: where groups began after they were moved; `moments`: when clients that were moved began
+    to wait. `recreated`: by number of the topics that a step recreated, when the old one was gone (ns);
+    `removing`: the settings that remove records.
 
     After the stage rows: `complete`: places that were read to their end; `complete_topics`: topics whose
     known places all were; `leader_history`; `extents` of logs; `deleted`: topics of which a step deleted
-    records; `old_ends`: by place, the end offset before its topic was recreated, by acknowledgements.
+    records; `old_ends`: by place, the end offset before its topic was recreated, by acknowledgements;
+    `beginnings`: where late groups began (facts/group_starts.py); `returned`: by move, from when on messages
+    are new in the cluster to which the group came (ns).
 
     After the stage messages: `first_acks_by_epoch`: (producer, place, epoch, first_ns), a producer's first
     acknowledgement of a message stored in each epoch; `attempted`: when the victims of faults were
@@ -52,7 +55,10 @@ class Known:
     acks_1: Collection[int] = ()
     stores_read: Collection[int] = ()
     homes: Homes | None = None
+    mirrors: Sequence[MirrorFacts] = ()
+    moves: Sequence[Translated] = ()
     moments: Moments = NO_MOVES
+    keyed: Mapping[int, int] = field(default_factory=dict)
     ordered: Mapping[int, int] = field(default_factory=dict)
     recreated: Mapping[int, int] = field(default_factory=dict)
     removing: Removing = field(default_factory=Removing)
@@ -63,6 +69,8 @@ class Known:
     extents: Mapping[TopicPartition, Extent] = field(default_factory=dict)
     deleted: Collection[int] = ()
     old_ends: Mapping[int, int] = field(default_factory=dict)
+    beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
+    returned: Sequence[int] = ()
     first_acks_by_epoch: pl.DataFrame = field(default_factory=pl.DataFrame)
     attempted: Sequence[Attempted] = ()
     begins: pl.DataFrame = field(default_factory=pl.DataFrame)
