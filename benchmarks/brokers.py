@@ -27,9 +27,9 @@ from recording import KAFKA, PAYLOAD_BYTES, SIDE_TIMEOUT_S, Bench
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import LabCluster as Lab
 from kaput.cluster.mode import MAIN
-from kaput.cluster.ports import HOST, Ports
+from kaput.cluster.network.loopback import HOST, Ports
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.storage import new_id, run_storage_tool
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.java import Java, find_java
@@ -64,7 +64,9 @@ class Start:
 class Tools:
     """Kafka's own producers on one cluster."""
 
-    def __init__(self, owner: Owner, java: Java, jars: Distribution, lab: Lab, admin: Admin, folder: Path):
+    def __init__(
+        self, owner: Owner, java: Java, jars: Distribution, lab: OwnCluster, admin: Admin, folder: Path
+    ):
         self._owner, self._java, self._jars, self._lab = owner, java, jars, lab
         self._admin, self._folder, self._turns = admin, folder, 0
 
@@ -113,7 +115,10 @@ def produce(rounds: int, messages: int) -> list[Row]:
     found: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as name, Owner() as owner:
         folder = Path(name)
-        with Lab(owner, Cluster(brokers=3), jars, java, folder / "brokers") as lab, Admin(lab) as admin:
+        with (
+            OwnCluster(owner, Cluster(brokers=3), jars, java, folder / "brokers") as lab,
+            Admin(lab) as admin,
+        ):
             bench = Bench(lab, admin, folder, messages)
             tools = Tools(owner, java, jars, lab, admin, folder)
             ways: dict[str, Callable[[], float]] = {
@@ -161,7 +166,7 @@ def start(rounds: int) -> list[Start]:
 
 def _kaput_ready(owner: Owner, java: Java, jars: Distribution, folder: Path) -> float:
     begun = time.monotonic()
-    with Lab(owner, Cluster(brokers=1), jars, java, folder):
+    with OwnCluster(owner, Cluster(brokers=1), jars, java, folder):
         return time.monotonic() - begun
 
 

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
 from kaput.cluster.frames.frame_proxy import FrameRule
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.scenario.apis import API_KEYS
@@ -91,7 +91,7 @@ def measure(
     }
 
 
-def play(lab: LabCluster, told: argparse.Namespace) -> dict[str, object]:
+def play(lab: OwnCluster, told: argparse.Namespace) -> dict[str, object]:
     """Everything, on a cluster whose topic is there."""
     nodes = [node for node in lab.nodes.values() if node.proxy is not None]
     for node in nodes:
@@ -128,7 +128,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         owner = stack.enter_context(Owner())
-        lab = stack.enter_context(LabCluster(owner, spec, jars, java, folder))
+        lab = stack.enter_context(OwnCluster(owner, spec, jars, java, folder))
         admin = stack.enter_context(Admin(lab))
         factor = min(3, told.brokers)
         admin.create_topics([Topic(name=TOPIC, partitions=PARTITIONS, replication_factor=factor)])

@@ -28,7 +28,7 @@ from confluent_kafka import Message
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
-from kaput.cluster.lab import LabCluster as Lab
+from kaput.cluster.own_cluster import OwnCluster as Lab
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.java import find_java

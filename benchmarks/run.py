@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from kaput.cluster.distribution import resolve
-from kaput.cluster.lab import LabCluster as Lab
+from kaput.cluster.own_cluster import OwnCluster as Lab
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster

@@ -25,7 +25,7 @@ import yaml
 
 from kaput.scenario.loader import resolve
 from kaput.scenario.source import parse
-from kaput.trials.trial import Trial
+from kaput.trials.batch import Trial
 from kaput.trials.trials import Trials
 
 SCENARIO = {

@@ -13,8 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kaput.cluster.lock import LOCKS
-from kaput.cluster.lock_resolver import ivy_fetch, lock_text, resolve_jars
+from kaput.cluster.lock import LOCKS, ivy_fetch, lock_text, resolve_jars
 from kaput.java import find_java
 
 

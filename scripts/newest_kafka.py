@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from kaput.cluster.ivy import newest
-from kaput.cluster.lock import version_with
-from kaput.cluster.lock_resolver import ADDITIONAL, KAFKA
+from kaput.cluster.lock import ADDITIONAL, KAFKA, version_with
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import LabError
 from kaput.java import find_java

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.clock import FakeClock
-from kaput.cluster.network.interface import Connection, Process, Queued
-from kaput.cluster.network.packets import SHARE_OF, Chain, Rule
+from kaput.cluster.network.interface import SHARE_OF, Chain, Connection, Process, Queued, Rule
 from kaput.errors import LabError
 
 CLIENTS = "10.77.255.254"

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.access import OPEN
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.runner.plan_world import PlanCluster, PlanWorld
+from kaput.runner.plan.world import PlanWorld
+from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.moving import Destination, Hold
@@ -43,7 +44,7 @@ class FakeAdmin:
         return self.committed_at
 
 
-class FakeCluster(PlanCluster):
+class FakeCluster(RunCluster):
     """`silent`: no broker answers."""
 
     silent = False
@@ -133,9 +134,9 @@ class FakeMirrors:
 
 def world_of(scenario: Scenario, folder: Path) -> tuple[PlanWorld, FakeClients, FakeMirrors]:
     clients, mirrors = FakeClients(), FakeMirrors(scenario)
-    clusters = {
-        name: FakeCluster(name, f"{name}:1", FakeAdmin(), OPEN, {})  # type: ignore[arg-type]
-        for name in scenario.clusters
-    }
+    clusters = {name: FakeCluster(name, ExistingCluster(f"{name}:1"), scenario) for name in scenario.clusters}
+    for cluster in clusters.values():
+        cluster.admin = FakeAdmin()  # type: ignore[assignment]
     rows = Recorder(folder, "mirror", "plan")
-    return PlanWorld(scenario, clusters, mirrors, clients, lambda: ["1-isolate"], rows), clients, mirrors
+    fakes: Any = (scenario, clusters, mirrors, clients, lambda: ["1-isolate"], rows)
+    return PlanWorld(*fakes), clients, mirrors

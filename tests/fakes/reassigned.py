@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kaput.cluster.admin.reassignments import ClusterView, Configs, Kind, ReplicaState
 from kaput.core import TopicPartition
-from kaput.operate.reassign.throttles import REPLICAS
+from kaput.operate.reassign.applying import REPLICAS
 
 
 class Killed(BaseException):

@@ -8,7 +8,7 @@ from typing import Any
 
 from kaput.evidence.findings import Findings
 from kaput.scenario.model import Scenario
-from kaput.trials.trial import Judged, Trial
+from kaput.trials.batch import Judged, Trial
 
 
 def findings(verdict: str = "held", **more: Any) -> Findings:

@@ -9,7 +9,7 @@ import pytest
 
 from driving import Kaput, command_lines
 from kaput.cluster.admin import Admin
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.java import Java, find_java
 from kaput.processes.ownership import Owner
 from waiting import eventually
@@ -43,7 +43,7 @@ def owner() -> Iterator[Owner]:
 
 
 @pytest.fixture
-def admin(cluster: LabCluster) -> Iterator[Admin]:
+def admin(cluster: OwnCluster) -> Iterator[Admin]:
     """An admin of the cluster that the tests of a directory share."""
     with Admin(cluster) as started:
         yield started

@@ -19,8 +19,8 @@ import yaml
 
 from driving import KAPUT, Kaput, Standing
 from kaput.cluster.access import Access
-from kaput.cluster.admin.existing import ExistingAdmin
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.admin import Admin
+from kaput.cluster.existing_cluster import ExistingCluster
 from waiting import eventually
 
 
@@ -70,7 +70,7 @@ def left(keeper: Standing) -> tuple[list[str], list[str]]:
     _, servers, _, config = cluster(keeper)
     found = ExistingCluster(servers, Access.read(Path(config)))
     found.refresh()
-    with ExistingAdmin(found) as admin:
+    with Admin(found) as admin:
         return [name for name in admin.topics() if not name.startswith("__")], sorted(admin.every_group())
 
 

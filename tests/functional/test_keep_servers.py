@@ -18,7 +18,7 @@ import pytest
 from fakes.store_contract import StoreContract, record
 from kaput import keep
 from kaput.clients.keep.store import records_of
-from kaput.cluster.ports import Ports
+from kaput.cluster.network.loopback import Ports
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
 from kaput.stores.programs import GoNotFound

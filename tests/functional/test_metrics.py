@@ -26,7 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from driving import KAPUT, WITHOUT_JVM, Standing
 from kaput.core import TopicPartition as Place
 from kaput.monitor.sources.cluster_state import ClusterState
-from kaput.operate.lab import Lab
+from kaput.operate.standing_cluster import StandingCluster
 from system_packages import Missing, program
 from waiting import PATIENCE_S, eventually, wait_for
 
@@ -74,9 +74,9 @@ class Exporter:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[StandingCluster]:
     """Three brokers. `single` is on broker 2 alone, and `moved` on brokers 1 and 2."""
-    with Lab(brokers=3, config=CONFIG) as started:
+    with StandingCluster(brokers=3, config=CONFIG) as started:
         started.create_topic("orders", 3, 3, {"min.insync.replicas": 2})
         started.create_topic("single", assignment=[[2]])
         started.create_topic("moved", assignment=[[1, 2]])
@@ -84,7 +84,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def exporter(lab: Lab) -> Iterator[Exporter]:
+def exporter(lab: StandingCluster) -> Iterator[Exporter]:
     """The first seed is dead."""
     servers = f"127.0.0.1:1,{lab.bootstrap_servers}"
     command = [*KAPUT, "metrics", "--bootstrap-servers", servers, "--listen", "127.0.0.1:0", "--every", "1s"]
@@ -115,7 +115,7 @@ def test_exporter_starts_with_a_dead_seed(exporter: Exporter) -> None:
     )
 
 
-def written(lab: Lab, topic: str, partition: int, count: int, age_s: float) -> None:
+def written(lab: StandingCluster, topic: str, partition: int, count: int, age_s: float) -> None:
     """Writes records that are so old."""
     producer = Producer(lab.client_settings())
     for _ in range(count):
@@ -124,7 +124,7 @@ def written(lab: Lab, topic: str, partition: int, count: int, age_s: float) -> N
     assert producer.flush(PATIENCE_S) == 0
 
 
-def committed(lab: Lab, group: str, topic: str, partition: int, offset: int) -> None:
+def committed(lab: StandingCluster, group: str, topic: str, partition: int, offset: int) -> None:
     consumer = Consumer({**lab.client_settings(), "group.id": group, "enable.auto.commit": False})
     try:
         wait_for(lambda: _commits(consumer, TopicPartition(topic, partition, offset)), "a commit")
@@ -142,7 +142,7 @@ def _commits(consumer: Consumer, position: TopicPartition) -> bool:
     return True
 
 
-def test_lag_of_a_stalled_group_in_records_and_seconds(lab: Lab, exporter: Exporter) -> None:
+def test_lag_of_a_stalled_group_in_records_and_seconds(lab: StandingCluster, exporter: Exporter) -> None:
     """In records, and the age of the first one that it has not committed."""
     written(lab, "orders", 0, 5, age_s=1000)
     dated_s = time.time() - 100
@@ -163,13 +163,15 @@ def test_lag_of_a_stalled_group_in_records_and_seconds(lab: Lab, exporter: Expor
 
 
 @contextmanager
-def killed(lab: Lab, broker: int) -> Iterator[float]:
+def killed(lab: StandingCluster, broker: int) -> Iterator[float]:
     """Kills a broker for as long as the block lasts; when that was."""
     with lab.fault("kill", f"broker {broker}"):
         yield time.monotonic()
 
 
-def test_dead_broker_shows_in_metrics_and_scrapes_still_succeed(lab: Lab, exporter: Exporter) -> None:
+def test_dead_broker_shows_in_metrics_and_scrapes_still_succeed(
+    lab: StandingCluster, exporter: Exporter
+) -> None:
     """At once that it does not answer; partitions as soon as Kafka gives it up. No lag is a false 0."""
     written(lab, "single", 0, 3, age_s=50)
     committed(lab, "lonely", "single", 0, 3)
@@ -206,7 +208,7 @@ def test_dead_broker_shows_in_metrics_and_scrapes_still_succeed(lab: Lab, export
 
 
 @pytest.mark.long
-def test_exporter_starts_while_a_broker_is_down(lab: Lab) -> None:
+def test_exporter_starts_while_a_broker_is_down(lab: StandingCluster) -> None:
     """It is known by its replicas; a poll has its time limits."""
     with killed(lab, 3):
         state = ClusterState(lab.bootstrap_servers)
@@ -219,7 +221,7 @@ def test_exporter_starts_while_a_broker_is_down(lab: Lab) -> None:
     assert {s.labels["broker"] for s in found if s.name == "kaput_broker_up"} == {"1", "2", "3"}
 
 
-def test_paused_broker_delays_a_poll_by_its_timeout_at_most(lab: Lab, exporter: Exporter) -> None:
+def test_paused_broker_delays_a_poll_by_its_timeout_at_most(lab: StandingCluster, exporter: Exporter) -> None:
     """They take connections and answer nothing."""
     with lab.fault("pause", "broker 1"):
         wait_for(lambda: exporter.values()["broker_answers", "1"] == 0, "broker 1 is silent", 8 + SLACK_S)
@@ -227,7 +229,7 @@ def test_paused_broker_delays_a_poll_by_its_timeout_at_most(lab: Lab, exporter: 
     wait_for(lambda: exporter.values()["broker_answers", "1"] == 1, "broker 1 answers")
 
 
-def test_lag_follows_reassigned_partitions(lab: Lab, exporter: Exporter) -> None:
+def test_lag_follows_reassigned_partitions(lab: StandingCluster, exporter: Exporter) -> None:
     """No poll is of replicas that were."""
     written(lab, "moved", 0, 4, age_s=20)
     committed(lab, "mover", "moved", 0, 1)

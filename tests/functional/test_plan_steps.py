@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from kaput.cluster.access import OPEN
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.operate.lab import Lab
+from kaput.operate.standing_cluster import StandingCluster
 from kaput.processes.ownership import Owner
-from kaput.runner.plan import Plan
-from kaput.runner.plan_world import PlanCluster, PlanWorld
+from kaput.runner.plan.plan import Plan
+from kaput.runner.plan.world import PlanWorld
+from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Scenario
 from kaput.workload.supervision.supervisor import Supervisor
@@ -57,7 +57,7 @@ class Centers:
     """Two clusters of one broker, and clients that begin in the first one."""
 
     def __init__(self, stack: ExitStack, owner: Owner, path: Path, plan: list[dict[str, Any]]) -> None:
-        self.labs = {name: stack.enter_context(Lab(brokers=1)) for name in ("dc1", "dc2")}
+        self.labs = {name: stack.enter_context(StandingCluster(brokers=1)) for name in ("dc1", "dc2")}
         for lab in self.labs.values():
             lab.create_topic("orders", partitions=2, replication_factor=1)
         self.scenario = Scenario.model_validate(_raw(plan))
@@ -67,10 +67,9 @@ class Centers:
             owner, self.scenario, self.folder, uuid.UUID(int=5), self.labs["dc1"].bootstrap_servers, [],
             lambda n, at_ns: None,
         )  # fmt: skip
-        clusters = {
-            name: PlanCluster(name, lab.bootstrap_servers, lab._admin, OPEN, lab._cluster.nodes)
-            for name, lab in self.labs.items()
-        }
+        clusters = {name: RunCluster(name, lab._cluster, self.scenario) for name, lab in self.labs.items()}
+        for name, lab in self.labs.items():
+            clusters[name].admin = lab._admin
         rows = stack.enter_context(Recorder(path, "mirror", "plan"))
         world = PlanWorld(self.scenario, clusters, NoMirrors(), self.supervisor, lambda: [], rows)
         recorder = stack.enter_context(Recorder(path, "plan", "kaput"))

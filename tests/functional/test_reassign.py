@@ -17,8 +17,8 @@ import kaput
 from driving import KAPUT
 from kaput.cluster.access import OPEN
 from kaput.cluster.admin.reassignments import ReassignmentClient, reassignment_client
-from kaput.operate.lab import Lab
-from kaput.operate.reassign.throttles import RATES, REPLICAS
+from kaput.operate.reassign.applying import RATES, REPLICAS
+from kaput.operate.standing_cluster import StandingCluster
 from waiting import PATIENCE_S, answered, eventually
 
 SLOW, FAST = "2MB", "500MB"
@@ -27,7 +27,7 @@ PARTITIONS, RECORDS, PAYLOAD = 4, 1200, 10_000  # 12 MB, twice
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[StandingCluster]:
     """Three brokers, on the first of which everything is."""
     with kaput.lab(brokers=3, config={"offsets.topic.replication.factor": 1}) as started:
         started.create_topic("orders", assignment=[[1]] * PARTITIONS, partitions=PARTITIONS)
@@ -35,7 +35,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def racks() -> Iterator[Lab]:
+def racks() -> Iterator[StandingCluster]:
     """Four brokers in two racks; everything is on the two in one of them."""
     config = {"offsets.topic.replication.factor": 1}
     with kaput.lab(brokers=4, controllers=1, racks=["east", "west"], config=config) as started:
@@ -44,13 +44,13 @@ def racks() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def cluster(lab: Lab) -> Iterator[ReassignmentClient]:
+def cluster(lab: StandingCluster) -> Iterator[ReassignmentClient]:
     """The same, to look at."""
     with reassignment_client(lab.bootstrap_servers, OPEN) as connection:
         yield connection
 
 
-def fill(lab: Lab) -> None:
+def fill(lab: StandingCluster) -> None:
     """Numbered records in every partition, and a group that has committed."""
     producer = Producer({"bootstrap.servers": lab.bootstrap_servers, "linger.ms": 20})
     for number in range(RECORDS):
@@ -63,7 +63,7 @@ def fill(lab: Lab) -> None:
     reader.close()
 
 
-def stored(lab: Lab) -> list[int]:
+def stored(lab: StandingCluster) -> list[int]:
     """The number of every record that a reader finds, in order."""
     reader = Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "nobody"})
     reader.assign([TopicPartition("orders", partition, 0) for partition in range(PARTITIONS)])
@@ -80,7 +80,9 @@ def stored(lab: Lab) -> list[int]:
 
 
 @pytest.mark.long
-def test_killed_reassignment_resumes(lab: Lab, cluster: ReassignmentClient, tmp_path: Path) -> None:
+def test_killed_reassignment_resumes(
+    lab: StandingCluster, cluster: ReassignmentClient, tmp_path: Path
+) -> None:
     """From one replica to three, Kafka's own topic included; no throttle and no journal is left."""
     fill(lab)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -152,7 +154,7 @@ def test_killed_reassignment_resumes(lab: Lab, cluster: ReassignmentClient, tmp_
 
 @pytest.mark.long
 def test_doctor_fix_finishes_an_interrupted_reassignment(
-    lab: Lab, cluster: ReassignmentClient, tmp_path: Path
+    lab: StandingCluster, cluster: ReassignmentClient, tmp_path: Path
 ) -> None:
     """The doctor shows what was interrupted and the throttles that stay on; then nothing of it is left."""
     fill(lab)
@@ -188,7 +190,9 @@ def test_doctor_fix_finishes_an_interrupted_reassignment(
 
 
 @pytest.mark.long
-def test_rack_balance_and_broker_drain_copy_as_little_as_possible(racks: Lab, tmp_path: Path) -> None:
+def test_rack_balance_and_broker_drain_copy_as_little_as_possible(
+    racks: StandingCluster, tmp_path: Path
+) -> None:
     """Each by as few copies as it takes, which the doctor and the cluster bear out; nothing is lost."""
     fill(racks)
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -228,7 +232,7 @@ def test_rack_balance_and_broker_drain_copy_as_little_as_possible(racks: Lab, tm
     assert stored(racks) == list(range(RECORDS))
 
 
-def _said(*arguments: str, at: Lab, env: dict[str, str]) -> dict[str, Any]:
+def _said(*arguments: str, at: StandingCluster, env: dict[str, str]) -> dict[str, Any]:
     """What kaput prints of that cluster, as JSON."""
     command = [*KAPUT, *arguments, "--json", "--bootstrap-servers", at.bootstrap_servers]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)

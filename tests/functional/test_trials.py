@@ -23,7 +23,7 @@ from kaput.evidence.reading import check
 from kaput.runner.progress import NotesOnly
 from kaput.scenario.loader import resolve
 from kaput.scenario.source import parse
-from kaput.trials.trial import Judged, Trial
+from kaput.trials.batch import Judged, Trial
 from kaput.trials.trials import Trials
 from waiting import wait_for
 

@@ -24,8 +24,8 @@ from fakes.in_process import InProcess
 from fakes.run_folders import looked_at
 from kaput import audit
 from kaput.analysis.pipeline import analyse
-from kaput.cluster.admin.existing import ExistingAdmin
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.admin import Admin
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.topic_watches import TopicWatchPages
 from kaput.evidence.folder import RunFolder
@@ -198,7 +198,7 @@ def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
     assert_as_analyzed(again.folder, final)
     found = ExistingCluster(servers(standing))
     found.refresh()
-    with ExistingAdmin(found) as admin:
+    with Admin(found) as admin:
         assert [name for name in admin.topics() if not name.startswith("__")] == []
         assert admin.every_group() == set()
 

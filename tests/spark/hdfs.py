@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from kaput.analysis.spark.driver import spark_home
 from kaput.cluster.distribution import provide
 from kaput.cluster.lock import LockedJar
-from kaput.cluster.ports import HOST, Ports
+from kaput.cluster.network.loopback import HOST, Ports
 from kaput.java import find_java
 
 # Of the version of the Hadoop clients among PySpark's jars, which it needs beside it.

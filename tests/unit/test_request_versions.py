@@ -18,6 +18,7 @@ from kaput.report.document import Bullets, Table
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.versions import section
 from kaput.runner.cluster_events import record_requests
+from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Scenario
 from unit.report.handmade_findings import document
 from unit.verdict.conftest import facts_of, judge
@@ -75,7 +76,8 @@ def test_requests_logged_by_brokers_are_evidence(tmp_path: Path) -> None:
         n: SimpleNamespace(id=n, layout=SimpleNamespace(requests=tmp_path / f"noted{more}"))
         for n, more in ((1, ""), (2, "-not"))
     }
-    cluster: Any = SimpleNamespace(nodes=nodes, has_client=lambda client_id: client_id != "another-run")
+    cluster: Any = RunCluster("", SimpleNamespace(nodes=nodes), None)  # type: ignore[arg-type]
+    cluster.has_client = lambda client_id: client_id != "another-run"
     record_requests(tmp_path, cluster)
     folder = RunFolder(tmp_path)
     seal(folder)

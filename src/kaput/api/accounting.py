@@ -18,8 +18,7 @@ from typing import Any
 from kaput.api.findings import Findings
 from kaput.api.sending import Sent, block_of, sender_of, sending
 from kaput.cluster.admin import Admin
-from kaput.cluster.event_log import collect_cluster_events
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
@@ -37,7 +36,7 @@ _SENDS = ("sends", "transactions")
 class Accounting:
     """The accounting of one cluster; its folders are below `directory`. Thread-safe."""
 
-    def __init__(self, directory: Path, cluster: LabCluster, admin: Admin) -> None:
+    def __init__(self, directory: Path, cluster: OwnCluster, admin: Admin) -> None:
         self._directory, self._cluster, self._admin = directory / "accounting", cluster, admin
         self._run_id, self._began_ns = uuid.uuid4(), time.time_ns()
         self._lock = threading.Lock()
@@ -110,7 +109,7 @@ class Accounting:
         return _judge(folder)
 
     def _events(self, folder: RunFolder) -> list[str]:
-        found = collect_cluster_events(self._cluster)
+        found = self._cluster.events()
         record_cluster_events(folder.path, found.events, self._cluster.lifecycle)
         return found.troubles
 

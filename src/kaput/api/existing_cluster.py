@@ -27,19 +27,19 @@ class ExistingClusterOptions:
         Raises UsageError, and LabError if the cluster does not respond.
         """
         from kaput.cluster.access import OPEN, Access
-        from kaput.cluster.admin.authorization import check_access
-        from kaput.cluster.admin.existing import ExistingAdmin
-        from kaput.cluster.existing import ExistingCluster
+        from kaput.cluster.admin import Admin
+        from kaput.cluster.admin.client import check_access
+        from kaput.cluster.existing_cluster import ExistingCluster
         from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
-        from kaput.runner.existing_cluster import ExistingClusterProvider
+        from kaput.runner.existing_cluster import ExistingClusters
 
         access = Access.read(self.command_config) if self.command_config else OPEN
         check_access(self.servers, access)
         cluster = ExistingCluster(self.servers, access)
         cluster.refresh()
-        with ExistingAdmin(cluster) as admin:
+        with Admin(cluster) as admin:
             topics = admin.ids(topic.name for topic in scenario.topics)
             kept = check_unused(scenario, topics, admin.every_group(), self.use_topics)
             found = collect_facts(cluster, admin)
             true = with_cluster_facts(scenario, found, kept)
-        return ExistingClusterProvider(cluster, found, kept), true
+        return ExistingClusters(cluster, found, kept), true

@@ -6,8 +6,8 @@
             time.sleep(5)
         lab.assert_none_lost()
 
-The public API for programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself: operate/lab.py; the
-evidence: accounting.py.
+The public API for programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself:
+operate/standing_cluster.py; the evidence: accounting.py.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from kaput.api.accounting import Accounting
 from kaput.api.findings import Findings
 from kaput.api.sending import Sent
 from kaput.errors import UsageError
-from kaput.operate import lab as operate
+from kaput.operate.standing_cluster import StandingCluster
 
 DRAIN_S = 60.0
 _FOREVER = "10080m"  # the longest that a scenario allows: a week
 
 
-class Lab(operate.Lab):
-    __doc__ = operate.Lab.__doc__
+class Lab(StandingCluster):
+    __doc__ = StandingCluster.__doc__
 
     def __enter__(self) -> Lab:
         super().__enter__()

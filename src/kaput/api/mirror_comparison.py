@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from kaput.api.scratch import Scratch
-    from kaput.cluster.existing import StandingCluster
-    from kaput.runner.mirror_comparing import CompareMirror
+    from kaput.cluster.kafka_cluster import ClusterAddress
+    from kaput.runner.mirrors.drain import CompareMirror
     from kaput.scenario.mirrors import Mirror
 
 
 def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> CompareMirror:
     """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
-    def compare(mirror: Mirror, source: StandingCluster, target: StandingCluster) -> Mapping[str, Any]:
+    def compare(mirror: Mirror, source: ClusterAddress, target: ClusterAddress) -> Mapping[str, Any]:
         from kaput.compare.comparing import ComparisonRequest, MirrorComparison
 
         request = ComparisonRequest(

@@ -55,7 +55,7 @@ def run(
     from kaput.api.scratch import Scratch
     from kaput.cluster.network.reexec import check_inside
     from kaput.java import find_java
-    from kaput.processes.reaper import reap_orphans
+    from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
     from kaput.runner.setting_check import check_settings
@@ -162,7 +162,7 @@ def own_provider(
     """The provider of a new cluster. Fetches all jars and packages that the run needs first."""
     from kaput.cluster.distribution import resolve, with_additional_jars
     from kaput.cluster.mirrors.node import JARS as MIRRORS
-    from kaput.runner.own_cluster import provider_for
+    from kaput.runner.run_cluster import own_clusters
     from kaput.workload.librdkafka.versions import packages
 
     def resolved(version: str) -> Distribution:
@@ -175,7 +175,7 @@ def own_provider(
         resolved(version)
     for client in sorted({*scenario.librdkafka_versions().values()}):
         packages(client, note)
-    return provider_for(scenario, java, Path(kafka_home) if kafka_home else None, resolved, with_mirrors)
+    return own_clusters(scenario, java, Path(kafka_home) if kafka_home else None, resolved, with_mirrors)
 
 
 def _record(

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from pydantic import ValidationError
 
 from kaput.cluster.access import Access
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.mistakes import from_validation, in_lines
@@ -99,7 +99,7 @@ def block_of(topic: str, settings: Mapping[str, Any]) -> Producers:
 
 
 def sender_of(
-    number: int, scenario: Scenario, folder: RunFolder, cluster: LabCluster, run_id: uuid.UUID
+    number: int, scenario: Scenario, folder: RunFolder, cluster: OwnCluster, run_id: uuid.UUID
 ) -> Sender:
     """Connects the producer with that number. Raises LabError."""
     folder.path.mkdir(parents=True)

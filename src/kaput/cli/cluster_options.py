@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from kaput.cluster.access import Access
-    from kaput.cluster.existing import StandingCluster
+    from kaput.cluster.kafka_cluster import ClusterAddress
     from kaput.operate.registry import ClusterEntry
 
 Servers = Annotated[
@@ -77,11 +77,12 @@ def access_of(bootstrap_servers: str | None, cluster: str | None, command_config
     return OPEN if path is None else Access.read(path)
 
 
-def standing_cluster(text: str, config: Path | None) -> StandingCluster:
+def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
     """The cluster named by an argument: HOST:PORT,... or a cluster started by kaput up. `config`: its client
     properties file, if given. Raises UsageError.
     """
-    from kaput.cluster.existing import StandingCluster, addresses
+    from kaput.cluster.existing_cluster import addresses
+    from kaput.cluster.kafka_cluster import ClusterAddress
     from kaput.errors import UsageError
 
     servers = text if ":" in text else None
@@ -90,7 +91,7 @@ def standing_cluster(text: str, config: Path | None) -> StandingCluster:
             addresses(servers)
         except UsageError:
             raise UsageError(f"{text!r} is neither HOST:PORT,... nor a cluster name") from None
-    found = StandingCluster(text, servers_of(servers, text), config_of(servers, text, config))
+    found = ClusterAddress(text, servers_of(servers, text), config_of(servers, text, config))
     found.access.librdkafka()  # reports unusable settings before anything is done
     return found
 

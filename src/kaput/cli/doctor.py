@@ -83,7 +83,7 @@ def doctor_command(
     from kaput.cli.doctor_fix import apply, resume
     from kaput.cli.doctor_prove import prove as prove_findings
     from kaput.operate.doctor.diagnosis import diagnose, read_baseline
-    from kaput.operate.doctor.snapshot_reader import read_snapshot
+    from kaput.operate.doctor.snapshot import read_snapshot
     from kaput.operate.registry import running
 
     known = set() if baseline is None else read_baseline(baseline)
@@ -135,8 +135,7 @@ def _show(
 ) -> None:
     from kaput.cli.doctor_text import render
     from kaput.console import Console
-    from kaput.operate.doctor.diagnosis import as_json
-    from kaput.operate.doctor.sarif import as_sarif
+    from kaput.operate.doctor.diagnosis import as_json, as_sarif
 
     if shown is DoctorFormat.JSON:
         typer.echo(as_json(findings, unknown, fixed))

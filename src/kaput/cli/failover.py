@@ -46,7 +46,7 @@ def failover_command(
     from dataclasses import asdict
 
     from kaput.errors import UsageError
-    from kaput.runner.live_failover import fail_over
+    from kaput.runner.plan.live_failover import fail_over
 
     if alias is None and ":" in source:
         raise UsageError("the source's name in MirrorMaker's settings is unknown; add --alias NAME")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.report.matrix_report import CellRuns
     from kaput.scenario.matrix import Cell
-    from kaput.trials.trial import Trial
+    from kaput.trials.batch import Trial
 
 
 def matrix_command(
@@ -85,7 +85,7 @@ def matrix_command(
 
 def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
     """All cells once, then all again. Cells of a fault are adjacent, so that they can share a cluster."""
-    from kaput.trials.trial import Trial
+    from kaput.trials.batch import Trial
 
     return [
         Trial(cell.scenario_name, cell.scenario, seed, cell.changes)

@@ -45,7 +45,7 @@ def peek_command(
     """
     import json as library
 
-    from kaput.cluster.admin.authorization import check_access
+    from kaput.cluster.admin.client import check_access
     from kaput.core import TopicPartition
     from kaput.errors import UsageError
     from kaput.operate.replica_reader import RecordRange, peek

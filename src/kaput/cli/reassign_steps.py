@@ -37,7 +37,7 @@ class Reassignment:
     def plan(self, goal: Goal, topics: list[str] | None) -> list[Move]:
         """The moves to that goal. Raises UsageError if a reassignment is active, or a broker is down."""
         from kaput.errors import UsageError
-        from kaput.operate.reassign import planning
+        from kaput.operate.reassign import moves as planning
 
         if (journal := self._folder.read(self._view.cluster_id)) is not None:
             raise UsageError(
@@ -54,7 +54,7 @@ class Reassignment:
 
     def plan_rollback(self, path: Path) -> list[Move]:
         """The moves back to the assignment in a file; active reassignments are reversed."""
-        from kaput.operate.reassign import planning
+        from kaput.operate.reassign import moves as planning
         from kaput.operate.reassign.moves import read_kafka_json
 
         of, wanted = read_kafka_json(path)

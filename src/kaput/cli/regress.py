@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.report.regression_report import Sides
     from kaput.scenario.model import Scenario
-    from kaput.trials.trial import Trial
+    from kaput.trials.batch import Trial
 
 
 def regress_command(
@@ -98,7 +98,7 @@ def _trials(
     from kaput.cli.scenario_choice import choose
     from kaput.scenario.loader import find, resolve
     from kaput.scenario.variation import varied
-    from kaput.trials.trial import Trial
+    from kaput.trials.batch import Trial
 
     files = {Path(name).stem: name for name in names}
     made: dict[str, list[tuple[str, Scenario, dict[str, JsonValue]]]] = {side: [] for side in sides}
@@ -126,7 +126,7 @@ def _space_trials(
     from kaput.scenario.variation import varied
     from kaput.search.draw import draw
     from kaput.search.loading import load
-    from kaput.trials.trial import Trial
+    from kaput.trials.batch import Trial
 
     space, made = load(name), []
     for seed in range(1, repeat + 1):

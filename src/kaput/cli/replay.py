@@ -47,9 +47,8 @@ def replay_command(
     import json as library
 
     from kaput.cli.progress import RecordsProgress
-    from kaput.cluster.admin.authorization import check_access
-    from kaput.operate.replay_plan import TopicCopy
-    from kaput.operate.topic_copy import replay
+    from kaput.cluster.admin.client import check_access
+    from kaput.operate.topic_copy import TopicCopy, replay
 
     given = pairs("--config", config)
     servers = servers_of(bootstrap_servers, cluster)

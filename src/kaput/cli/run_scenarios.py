@@ -52,7 +52,7 @@ def run_all(
     from kaput.api.scratch import Scratch
     from kaput.cli.series import play
     from kaput.java import find_java
-    from kaput.processes.reaper import reap_orphans
+    from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
 
@@ -227,9 +227,9 @@ def _own_cluster(scenario: Scenario, java: Java, kafka_home: Path | None) -> Clu
     """
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.mirrors.node import JARS as MIRRORS
-    from kaput.runner.own_cluster import provider_for
+    from kaput.runner.run_cluster import own_clusters
 
-    return provider_for(
+    return own_clusters(
         scenario,
         java,
         kafka_home,

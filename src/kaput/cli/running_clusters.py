@@ -80,7 +80,7 @@ def down_command(
 
     Example: kaput down
     """
-    from kaput.processes.reaper import reap_orphans
+    from kaput.processes.ending import reap_orphans
 
     reap_orphans()
     if all_:
@@ -175,6 +175,6 @@ def shell_command(
 
     Example: kaput shell kafka-topics --describe
     """
-    from kaput.operate.shell import enter
+    from kaput.operate.tools import enter
 
     enter(entry_of(cluster), command or [])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
     from kaput.report.document import Document
-    from kaput.trials.trial import Judged, Trial
+    from kaput.trials.batch import Judged, Trial
 
 TOGETHER = 12  # trials that may share a cluster and its faults
 Key = tuple[str, str, int]  # the scenario, the changes to it, the seed

@@ -108,11 +108,11 @@ def _run_here(
     from kaput.monitor.metrics_server import listen_address
     from kaput.operate import lab_metrics
     from kaput.operate.daemon import Daemon
-    from kaput.operate.lab import Lab
+    from kaput.operate.standing_cluster import StandingCluster
     from kaput.processes.signals import interrupts
 
     bound = None if metrics is None else lab_metrics.socket_at(listen_address(metrics, lab_metrics.OPTION))
-    made = Lab(scenario, folder=directory.folder, note=_note, **cluster)
+    made = StandingCluster(scenario, folder=directory.folder, note=_note, **cluster)
     # With a progress bar if jars have to be fetched.
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":

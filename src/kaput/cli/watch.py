@@ -100,7 +100,7 @@ def watch_command(
     from kaput.cli.jars import spark_kafka_jars
     from kaput.cli.watch_text import write_line
     from kaput.java import find_java
-    from kaput.processes.reaper import reap_orphans
+    from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
     from kaput.watch.options import WatchOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
+from kaput.cluster.network.loopback import HOST, Ports
 from kaput.cluster.node import Node
-from kaput.cluster.ports import HOST, Ports
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
-from kaput.cluster.lock import LockedJar, find_lock, read_lock, sha256_of
-from kaput.cluster.lock_resolver import create_lock, ivy_fetch
+from kaput.cluster.lock import LockedJar, create_lock, find_lock, ivy_fetch, read_lock, sha256_of
 from kaput.errors import DistributionError
 from kaput.java import Java
 

@@ -1,7 +1,7 @@
 """Events that the cluster itself recorded about leaders, in-sync replicas and brokers; the same for both
 modes.
 
-Its place: metadata_log.py (KRaft) and zookeeper/event_log.py make these rows, runner/cluster_poller.py
+Its place: metadata_log.py (KRaft) and zookeeper/event_log.py make these rows, runner/cluster_events.py
 those of a cluster whose records cannot be read; run writes them.
 """
 

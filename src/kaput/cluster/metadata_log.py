@@ -10,17 +10,211 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+import struct
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
-from kaput.cluster.log_dump import RECORD, dump
+from kaput.cluster.jvm import NO_MAIN_CLASS, java_command
+from kaput.cluster.record_batches import StoredBatch, decode
 from kaput.cluster.segments import segments
 from kaput.errors import UnknownFormat
 from kaput.java import Java
+
+# Up to Kafka 4.1 it is in another package.
+_TOOL, _OLDER_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
+_TIMEOUT_S = 60
+_SHOWN = 200  # characters of a line
+_RETRY_AFTER_S = 0.5  # enough for the controller to finish its current write
+_FILE = re.compile(r"Dumping (.+)$")
+_BATCH = re.compile(
+    r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* isControl: (\w+) .*"
+    r"position: (\d+) .* size: (\d+) .* isvalid: (\w+)$"
+)
+# Kafka 3.7 only prints the type of control records, later versions their contents.
+_CONTROL = re.compile(r"\| offset: \d+ (?:.*\}|.* controlType: \w+\(\d+\))$")
+RECORD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (\{.*\})$")
+
+
+class Dump(NamedTuple):
+    """The tool's output; `problem`: why it is incomplete (None: it is complete)."""
+
+    lines: list[str]
+    problem: str | None
+
+
+def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
+    """The tool's output for `files`; runs it again if the first output was incomplete."""
+    first = _run(distribution, java, files)
+    if first.problem is None:
+        return first
+    time.sleep(_RETRY_AFTER_S)
+    again = _run(distribution, java, files)
+    return again if again.problem is None or len(again.lines) >= len(first.lines) else first
+
+
+def dump_tool_class(distribution: Distribution) -> str:
+    """The tool's main class."""
+    return _TOOL if distribution.has_class(_TOOL) else _OLDER_TOOL
+
+
+def _run(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
+    command = java_command(
+        java,
+        distribution,
+        dump_tool_class(distribution),
+        ["--cluster-metadata-decoder", "--files", ",".join(map(str, files))],
+        archive=find_archive(distribution, java),
+        heap=("-Xms64m", "-Xmx512m"),
+    )
+    try:
+        sizes = {str(file): file.stat().st_size for file in files}
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Dump([], f"it took longer than {_TIMEOUT_S} s")
+    except OSError as error:
+        return Dump([], str(error))
+    lines = done.stdout.splitlines()
+    if done.returncode != 0:
+        output = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no output"]
+        why = next((line for line in output if "Exception" in line or "Error" in line), output[-1])
+        if NO_MAIN_CLASS in why:
+            why = str(UnknownFormat(f"Kafka {distribution.version} has it in another place"))
+        return Dump(lines, f"it ended with status {done.returncode}: {why.strip()[:300]}")
+    return Dump(lines, missing_part(lines, sizes))
+
+
+def missing_part(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
+    """What the output for consecutive files lacks; None if nothing. `sizes`: of the files, in bytes."""
+    printed_bytes: dict[str, int] = {}
+    file, records_due, next_offset, control = "", 0, None, False
+    for line in lines:
+        if file_line := _FILE.match(line):
+            file = file_line[1]
+            printed_bytes[file] = 0
+        elif batch := _BATCH.match(line):
+            base, last, count = map(int, batch.groups()[:3])
+            if records_due or batch[7] != "true" or next_offset not in (None, base):
+                break
+            records_due, next_offset, control = count, last + 1, batch[4] == "true"
+            printed_bytes[file] = int(batch[5]) + int(batch[6])
+        elif (_CONTROL if control else RECORD).match(line) and _is_complete(line):
+            records_due -= 1
+        elif line.startswith("|") and line is not lines[-1]:  # the last one may be cut
+            return str(UnknownFormat(f"it printed {line[:_SHOWN]!r}"))
+    if records_due > 0:
+        return f"a batch of {file} is not whole"
+    if next_offset is None and any(sizes.values()) and len(lines) > 1:
+        return str(UnknownFormat(f"it printed {lines[-1][:_SHOWN]!r}"))
+    for name, size in sizes.items():
+        if printed_bytes.get(name, 0) < size:
+            return f"it printed {printed_bytes.get(name, 0)} of the {size} bytes of {name}"
+    return None
+
+
+def _is_complete(line: str) -> bool:
+    """Whether a record's line is complete; only control records have no JSON payload."""
+    _, found, payload = line.partition(" payload: ")
+    try:
+        return not found or bool(json.loads(payload))
+    except ValueError:
+        return False
+
+
+_FRAME = 1  # the only version of the frame before each record
+_TOPIC, _PARTITION, _PARTITION_CHANGE = 2, 3, 5
+_UUID_BYTES = 16
+_ISR_TAG, _LEADER_TAG = 0, 1
+_INT = struct.Struct(">i")
+
+
+class MetadataRecord(NamedTuple):
+    """`kind` and `data` as the dump tool prints them, but `topicId` as raw bytes."""
+
+    kind: str
+    data: dict[str, Any]
+    at_ms: int
+
+
+def decode_metadata(batch: StoredBatch) -> Iterator[MetadataRecord]:
+    """The records of a batch that are about topics and partitions. Raises ValueError if one is broken, or
+    UnknownFormat.
+    """
+    for record in decode([batch.unpacked()]).whole():
+        try:
+            found = _decode(_Fields(record.value or b""))
+        except (IndexError, struct.error):
+            raise ValueError(f"the metadata record at offset {record.offset} is broken") from None
+        if found is not None:
+            yield MetadataRecord(*found, record.timestamp_ms)
+
+
+class _Fields:
+    """Kafka's flexible encoding, read field by field. Raises IndexError or struct.error at its end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def int32(self) -> int:
+        (value,) = _INT.unpack_from(self._data, self._at)
+        self._at += _INT.size
+        return int(value)
+
+    def raw(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def text(self) -> str:
+        return self.raw(self.unsigned() - 1).decode()
+
+    def ints(self) -> list[int]:
+        return [self.int32() for _ in range(self.unsigned() - 1)]
+
+    def tagged(self) -> dict[int, _Fields]:
+        return {self.unsigned(): _Fields(self.raw(self.unsigned())) for _ in range(self.unsigned())}
+
+
+def _decode(fields: _Fields) -> tuple[str, dict[str, Any]] | None:
+    """None for records about anything else."""
+    if (frame := fields.unsigned()) != _FRAME:
+        raise UnknownFormat(f"the metadata log has records in frames of version {frame}")
+    kind, _version = fields.unsigned(), fields.unsigned()
+    if kind == _TOPIC:
+        name = fields.text()
+        return "TOPIC_RECORD", {"name": name, "topicId": fields.raw(_UUID_BYTES)}
+    if kind not in (_PARTITION, _PARTITION_CHANGE):
+        return None
+    place = {"partitionId": fields.int32(), "topicId": fields.raw(_UUID_BYTES)}
+    if kind == _PARTITION:
+        _replicas, isr, _removing, _adding = (fields.ints() for _ in range(4))
+        leader, epoch, changes = (fields.int32() for _ in range(3))
+        state = {"isr": isr, "leader": leader, "leaderEpoch": epoch, "partitionEpoch": changes}
+        return "PARTITION_RECORD", place | state
+    changed, found = fields.tagged(), dict[str, Any]()
+    if _ISR_TAG in changed:
+        found["isr"] = changed[_ISR_TAG].ints()
+    if _LEADER_TAG in changed:
+        found["leader"] = changed[_LEADER_TAG].int32()
+    return "PARTITION_CHANGE_RECORD", place | found
+
 
 # In a snapshot, the records' timestamps are those of writing it; the header has the time of the last change.
 _HEADER = re.compile(r"\| offset: 0 .*SnapshotHeader .*\"lastContainedLogTimestamp\":(\d+)")
@@ -102,7 +296,7 @@ def read_snapshot(lines: Iterable[str], image: Image) -> Iterator[ClusterEvent]:
 
 
 def _parse_record(payload: str) -> dict[str, Any] | None:
-    """The record; None for a torn one, which log_dump.py reports."""
+    """The record; None for a torn one, which `dump` reports."""
     try:
         found: dict[str, Any] = json.loads(payload)
     except ValueError:

@@ -1,17 +1,17 @@
 """What differs between KRaft and ZooKeeper mode: what nodes need, and where the cluster records its events.
 
 `KraftMode` is the default; ZooKeeper mode overrides it in its own package (zookeeper/mode.py). Its place:
-lab.py has one of them and asks it; nothing else in this package decides by mode.
+own_cluster.py has one of them and asks it; nothing else in this package decides by mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from kaput.cluster import metadata_log
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import Collected
+from kaput.cluster.metadata_log import log_progress, read_cluster_events
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.security import Unsecured
@@ -19,9 +19,6 @@ from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint
 from kaput.java import Java
 from kaput.scenario.model import Cluster
-
-if TYPE_CHECKING:
-    from kaput.cluster.lab import LabCluster
 
 MAIN = "kafka.Kafka"
 NodeCommand = tuple[str, tuple[str, str] | None, tuple[str, ...]]  # main class, heap (None: the lab's), flags
@@ -62,7 +59,12 @@ class KraftMode:
         """The node's main class, heap and JVM flags."""
         return MAIN, None, ()
 
-    def events(self, cluster: LabCluster) -> Collected:
-        """The events that the cluster recorded. Raises LabError."""
-        best = max(cluster.metadata_logs, key=metadata_log.log_progress)
-        return metadata_log.read_cluster_events(cluster.distribution, cluster.java, best)
+    def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> Collected:
+        """The events that these nodes recorded. `distribution`: one that can read them. Raises LabError."""
+        best = max(filter(None, map(metadata_log, plan)), key=log_progress)
+        return read_cluster_events(distribution, self._java, best)
+
+
+def metadata_log(layout: NodeLayout) -> Path | None:
+    """The directory with the metadata log of a node; None if it does not vote."""
+    return None if layout.controller_port is None else layout.data / "__cluster_metadata-0"

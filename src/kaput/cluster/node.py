@@ -2,7 +2,7 @@
 
 Ending a node through this class is marked as intended; any other end is a death, and is recorded with the
 last error in its log, or with its last lines if there is none. Not here: choosing targets (faults), starting
-all nodes (lab.py).
+all nodes (own_cluster.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from kaput.cluster import node_log
 from kaput.cluster.frames.frame_proxy import FrameProxy
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.properties import NodeLayout, Role
@@ -23,6 +23,44 @@ from kaput.errors import BrokerError
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.pausable import PausableProcess
+
+_TAIL_BYTES = 64 * 1024
+_ERROR = re.compile(r"\[[^]]*\] (?:ERROR|FATAL) (.*?)(?: \([\w.$]+\))?")
+_DATE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]", re.MULTILINE)
+_EXCEPTION = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error)(?:: (.*))?")
+_REASON_LENGTH = 500
+
+
+def tail(log: Path, lines: int, since: int = 0) -> str:
+    """The last lines of a log. `since`: the size of the log when the node was started."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(since, file.seek(0, 2) - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def last_date_ns(log: Path, since: int) -> int | None:
+    """The time of the last line after size `since`, by the node's own clock; None without one."""
+    found = _DATE.findall(tail(log, _TAIL_BYTES, since))
+    if not found:
+        return None
+    date = datetime.strptime(found[-1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    return round(date.timestamp() * 1000) * 1_000_000
+
+
+def last_error(log: Path, since: int = 0) -> str:
+    """The last error with the exceptions that caused it, in one line; empty if there is none."""
+    found: list[str] = []
+    for line in tail(log, _TAIL_BYTES, since).splitlines():
+        if error := _ERROR.fullmatch(line):
+            found = [error[1]]
+        elif found and (exception := _EXCEPTION.fullmatch(line)):
+            found += [exception[1]] if exception[1] and exception[1] not in found[-1] else []
+    return ": ".join(text.rstrip(".") for text in found)[:_REASON_LENGTH]
+
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
 _REAP_TIMEOUT_S = 5
@@ -142,7 +180,7 @@ class Node(PausableProcess):
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log."""
-        return node_log.tail(self.log, lines)
+        return tail(self.log, lines)
 
     def why_not_running(self) -> str:
         """How it ended, and why according to its log."""
@@ -162,7 +200,7 @@ class Node(PausableProcess):
     def _on_exit(self, at_ns: int) -> None:
         if not self._expected_down:
             status = self._process.returncode if self._process is not None else None
-            reason = node_log.last_error(self.log, self._log_size_at_start)
+            reason = last_error(self.log, self._log_size_at_start)
             why = f": {reason}" if reason else f"; its log ends:\n{self.log_tail()}"
             self.deaths.append(f"{self.title} ended on its own (exit status {status}){why}")
         self._on_event("stopped", self.id, at_ns)

@@ -8,18 +8,234 @@ only its owner can read; the nodes' settings name these files and contain no sec
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+import hmac
+import ipaddress
+import os
 import secrets
+import struct
+import time
+import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
 from kaput.cluster.access import OPEN, Access, write_secret
-from kaput.cluster.certificates import Authority
-from kaput.cluster.credentials import MECHANISM, User, all_rights
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.properties import NodeLayout
+from kaput.cluster.protocol import DefaultRecordBatchBuilder
+from kaput.cluster.record_batches import header
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
+
+# No issued certificate may have this name: it would look self-signed.
+_AUTHORITY = "authority of one cluster"
+_VALIDITY = datetime.timedelta(days=365)
+# The clock of a container, or of a machine after a suspend, may be a little behind.
+_BACKDATED = datetime.timedelta(days=1)
+
+
+class Authority:
+    """The certificate authority of one cluster."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = _name(_AUTHORITY)
+        self._certificate = (
+            _certificate_builder(self._name, self._name, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs=True), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+
+    @property
+    def certificate(self) -> str:
+        """The authority's own certificate in PEM format; not a secret."""
+        return _pem(self._certificate)
+
+    def issue(self, name: str, host: str) -> str:
+        """A key and its certificate in PEM format, for `name` at `host`."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        signed = (
+            _certificate_builder(_name(name), self._name, key.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs=False), critical=True)
+            .add_extension(
+                x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+                critical=False,
+            )
+            .add_extension(x509.SubjectAlternativeName([_alternative_name(host)]), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
+            .sign(self._key, hashes.SHA256())
+        )
+        # Java only reads PKCS 8 keys.
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return private.decode() + _pem(signed) + self.certificate
+
+
+def _certificate_builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + _VALIDITY)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _alternative_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _key_usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+MECHANISM = "SCRAM-SHA-512"
+_SHA_512 = 2  # the mechanism's number in records
+_ITERATIONS = 4096  # the minimum: a password of 32 random bytes needs no more
+_USER, _RIGHT = 11, 18  # record types
+_LITERAL, _ALL, _ALLOW = 3, 2, 3
+_TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID = 2, 3, 4, 5
+_ALL_RESOURCES = ((_TOPIC, "*"), (_GROUP, "*"), (_CLUSTER, "kafka-cluster"), (_TRANSACTIONAL_ID, "*"))
+_EPOCH_AT, _BASE_OFFSET = 12, struct.Struct(">q")  # in a batch; the checksum covers neither
+
+
+@dataclass(frozen=True)
+class User:
+    """A user, and the keys that verify the password."""
+
+    name: str
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    @classmethod
+    def with_password(cls, name: str, password: str, salt: bytes | None = None) -> User:
+        """Derives the keys as in RFC 5802; the salt is random unless given."""
+        salt = os.urandom(16) if salt is None else salt
+        salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ITERATIONS)
+        client_key, server_key = (
+            hmac.digest(salted, what, "sha512") for what in (b"Client Key", b"Server Key")
+        )
+        return cls(name, salt, hashlib.sha512(client_key).digest(), server_key)
+
+    def record(self) -> bytes:
+        """Its record in the metadata log."""
+        return (
+            _record_frame(_USER)
+            + _text(self.name)
+            + bytes([_SHA_512])
+            + b"".join(map(_bytes, (self.salt, self.stored_key, self.server_key)))
+            + struct.pack(">i", _ITERATIONS)
+            + _NO_TAGGED_FIELDS
+        )
+
+
+def all_rights(principal: str) -> list[bytes]:
+    """Records that allow a principal (`User:kaput`) everything; ACLs that deny still apply."""
+    return [
+        _record_frame(_RIGHT)
+        + uuid.uuid4().bytes
+        + bytes([kind])
+        + _text(name)
+        + bytes([_LITERAL])
+        + _text(principal)
+        + _text("*")  # from any host
+        + bytes([_ALL, _ALLOW])
+        + _NO_TAGGED_FIELDS
+        for kind, name in _ALL_RESOURCES
+    ]
+
+
+def with_records(snapshot: bytes, records: Sequence[bytes]) -> bytes:
+    """Inserts these records before the footer of a snapshot that storage was formatted with."""
+    at = last = 0
+    while at < len(snapshot):
+        found = header(snapshot, at)
+        if found is None or at + found.size > len(snapshot):
+            raise ValueError("a snapshot is torn")
+        at, last = at + found.size, at
+    (base,) = _BASE_OFFSET.unpack_from(snapshot, last)
+    batch, footer = bytearray(_batch(records)), bytearray(snapshot[last:])
+    _BASE_OFFSET.pack_into(batch, 0, base)
+    struct.pack_into(">i", batch, _EPOCH_AT, 0)
+    _BASE_OFFSET.pack_into(footer, 0, base + len(records))
+    return snapshot[:last] + bytes(batch) + bytes(footer)
+
+
+def _batch(records: Sequence[bytes]) -> bytes:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=1 << 20,
+    )
+    now_ms = time.time_ns() // 1_000_000
+    for number, record in enumerate(records):
+        builder.append(number, timestamp=now_ms, key=None, value=record, headers=[])
+    return bytes(builder.build())
+
+
+_NO_TAGGED_FIELDS = b"\x00"
+
+
+def _record_frame(number: int) -> bytes:
+    """The frame of a record: version of the frame, kind, version of the record."""
+    return bytes([1, number, 0])
+
+
+def _text(text: str) -> bytes:
+    return _bytes(text.encode())
+
+
+def _bytes(data: bytes) -> bytes:
+    """Compact bytes: length + 1 in one byte, then the data."""
+    if len(data) > 126:
+        raise ValueError("too long for a length of one byte")
+    return bytes([len(data) + 1]) + data
+
 
 _FOLDER = "secrets"
 CLIENT_PROPERTIES = "client.properties"

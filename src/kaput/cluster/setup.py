@@ -14,7 +14,7 @@ from kaput.cluster.distribution import Distribution, resolve
 from kaput.console import Console
 from kaput.errors import Interrupted, KaputError
 from kaput.java import Java, find_java
-from kaput.processes.reaper import reap_orphans
+from kaput.processes.ending import reap_orphans
 from kaput.processes.signals import interrupts
 from kaput.scenario.model import Cluster
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kaput.cache import cache_dir, exclusive
-from kaput.cluster.credentials import with_records
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import NO_MAIN_CLASS, java_command
 from kaput.cluster.properties import NodeLayout
+from kaput.cluster.security import with_records
 from kaput.errors import BrokerError, UnknownFormat
 from kaput.java import Java
 
@@ -51,7 +51,7 @@ def format_storage(
     records: Sequence[bytes] = (),
 ) -> None:
     """Formats a node's data directory like the storage tool. `features`: levels that differ from the
-    defaults. `records`: additional records of the metadata log, such as users (credentials.py).
+    defaults. `records`: additional records of the metadata log, such as users (security.py).
 
     Raises BrokerError if the tool fails; UnknownFormat if it writes what kaput does not know.
     """

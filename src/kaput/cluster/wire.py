@@ -1,7 +1,7 @@
 """Sends one request of Kafka's protocol to one node, over a new connection, with a deadline.
 
 A client library decides which node it asks and how long it waits; with paused and isolated brokers kaput must
-decide that. kafka-python encodes the requests; the socket is kaput's own. Its place: admin/, lab.py.
+decide that. kafka-python encodes the requests; the socket is kaput's own. Its place: admin/, own_cluster.py.
 """
 
 from __future__ import annotations

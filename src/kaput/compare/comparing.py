@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kaput.analysis.engine.spark_jobs import readable
-from kaput.cluster.existing import StandingCluster
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.compare.answer import IDENTICAL, AspectRow, ComparisonAnswer
 from kaput.compare.description import ClusterDescription, ClusterSurvey, cluster_survey
 from kaput.compare.groups import GroupPositions, PartitionPair, checkpoint_rows, group_rows
@@ -61,8 +61,8 @@ class ComparisonRequest:
     take to catch up.
     """
 
-    source: StandingCluster
-    target: StandingCluster
+    source: ClusterAddress
+    target: ClusterAddress
     topics: Sequence[str] = ()
     groups: Sequence[str] = ()
     policy: Policy | None = None
@@ -315,14 +315,14 @@ _TOPIC = "topic "
 
 
 def with_keys(
-    rows: Iterable[AspectRow], source: StandingCluster, target: StandingCluster, names: Mapping[str, str]
+    rows: Iterable[AspectRow], source: ClusterAddress, target: ClusterAddress, names: Mapping[str, str]
 ) -> list[AspectRow]:
     """The rows, with the record's `key` in examples of topics. `names`: source topic to target topic."""
     return [_with_keys(row, source, target, names) for row in rows]
 
 
 def _with_keys(
-    row: AspectRow, source: StandingCluster, target: StandingCluster, names: Mapping[str, str]
+    row: AspectRow, source: ClusterAddress, target: ClusterAddress, names: Mapping[str, str]
 ) -> AspectRow:
     topic = row.what.removeprefix(_TOPIC)
     if row.status == IDENTICAL or not row.what.startswith(_TOPIC) or topic not in names:
@@ -337,7 +337,7 @@ def _with_keys(
 
 
 def _with_key(
-    example: Mapping[str, Any], server: StandingCluster, topic: str, offset: int | None
+    example: Mapping[str, Any], server: ClusterAddress, topic: str, offset: int | None
 ) -> dict[str, Any]:
     if offset is None or "partition" not in example:
         return dict(example)

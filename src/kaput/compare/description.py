@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kaput.cluster.admin.authorization import check_access, hidden_resources
-from kaput.cluster.admin.existing import AccessRule, ExistingAdmin
+from kaput.cluster.admin import Admin
+from kaput.cluster.admin.client import check_access, hidden_resources
 from kaput.cluster.admin.groups import OFFSETS
-from kaput.cluster.existing import ExistingCluster, StandingCluster
+from kaput.cluster.admin.resources import AccessRule
+from kaput.cluster.existing_cluster import ExistingCluster
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.wire import AccessRefused
 from kaput.core import TopicPartition
 from kaput.errors import LabError
@@ -59,7 +61,7 @@ class ClusterDescription:
 class ClusterSurvey:
     """Reads from one cluster. Methods raise LabError if it does not answer."""
 
-    def __init__(self, server: StandingCluster, admin: ExistingAdmin) -> None:
+    def __init__(self, server: ClusterAddress, admin: Admin) -> None:
         self.server, self._admin = server, admin
         self._unknown: dict[str, str] = {}
 
@@ -139,7 +141,7 @@ class ClusterSurvey:
 
 
 @contextmanager
-def cluster_survey(server: StandingCluster) -> Iterator[ClusterSurvey]:
+def cluster_survey(server: ClusterAddress) -> Iterator[ClusterSurvey]:
     """Connects to a cluster. Raises LabError if unreachable, UsageError for bad addresses or settings."""
     access = server.access
     cluster = ExistingCluster(server.servers, access)
@@ -150,7 +152,7 @@ def cluster_survey(server: StandingCluster) -> Iterator[ClusterSurvey]:
         raise
     except LabError as error:
         raise LabError(f"cluster {server.name}: {error}") from None
-    with ExistingAdmin(cluster) as admin:
+    with Admin(cluster) as admin:
         reader = ClusterSurvey(server, admin)
         reader.check_rights()
         yield reader

@@ -2,7 +2,7 @@
 
 MirrorMaker 2's offset syncs and checkpoints, and other small topics, are read completely. To wait for a
 mirror, counting does not work, since copies get other offsets: the target's new records are read until the
-source's last one is among them. runner/mirror_drain.py does the same for a run's clusters, where one may be
+source's last one is among them. runner/mirrors/drain.py does the same for a run's clusters, where one may be
 gone or a topic not created yet, with a librdkafka client that reads the end each time. Here clusters must
 answer and may be large, so each offset is read once, by this package's own reader.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kaput.cluster.existing import StandingCluster
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.mirrors.records import (
     Checkpoint,
     OffsetSync,
@@ -76,7 +76,7 @@ def _is_offset_syncs(topic: str) -> bool:
 
 
 def whole_records(
-    server: StandingCluster, bounds: Mapping[TopicPartition, tuple[int, int]], topics: Iterable[str]
+    server: ClusterAddress, bounds: Mapping[TopicPartition, tuple[int, int]], topics: Iterable[str]
 ) -> Iterator[LogRecord]:
     """The committed records of small topics, partition by partition."""
     chosen = set(topics)
@@ -98,7 +98,7 @@ class _Awaited:
 
 
 def await_mirror(
-    target: StandingCluster,
+    target: ClusterAddress,
     last: Mapping[TopicPartition, LogRecord],
     initial_bounds: Mapping[TopicPartition, tuple[int, int]],
     bounds: Callable[[], Mapping[TopicPartition, tuple[int, int]]],
@@ -131,7 +131,7 @@ def await_mirror(
         now = bounds()
 
 
-def last_record(server: StandingCluster, place: TopicPartition, start: int, end: int) -> LogRecord | None:
+def last_record(server: ClusterAddress, place: TopicPartition, start: int, end: int) -> LogRecord | None:
     """The last committed record of a partition; None if its end has none."""
     step = 1
     at = end

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.cluster.admin import requests
-from kaput.cluster.existing import StandingCluster, addresses
+from kaput.cluster.existing_cluster import addresses
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.record_batches import Batch, LogRecord, Records, batches, decode
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
 from kaput.core import TopicPartition
@@ -134,7 +135,7 @@ _LEADER_CHANGED = frozenset({_NOT_LEADER, _UNKNOWN_TOPIC, 5, 9, _FENCED, _UNKNOW
 class ReadRequest:
     """A partition to read from `start` to `end` (exclusive) into `file`."""
 
-    server: StandingCluster
+    server: ClusterAddress
     place: TopicPartition
     start: int
     end: int
@@ -173,7 +174,7 @@ class PartitionFacts:
 class _Leader:
     """A connection to the partition's leader, which follows leader changes."""
 
-    def __init__(self, server: StandingCluster, place: TopicPartition) -> None:
+    def __init__(self, server: ClusterAddress, place: TopicPartition) -> None:
         self._given = [Endpoint(*each, server.access) for each in addresses(server.servers)]
         self._place = place
         self._connection: Connection | None = None

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kaput.cluster.admin.existing import AccessRule
+from kaput.cluster.admin.resources import AccessRule
 from kaput.cluster.record_batches import LogRecord
 from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, AspectRow
 from kaput.compare.description import ClusterDescription, TopicDescription

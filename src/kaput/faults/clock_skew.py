@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
-from kaput.cluster import faketime, node_log
-from kaput.cluster.node import Node
+from kaput.cluster import faketime
+from kaput.cluster.node import Node, last_date_ns
 from kaput.faults.fault import Effect, NodeFault, now_ns
 from kaput.scenario.fault_kinds import ClockSkewOptions
 
@@ -35,7 +35,7 @@ def ahead_s(node: Node) -> float | None:
         connection.settimeout(_CONNECT_S)
         connection.sendall(_OVERSIZED_REQUEST)
         connection.recv(1)  # it closes the connection after logging
-    date_ns = node_log.last_date_ns(node.log, size)
+    date_ns = last_date_ns(node.log, size)
     return None if date_ns is None else (date_ns - now_ns()) / 1e9
 
 

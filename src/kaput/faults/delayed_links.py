@@ -12,8 +12,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 
-from kaput.cluster.network.interface import Process
-from kaput.cluster.network.packets import Chain, Rule
+from kaput.cluster.network.interface import Chain, Process, Rule
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.peers import addresses

@@ -11,8 +11,7 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from kaput.cluster.frames.error_answers import error_answers
-from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, SeenFrame
+from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, SeenFrame, error_answers
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError

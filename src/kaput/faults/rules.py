@@ -9,8 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kaput.cluster.network.interface import PacketFilter
-from kaput.cluster.network.packets import SHARE_OF, Chain, Hook, Rule
+from kaput.cluster.network.interface import SHARE_OF, Chain, Hook, PacketFilter, Rule
 from kaput.faults.fault import Scene
 from kaput.scenario.fault_kinds import Direction, How
 

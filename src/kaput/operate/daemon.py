@@ -19,9 +19,9 @@ from typing import Any
 
 from kaput.errors import KaputError, LabError, UsageError
 from kaput.faults.catalogue import possible_on
-from kaput.operate.lab import Lab
 from kaput.operate.observer import Observer
 from kaput.operate.registry import ClusterDirectory, ClusterEntry
+from kaput.operate.standing_cluster import StandingCluster
 from kaput.processes.records import start_of
 
 _REQUEST_BYTES_MAX = 1 << 20  # bytes
@@ -30,7 +30,9 @@ _REQUEST_BYTES_MAX = 1 << 20  # bytes
 class Daemon:
     """Serves requests about one lab until `down`."""
 
-    def __init__(self, directory: ClusterDirectory, lab: Lab, kafka_home: Path | None = None) -> None:
+    def __init__(
+        self, directory: ClusterDirectory, lab: StandingCluster, kafka_home: Path | None = None
+    ) -> None:
         self.directory, self.lab = directory, lab
         self.entry = ClusterEntry(
             directory.name,

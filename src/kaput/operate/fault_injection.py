@@ -1,7 +1,7 @@
 """Faults on demand, without a scenario: confirmed when injected, active until healed, and confirmed healed.
 
-Its place: lab.py uses it for programs and daemon.py for the command line; the life of a fault is in
-faults/engine.py.
+Its place: standing_cluster.py uses it for programs and daemon.py for the command line; the life of a fault
+is in faults/engine.py.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.monitor.sources.polling import ClusterMetrics
-from kaput.operate.lab import Lab
+from kaput.operate.standing_cluster import StandingCluster
 from kaput.processes.records import own_marker
 
 _MARK = "KAPUT_METRICS_SOCKET"  # the process id, and the socket's descriptor
@@ -47,7 +47,7 @@ def kept_across_restart(bound: socket.socket) -> Iterator[None]:
 
 
 @contextmanager
-def serving_lab(lab: Lab, bound: socket.socket) -> Iterator[str]:
+def serving_lab(lab: StandingCluster, bound: socket.socket) -> Iterator[str]:
     """Serves /metrics on this socket inside the block; yields the URL. The lab must be running."""
     properties = lab.client_properties
     state = ClusterState(lab.bootstrap_servers, OPEN if properties is None else Access.read(properties))
@@ -61,7 +61,7 @@ def serving_lab(lab: Lab, bound: socket.socket) -> Iterator[str]:
         yield where.url
 
 
-def _fault_samples(lab: Lab) -> list[Sample]:
+def _fault_samples(lab: StandingCluster) -> list[Sample]:
     return [
         Sample("kaput_fault_active", 1, time.time_ns(), {"fault": fault.id}) for fault in lab.active_faults
     ]

@@ -2,7 +2,7 @@
 
 The first request starts polling, once a second; each request returns the last known state at once. Its place:
 daemon.py answers `observe` with it, for the control room and `kaput status --watch`. Not here: the one-time
-requests of `kaput status` (status.py); faults (fault_injection.py).
+requests of `kaput status` (standing_cluster.py); faults (fault_injection.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from kaput.cluster.access import OPEN, Access
 from kaput.core import SECOND, TopicPartition
@@ -23,9 +23,38 @@ from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.monitor.sources.polling import Polling
 from kaput.operate.changes import Event, changes
-from kaput.operate.lab import Lab
-from kaput.operate.rates import Rates
-from kaput.operate.status import partition_row
+from kaput.operate.standing_cluster import StandingCluster, partition_row
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Rates(Generic[K]):
+    """Computes rates between successive positions. A position that went back has no rate."""
+
+    def __init__(self) -> None:
+        self.cut_back: dict[
+            K, tuple[int, int]
+        ] = {}  # positions that went back in the last `add`: (before, now)
+        self._last: dict[K, tuple[float, int]] = {}
+
+    def add(self, at_s: float, positions: Mapping[K, int], existing: Collection[K]) -> dict[K, float]:
+        """Rates per second of the positions known now and before; after a gap, the mean over it.
+
+        `at_s`: when they were read, by the monotonic clock. `existing`: all keys that exist, including those
+        without a known position now.
+        """
+        found: dict[K, float] = {}
+        self.cut_back = {}
+        for key, position in positions.items():
+            before_s, before = self._last.get(key, (at_s, position))
+            if position < before:
+                self.cut_back[key] = before, position
+            elif at_s > before_s:
+                found[key] = (position - before) / (at_s - before_s)
+        self._last = {key: last for key, last in self._last.items() if key in existing}
+        self._last |= {key: (at_s, position) for key, position in positions.items()}
+        return found
+
 
 POLL_S = 1.0
 HISTORY_S = 300  # of the timeline
@@ -39,7 +68,7 @@ Faults = Callable[[], Sequence[Mapping[str, Any]]]
 class Observer:
     """Observes one lab, which must be running. `faults` returns all injected faults, active and healed."""
 
-    def __init__(self, lab: Lab, faults: Faults) -> None:
+    def __init__(self, lab: StandingCluster, faults: Faults) -> None:
         self._lab, self._faults = lab, faults
         self._lock = threading.Lock()
         self._polling: Polling | None = None

@@ -20,7 +20,6 @@ from typing import Any
 import platformdirs
 
 from kaput.errors import LabError, UsageError
-from kaput.operate.reassign.journals import delete_journals
 from kaput.processes.records import registry, start_of
 from kaput.scenario.nearest import hint
 
@@ -221,3 +220,15 @@ def _lock(path: Path) -> int | None:
 def _root() -> Path:
     # Next to the process records and, like them, separate for each machine and container.
     return Path(platformdirs.user_state_dir("kaput")) / "clusters" / registry().name
+
+
+def journals() -> Path:
+    """The directory of the journals of reassignments (reassign/journal.py)."""
+    return Path(platformdirs.user_state_dir("kaput")) / "reassignments"
+
+
+def delete_journals(cluster_id: str) -> None:
+    """Deletes the journals about a cluster that no longer exists."""
+    root = journals()
+    for path in [*root.glob(f"{cluster_id}.*"), *root.glob(f"{cluster_id}-*.json")]:
+        path.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -22,9 +23,54 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from kaput.cluster.admin.groups import OFFSETS
 from kaput.errors import LabError, UsageError
-from kaput.operate.replay_plan import TopicCopy, check
 from kaput.workload.librdkafka.client_setup import AuthorizationErrors, NotAuthorizedError, quiet_logger
+
+_INTERNAL = frozenset(
+    {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
+)
+# Settings that exactly-once copying depends on.
+_FIXED = frozenset(
+    {
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "group.id",
+        "enable.auto.commit",
+        "auto.commit.enable",
+        "auto.offset.reset",
+        "isolation.level",
+        "enable.partition.eof",
+        "transactional.id",
+        "partitioner",
+    }
+)
+
+
+@dataclass(frozen=True)
+class TopicCopy:
+    """What to copy, between topics of one cluster. `rate`: messages per second, None: no limit.
+
+    `id`: the name to resume it by; `config`: settings for both clients.
+    """
+
+    servers: str
+    source: str
+    target: str
+    id: str
+    rate: float | None = None
+    config: Mapping[str, Any] | None = None
+
+
+def check(wanted: TopicCopy) -> None:
+    """Raises UsageError for a replay that cannot work."""
+    if wanted.source == wanted.target:
+        raise UsageError("a topic cannot be replayed into itself: it would never end")
+    if wanted.target in _INTERNAL:
+        raise UsageError(f"{wanted.target} is internal to Kafka; only brokers may write to it")
+    if taken := sorted(_FIXED & (wanted.config or {}).keys()):
+        raise UsageError(f"--config {taken[0]}: a replay sets this itself")
+
 
 _ANSWER_S = 30.0
 _BATCH = 2000

@@ -1,6 +1,7 @@
 """Ends processes: gracefully those of a living owner, with SIGKILL those of a dead one.
 
-ownership.py, guardian.py and reaper.py end processes only through this.
+ownership.py and guardian.py end processes only through this; `reap_orphans` does so at the next start, for
+an owner that was killed together with its guardian.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Protocol
 import psutil
 
 from kaput.processes.mounts import unmount
-from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, all_records, start_of
 
 GRACE_S = 5.0
 KILL_TIMEOUT_S = 10.0
@@ -162,3 +163,15 @@ def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
             return False
         time.sleep(_POLL_S)
     return True
+
+
+def reap_orphans() -> list[str]:
+    """Cleans up after every dead owner; returns the names of the processes that were still running.
+
+    Touches a process only if its id and start time, or its marker, are those of a dead owner.
+    """
+    ended = []
+    for record in all_records():
+        if record.owner_gone():
+            ended += end_leftovers(record)
+    return ended

@@ -1,7 +1,7 @@
 """The guardian: a separate process that ends everything kaput owned if kaput is killed with SIGKILL.
 
 It reads a pipe from its owner. A goodbye means that the owner has cleaned up; end of file without one means
-that the owner is dead. Not here: cleaning up after a killed guardian (reaper.py, at the next start).
+that the owner is dead. Not here: cleaning up after a killed guardian (ending.py, at the next start).
 """
 
 from __future__ import annotations

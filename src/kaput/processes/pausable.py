@@ -1,16 +1,47 @@
-"""A process that can be paused and resumed: a broker's, or a client's.
+"""A process that can be paused and resumed, a broker's or a client's: is it stopped, and its CPU time.
 
 Not here: how it starts and ends, which differs between them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Protocol
 
+import psutil
+
 from kaput.errors import LabError
-from kaput.processes.process_state import cpu_seconds, is_stopped
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether it is stopped, with all of its threads where the system shows them."""
+    states = _thread_states(pid)
+    if states:
+        return states <= {"T", "t"}
+    with contextlib.suppress(psutil.Error):
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    return False
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU time that it has used since its start; None if it has ended."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return None
+    return float(times.user + times.system)
+
+
+def _thread_states(pid: int) -> set[str]:
+    """The states of all threads as Linux names them; empty on other systems."""
+    states = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # a thread may end while we look
+            states.add(stat.read_text().rpartition(")")[2].split()[0])
+    return states
 
 
 class Signalled(Protocol):

@@ -2,7 +2,7 @@
 
 One directory per owner, named after the owning process and its start time, so that a reused process id is
 never mistaken for the owner. Not here: ending anything (ending.py). Written by ownership.py, read by
-guardian.py and reaper.py.
+guardian.py and ending.py.
 """
 
 from __future__ import annotations

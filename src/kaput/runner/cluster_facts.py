@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kaput.cluster.admin import PartitionState
-from kaput.cluster.admin.existing import ExistingAdmin, Settings
-from kaput.cluster.existing import ExistingCluster, version_of
+from kaput.cluster.admin import Admin, PartitionState
+from kaput.cluster.admin.resources import Settings
+from kaput.cluster.existing_cluster import ExistingCluster, version_of
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 from kaput.scenario.fault_kinds import COMMAND
@@ -58,7 +58,7 @@ class ClusterFacts:
         return {settings.every.get(key) for settings in self.settings.values()}
 
 
-def collect_facts(cluster: ExistingCluster, admin: ExistingAdmin) -> ClusterFacts:
+def collect_facts(cluster: ExistingCluster, admin: Admin) -> ClusterFacts:
     """Queries the cluster. Raises LabError if it does not answer."""
     kafka, features = version_of(next(iter(cluster.broker_endpoints.values())))
     return ClusterFacts(

@@ -10,34 +10,26 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from kaput.cluster.wire import Endpoint
+from kaput.cluster.kafka_cluster import KafkaCluster
 from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
-from kaput.runner.cleanup_journal import CleanupJournal, PendingHeal
+from kaput.runner.cleanup import CleanupJournal, PendingHeal
 from kaput.scenario.fault_kinds import filled_in
 
 _LAST_CHARACTERS = 300
 
 
 class CommandRunner:
-    """Implements faults.commands.Commands. `endpoints`: of brokers."""
+    """Implements faults.commands.Commands on the brokers of this cluster."""
 
-    def __init__(
-        self,
-        owner: Owner,
-        folder: Path,
-        bootstrap_servers: str,
-        endpoints: Callable[[], Mapping[int, Endpoint]],
-        journal: CleanupJournal,
-    ) -> None:
-        self._owner, self._folder, self._endpoints, self._journal = owner, folder, endpoints, journal
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, owner: Owner, folder: Path, kafka: KafkaCluster, journal: CleanupJournal) -> None:
+        self._owner, self._folder, self._kafka, self._journal = owner, folder, kafka, journal
 
     def run(
         self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
@@ -45,7 +37,7 @@ class CommandRunner:
         """Runs a command for one broker. Raises LabError if it cannot be started."""
         filled = self._filled(broker, known)
         environment = {f"KAPUT_{key.upper()}": value for key, value in filled.items()}
-        environment |= {"KAPUT_STEP": step, "KAPUT_BOOTSTRAP_SERVERS": self._bootstrap_servers}
+        environment |= {"KAPUT_STEP": step, "KAPUT_BOOTSTRAP_SERVERS": self._kafka.bootstrap_servers}
         self._folder.mkdir(exist_ok=True)
         path = self._folder / f"{step}-{kind}-{broker}.txt"
         words = filled_in(line, filled)
@@ -66,7 +58,7 @@ class CommandRunner:
         self._journal.heal_done(step)
 
     def _filled(self, broker: int, known: Mapping[str, str]) -> dict[str, str]:
-        endpoint = self._endpoints().get(broker)
+        endpoint = self._kafka.broker_endpoints.get(broker)
         if endpoint is None:
             raise LabError(
                 f"node {broker} is not a broker, so its address is unknown: commands work on brokers"

@@ -1,4 +1,4 @@
-"""The experiment: runs one scenario on real clusters (sites.py) and leaves sealed evidence.
+"""The experiment: runs one scenario on real clusters (clusters.py) and leaves sealed evidence.
 
 Each phase is one method, in the order they run. Not here: judging (analysis, verdict), and displaying
 progress (cli). Whatever goes wrong, the owner ends every process and the folder can be analyzed.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from kaput.cluster.lab import READY_TIMEOUT_S
+from kaput.cluster.own_cluster import READY_TIMEOUT_S
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
@@ -23,16 +23,15 @@ from kaput.runner.cluster_events import record_cluster_events, record_requests
 from kaput.runner.draining import Drain
 from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
-from kaput.runner.mirror_comparing import CompareMirror, compare_mirrors
+from kaput.runner.mirrors.drain import CompareMirror, compare_mirrors
+from kaput.runner.mirrors.watching import watch_mirrors
 from kaput.runner.nemesis_of_run import FaultsOfRun, NemesisOfRun, RunNemesis, nemesis_of_run
-from kaput.runner.plan_of_run import plan_of_run
+from kaput.runner.plan.plan import plan_of_run
 from kaput.runner.progress import Progress
 from kaput.runner.replays import replay_and_list
-from kaput.runner.replica_logs import ReplicaLogs
-from kaput.runner.run_cluster import ClusterProvider
-from kaput.runner.samplers import start_samplers
-from kaput.runner.sampling import SAMPLE_S
-from kaput.runner.sites import Sites, sites_of
+from kaput.runner.replica_log import ReplicaLogs
+from kaput.runner.run_cluster import ClusterProvider, RunClusters, clusters_of_run
+from kaput.runner.samplers import SAMPLE_S, start_samplers
 from kaput.runner.warm_up import TOPIC as WARM_UP_TOPIC
 from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Scenario
@@ -78,7 +77,7 @@ class Experiment:
         self._sampled_at = 0.0
         self._phases: dict[str, float] = {}
         self._phase_since: tuple[str, float] | None = None
-        self._sites: Sites
+        self._clusters: RunClusters
         self._replica_logs: ReplicaLogs
         self._nemesis: RunNemesis
         self.folder: RunFolder
@@ -117,36 +116,38 @@ class Experiment:
 
     def _provision(self, owner: Owner, stack: ExitStack, last: ExitStack) -> None:
         self._begin("provision")
-        self._sites = sites_of(self._provider, owner, self._scenario, self.folder, self._progress)
+        self._clusters = clusters_of_run(self._provider, owner, self._scenario, self.folder, self._progress)
         # Clients end after the clusters' block; only then is nothing the run created still in use.
-        last.callback(self._sites.clean_up)
-        stack.enter_context(self._sites)
-        effective = self._sites.prepare(self._scenario)
+        last.callback(self._clusters.clean_up)
+        stack.enter_context(self._clusters)
+        effective = self._clusters.prepare(self._scenario)
         if effective is not self._scenario:
             self._scenario = effective
             replace_text(self.folder.scenario_path, resolved(effective))
         stores = RunningStores(owner, self._scenario.stores, self.folder.path, self._progress.note)
         self._stores = stack.enter_context(stores)
-        self._update(features=self._sites.feature_levels())
+        self._update(features=self._clusters.feature_levels())
 
     def _warm_up(self, owner: Owner, stack: ExitStack) -> None:
         self._begin("warm up")
         path = self.folder.path
-        first = self._sites.first
+        first = self._clusters.first
         self._samples = stack.enter_context(Recorder(path, "samples", "kaput"))
         codec = Codec(self.manifest.run_id)
-        self._replica_logs = stack.enter_context(ReplicaLogs(self._sites, codec, path, self._progress.note))
+        self._replica_logs = stack.enter_context(
+            ReplicaLogs(self._clusters, codec, path, self._progress.note)
+        )
         self._nemesis = self._nemesis_of_run(
             FaultsOfRun(
                 timeline(self._scenario, self._seed),
-                self._sites,
+                self._clusters,
                 stack.enter_context(Recorder(path, "faults", "nemesis")),
                 stack.enter_context(Recorder(path, "frames", "nemesis")),
                 self._progress.fault,
                 self._replica_logs,
                 lambda: self._supervisor,
                 self._stores,
-                list(event_sources(stack, self._sites, self._scenario, self.folder)),
+                list(event_sources(stack, self._clusters, self._scenario, self.folder)),
             )
         )
         self._supervisor = Supervisor(
@@ -154,26 +155,29 @@ class Experiment:
             self._scenario,
             self.folder,
             self.manifest.run_id,
-            first.cluster.bootstrap_servers,
+            first.kafka.bootstrap_servers,
             self._nemesis.thresholds,
             lambda n, _at_ns: self._nemesis.threshold(n),
-            access=self._sites.access,
-            distribution=first.cluster.distribution,
+            access=self._clusters.access,
+            distribution=first.kafka.distribution,
             stores=self._stores.urls,
-            servers=self._sites.servers,
-            tag=first.cluster.tag,
+            servers=self._clusters.servers,
+            tag=first.tag,
         )
         self._plan = plan_of_run(
-            stack, self._scenario, self._sites, self._supervisor, self._nemesis, path, self._progress.note
+            stack, self._scenario, self._clusters, self._supervisor, self._nemesis, path, self._progress.note
         )
         limit_ms = self._scenario.workload.warm_up
         with ExitStack() as warming:
-            for site in self._sites:
-                warming.enter_context(warmed_up(site, owner, path / "clients", limit_ms, self._progress.note))
+            for cluster in self._clusters:
+                warming.enter_context(
+                    warmed_up(cluster, owner, path / "clients", limit_ms, self._progress.note)
+                )
             self._supervisor.start()
-            self._sites.mirrors.await_ready()
+            self._clusters.mirrors.await_ready()
         self._update(libraries=self._supervisor.libraries())
-        start_samplers(stack, self._sites, self._scenario, path)
+        start_samplers(stack, self._clusters, self._scenario, path)
+        watch_mirrors(stack, self._clusters, self._scenario, path)
         self._on_ready()
 
     def _inject(self) -> None:
@@ -200,7 +204,7 @@ class Experiment:
         """Brings every node up, and waits until producers know the outcome of every message."""
         self._begin("heal")
         try:
-            self._sites.restart_all(READY_TIMEOUT_S)
+            self._clusters.restart_all(READY_TIMEOUT_S)
         except LabError as error:
             self._troubles.append(str(error))
         while not self._supervisor.all_reported("done"):
@@ -212,8 +216,8 @@ class Experiment:
         if not self._scenario.stores:
             return
         self._begin("replay")
-        site = self._sites.of(self._supervisor.cluster_of_stores())
-        of_run = (owner, self.folder, self.manifest, self._scenario, site, self._stores)
+        cluster = self._clusters.of(self._supervisor.cluster_of_stores())
+        of_run = (owner, self.folder, self.manifest, self._scenario, cluster, self._stores)
         killed = self._supervisor.killed_producers()
         read, troubles = replay_and_list(*of_run, killed, self._progress.note)
         self._troubles += troubles
@@ -222,7 +226,7 @@ class Experiment:
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")
         scenario = self._scenario
-        self._drain_result = Drain(self.folder, self.manifest, scenario, self._sites, self._supervisor)
+        self._drain_result = Drain(self.folder, self.manifest, scenario, self._clusters, self._supervisor)
         groups = self._drain_result.run(self._progress)
         self._troubles += self._drain_result.troubles
         self._update(notes=self._drain_result.notes)
@@ -233,13 +237,13 @@ class Experiment:
         its own times.
         """
         self._begin("collect")
-        self._troubles += self._sites.troubles() + self._supervisor.troubles()
-        for site, collected in self._drain_result.events:
+        self._troubles += self._clusters.troubles() + self._supervisor.troubles()
+        for cluster, collected in self._drain_result.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
-            record_cluster_events(self.folder.path, events, site.cluster.lifecycle(), site.column)
-            record_requests(self.folder.path, site.cluster, site.column)
+            record_cluster_events(self.folder.path, events, cluster.lifecycle(), cluster.column)
+            record_requests(self.folder.path, cluster)
         ended_ns, mirrors = time.time_ns(), self._drain_result.mirrors
-        self._update(features_at_end=self._sites.feature_levels())
+        self._update(features_at_end=self._clusters.feature_levels())
         self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)
 
     def _compare(self) -> None:
@@ -248,7 +252,7 @@ class Experiment:
             return
         self._begin("compare")
         mirrors, note = self._drain_result.last_mirrors, self._progress.note
-        compare_mirrors(mirrors, self._sites.standing, self.folder, self._compare_mirror, note)
+        compare_mirrors(mirrors, self._clusters.addresses, self.folder, self._compare_mirror, note)
 
     def _seal(self) -> None:
         self._begin("seal")

@@ -14,7 +14,7 @@ from kaput.faults.frame_log import FrameLog
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.process_target import Clients
 from kaput.faults.resolving import Surroundings
-from kaput.runner.sites import Sites
+from kaput.runner.run_cluster import RunClusters
 from kaput.scenario.timeline import Step
 from kaput.stores.running import RunningStores
 
@@ -52,7 +52,7 @@ class FaultsOfRun:
     """
 
     steps: Sequence[Step]
-    sites: Sites
+    clusters: RunClusters
     rows: Recorder
     frames: Recorder
     on_fault: OnFault
@@ -67,19 +67,19 @@ NemesisOfRun = Callable[[FaultsOfRun], RunNemesis]
 
 def nemesis_of_run(faults: FaultsOfRun, on_record: OnRecord | None = None) -> Nemesis:
     """A nemesis for the clusters of the run. `on_record`: instead of writing the run's table."""
-    sites, first = faults.sites, faults.sites.first
-    brokers = first.cluster.broker_ids()
+    clusters, first = faults.clusters, faults.clusters.first
+    brokers = first.kafka.broker_ids()
     surroundings = Surroundings(
-        nodes=sites.nodes,
-        network=sites.network,
+        nodes=clusters.nodes,
+        network=clusters.network,
         brokers=lambda: brokers,
         admin=first.admin,
         topics=first.topics,
-        parts=sites.parts(),
+        parts=clusters.parts(),
         groups=faults.groups,
-        grow=first.cluster.grow,
-        upgrade=sites.upgrade,
-        commands=first.cluster.commands or NoCommands(),
+        grow=first.kafka.grow,
+        upgrade=clusters.upgrade,
+        commands=first.commands or NoCommands(),
         store=faults.stores.target,
         frames=FrameLog(faults.frames),
     )

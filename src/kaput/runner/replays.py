@@ -1,14 +1,15 @@
 """The replay of what stores kept: after the last heal, store by store, each in a process that may be killed.
 
-A killed replay is restarted, as a user would do. Afterwards each store is listed. The evidence: `replayed`,
-`left_in_store`, and one row in `faults` for the kills of each store's replay.
+A killed replay is restarted, as a user would do. Afterwards each store is listed, and the `kept` rows that
+killed producers could not write are added. The evidence: `replayed`, `left_in_store`, and one row in `faults`
+for the kills of each store's replay.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,50 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.evidence.folder import Manifest, RunFolder, StoreRead
 from kaput.evidence.recorder import Recorder
+from kaput.evidence.schemas import TABLES
+from kaput.evidence.sealing import whole_batches
 from kaput.processes.ownership import Owner
-from kaput.runner.missing_kept_rows import record_missing_kept_rows
-from kaput.runner.sites import Site
+from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Scenario
 from kaput.scenario.stores import Replay, Store
 from kaput.stores.running import RunningStores
 from kaput.workload.client_spec import ReplaySpec
 from kaput.workload.payload.identity import Codec
 from kaput.workload.supervision.client_process import ClientProcess, start_client
+
+Kept = tuple[str, int, int]  # store, producer, seq
+
+
+def record_missing_kept_rows(
+    killed: Collection[int], folder: Path, stores: RunningStores, codec: Codec
+) -> list[str]:
+    """Writes the missing rows; returns sentences about stores that could not be read."""
+    troubles: list[str] = []
+    if not killed:
+        return troubles
+    known = {row for producer in killed for row in _recorded(folder, producer)}
+    with Recorder(folder, "kept", "kaput") as rows:
+        for name in stores.urls:
+            try:
+                for record in stores.records(name):
+                    who = codec.decode(record.value).identity
+                    if who and who.producer in killed and (name, who.producer, who.seq) not in known:
+                        at_ns = record.kept_ms * MS
+                        tried = (record.error, record.tries, record.in_doubt, at_ns)
+                        rows.row(who.producer, who.seq, name, *tried)
+            except StoreError as error:
+                troubles.append(f"store {name} could not be read before its replay: {error}")
+    return troubles
+
+
+def _recorded(folder: Path, producer: int) -> Iterator[Kept]:
+    """The rows a producer wrote; the last ones may be torn."""
+    path = folder / "evidence" / "kept" / f"producer-{producer}.arrows"
+    if path.exists():
+        for batch in whole_batches(TABLES["kept"], path, torn=[]):
+            for store, seq in zip(batch["store"].to_pylist(), batch["seq"].to_pylist(), strict=True):
+                yield store, producer, seq
+
 
 _MODULE = "kaput.workload.librdkafka.replay"
 _TRIES = 3  # of a replay that fails on its own
@@ -41,7 +77,7 @@ def replay_and_list(
     folder: RunFolder,
     manifest: Manifest,
     scenario: Scenario,
-    site: Site,
+    cluster: RunCluster,
     stores: RunningStores,
     killed: Collection[int],
     note: Callable[[str], None],
@@ -51,7 +87,7 @@ def replay_and_list(
     Returns which stores could be listed, and sentences about what went wrong. `killed`: producers that may
     not have recorded everything they kept.
     """
-    replay, access, codec = scenario.replay, site.cluster.access(), Codec(manifest.run_id)
+    replay, access, codec = scenario.replay, cluster.kafka.access(), Codec(manifest.run_id)
     troubles = record_missing_kept_rows(killed, folder.path, stores, codec)
     if replay is not None:
         spec = ReplaySpec(
@@ -59,12 +95,12 @@ def replay_and_list(
             store="",
             rate=None if replay.rate == "max" else replay.rate,
             exactly_once=not replay.at_least_once,
-            config={"bootstrap.servers": site.cluster.bootstrap_servers, "client.id": "kaput-replay"},
+            config={"bootstrap.servers": cluster.kafka.bootstrap_servers, "client.id": "kaput-replay"},
             access=None if access.path is None else str(access.path),
         )
-        where = site.column
+        where = cluster.column
         troubles += _Replays(owner, folder.path, stores, replay, spec, manifest.seed, note, where).run()
-    read, more = _list_stores(folder.path, stores, scenario.stores, codec, site.column)
+    read, more = _list_stores(folder.path, stores, scenario.stores, codec, cluster.column)
     return read, troubles + more
 
 

@@ -1,54 +1,209 @@
-"""Starts a run's samplers: leaders always, CPU time of its own nodes, last stable offsets with transactions,
-lag with groups, and a watch for each mirror.
+"""Samplers of a run, each in its own thread with its own admin client and a short timeout.
+
+Leaders always, CPU time of its own nodes, last stable offsets with transactions, lag with groups. What does
+not answer has no sample, and nothing waits for it. The analysis reads the samples.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Self
 
-from kaput.cluster.mirrors.records import checkpoints_topic, offset_syncs_topic
+from kaput.cluster.admin import Admin, PartitionState
+from kaput.cluster.node import Node
+from kaput.core import TopicPartition
+from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.runner.cpu_sampler import CpuSampler
-from kaput.runner.lag_sampler import LagSampler
-from kaput.runner.leader_sampler import LeaderSampler
-from kaput.runner.mirror_tails import TopicTail
-from kaput.runner.mirror_watch import MirrorWatch, WatchedCluster
-from kaput.runner.sampling import SAMPLE_S
-from kaput.runner.sites import Site, Sites
-from kaput.runner.stable_offset_sampler import StableSampler
+from kaput.evidence.samples import CPU
+from kaput.processes.pausable import cpu_seconds
+from kaput.runner.run_cluster import RunCluster, RunClusters
 from kaput.scenario.model import Scenario
 
-
-def start_samplers(stack: ExitStack, sites: Sites, scenario: Scenario, folder: Path) -> None:
-    """Starts the samplers of every cluster and mirror; `stack` stops them."""
-    for site in sites:
-        _sample_cluster(stack, site, folder, scenario.transactional)
-    for mirror in scenario.mirrors:
-        recorder = Recorder(folder, "mirror", f"watch-{mirror.from_}-{mirror.to}")
-        source = _watched_cluster(stack, sites.of(mirror.from_), offset_syncs_topic(mirror.to))
-        target = _watched_cluster(stack, sites.of(mirror.to), checkpoints_topic(mirror.from_))
-        stack.enter_context(MirrorWatch(mirror, source, target, stack.enter_context(recorder)))
+SAMPLE_S = 1.0
+SOURCE = "kaput"  # value of the column `source`
 
 
-def _watched_cluster(stack: ExitStack, site: Site, topic: str) -> WatchedCluster:
-    cluster = site.cluster
-    admin = stack.enter_context(cluster.admin(SAMPLE_S))
-    return WatchedCluster(admin, TopicTail(cluster.bootstrap_servers, cluster.access(), topic))
+class Sampler(ABC):
+    """Samples every `every_s` seconds inside its `with` block; `at_once`: also at its start."""
+
+    def __init__(self, name: str, every_s: float, *, at_once: bool = False) -> None:
+        self._every_s, self._at_once = every_s, at_once
+        self.stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+
+    @abstractmethod
+    def look(self) -> None:
+        """Takes one sample in bounded time, sooner once `stopping` is set. Must not raise."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stops sampling; waits for the current sample."""
+        self.stopping.set()
+        self._thread.join()  # every request has a timeout
+
+    def _work(self) -> None:
+        # Samples are lost on a full disk; the writers of other evidence report that.
+        with suppress(OSError):
+            if self._at_once:
+                self.look()
+            while not self.stopping.wait(self._every_s):
+                self.look()
 
 
-def _sample_cluster(stack: ExitStack, site: Site, folder: Path, transactional: bool) -> None:
-    scenario = site.scenario
+class LagSampler(Sampler):
+    """The lag of every group: committed offsets and log ends, where they can be asked for right now.
+    `groups`: the topics that each reads.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        groups: Mapping[str, Sequence[str]],
+        recorder: Recorder,
+        every_s: float = SAMPLE_S,
+    ) -> None:
+        self._admin, self._groups, self._recorder = admin, groups, recorder
+        super().__init__("lag", every_s)
+
+    def look(self) -> None:
+        """Samples every group."""
+        for group, topics in self._groups.items():
+            if not self.stopping.is_set():
+                self.sample(group, topics)
+
+    def sample(self, group: str, topics: Sequence[str]) -> None:
+        """Samples one group."""
+        try:
+            committed = self._admin.committed(group)
+            ends = self._admin.reachable_log_ends(topics)
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        for place, end in sorted(ends.items()):
+            labels = [("group", group), ("topic", place.topic), ("partition", str(place.partition))]
+            for name, value in _values(committed.get(place), end):
+                self._recorder.row(at_ns, SOURCE, name, labels, float(value))
+        self._recorder.flush()
+
+
+def _values(committed: int | None, end: int) -> Iterator[tuple[str, int]]:
+    yield "log_end_offset", end
+    if committed is not None:
+        yield "committed_offset", committed
+    # Without a commit the lag is the whole log: a run's topics begin at offset 0.
+    yield "lag", max(0, end - (committed or 0))
+
+
+NO_LEADER = -1
+
+
+class LeaderSampler(Sampler):
+    """The leader and ISR of each partition, if they changed: for displays of a running experiment. The
+    analysis uses the cluster's own records, which are exact.
+    """
+
+    def __init__(
+        self, admin: Admin, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
+    ) -> None:
+        self._admin, self._topics, self._recorder = admin, list(topics), recorder
+        self._known: Mapping[TopicPartition, PartitionState] = {}
+        super().__init__("leaders", every_s, at_once=True)
+
+    def look(self) -> None:
+        """A row for each partition that changed since the last sample; none if no broker answers."""
+        try:
+            states = self._admin.partitions(self._topics)
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        for place, state in states.items():
+            if self._known.get(place) != state:
+                labels = [
+                    ("topic", place.topic),
+                    ("partition", str(place.partition)),
+                    ("leader_epoch", str(state.leader_epoch)),
+                    ("isr", ",".join(map(str, sorted(state.isr)))),
+                ]
+                leader = NO_LEADER if state.leader is None else state.leader
+                self._recorder.row(at_ns, SOURCE, "leader", labels, float(leader))
+        self._known = states
+        self._recorder.flush()
+
+
+class CpuSampler(Sampler):
+    """The CPU time used by the nodes that kaput runs. `nodes`: by id; nodes may be added."""
+
+    def __init__(self, nodes: Mapping[int, Node], recorder: Recorder, every_s: float = SAMPLE_S) -> None:
+        self._nodes, self._recorder = nodes, recorder
+        super().__init__("cpu", every_s, at_once=True)
+
+    def look(self) -> None:
+        """Samples every running node."""
+        at_ns = time.time_ns()
+        for id_, node in sorted(self._nodes.items()):
+            pid = node.pid
+            if pid is not None and (used_s := cpu_seconds(pid)) is not None:
+                self._recorder.row(at_ns, SOURCE, CPU, [("node", str(id_)), ("pid", str(pid))], used_s)
+        self._recorder.flush()
+
+
+STABLE_S = 0.25  # transaction timeouts may be a few seconds
+
+
+class StableSampler(Sampler):
+    """How far read_committed consumers can read, in runs with transactions. Each last stable offset comes
+    with the high watermark: an open transaction holds back the records in between.
+    """
+
+    def __init__(
+        self, admin: Admin, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
+    ) -> None:
+        self._admin, self._topics, self._recorder = admin, topics, recorder
+        super().__init__("stable", every_s)
+
+    def look(self) -> None:
+        """Samples both offsets of each partition whose leader answers."""
+        try:
+            found = self._admin.reachable_stable_offsets(self._topics)
+        except LabError:
+            return
+        at_ns = time.time_ns()
+        for (topic, partition), (stable, watermark) in found.items():
+            labels = [("topic", topic), ("partition", str(partition))]
+            for name, value in (("last_stable_offset", stable), ("high_watermark", watermark)):
+                self._recorder.row(at_ns, SOURCE, name, labels, float(value))
+        self._recorder.flush()
+
+
+def start_samplers(stack: ExitStack, clusters: RunClusters, scenario: Scenario, folder: Path) -> None:
+    """Starts the samplers of every cluster; `stack` stops them."""
+    for cluster in clusters:
+        _sample_cluster(stack, cluster, folder, scenario.transactional)
+
+
+def _sample_cluster(stack: ExitStack, cluster: RunCluster, folder: Path, transactional: bool) -> None:
+    scenario = cluster.scenario
     # The run's own admin waits for answers; a sample does not.
-    admin = stack.enter_context(site.cluster.admin(SAMPLE_S))
+    admin = stack.enter_context(cluster.kafka.admin(SAMPLE_S))
 
     def recorder(writer: str) -> Recorder:
-        return stack.enter_context(Recorder(folder, "samples", site.writer(writer), site.column))
+        return stack.enter_context(Recorder(folder, "samples", cluster.writer(writer), cluster.column))
 
     if topics := [topic.name for topic in scenario.topics]:
         stack.enter_context(LeaderSampler(admin, topics, recorder("leaders")))
-    if site.cluster.nodes:
-        stack.enter_context(CpuSampler(site.cluster.nodes, recorder("cpu")))
+    if cluster.kafka.nodes:
+        stack.enter_context(CpuSampler(cluster.kafka.nodes, recorder("cpu")))
     if transactional:
         stack.enter_context(StableSampler(admin, topics, recorder("stable")))
     # A share group has no committed offsets: records are acknowledged individually.

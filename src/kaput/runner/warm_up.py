@@ -16,7 +16,7 @@ import psutil
 from kaput.cluster.admin import Admin
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner
-from kaput.runner.sites import Site
+from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Topic
 from kaput.workload.client_spec import WarmUpSpec
 from kaput.workload.supervision.client_process import ClientProcess, start_client
@@ -30,19 +30,18 @@ _BUSY_PERCENT, _IDLE_WINDOW_S, _IDLE_WITHIN_S = 50, 0.3, 2.0
 
 @contextmanager
 def warmed_up(
-    site: Site, owner: Owner, scratch: Path, limit_ms: int, note: Callable[[str], None]
+    cluster: RunCluster, owner: Owner, scratch: Path, limit_ms: int, note: Callable[[str], None]
 ) -> Iterator[None]:
     """Warms up while the block runs; afterwards the brokers are warm, and the topic is deleted.
 
     Does nothing if the brokers are already warm. Notes a cluster that cannot be warmed up.
     """
-    cluster = site.cluster
     if cluster.warm or not limit_ms:
         yield
         return
-    with cluster.admin() as admin:
+    with cluster.kafka.admin() as admin:
         try:
-            client = _start(site, admin, owner, scratch, limit_ms)
+            client = _start(cluster, admin, owner, scratch, limit_ms)
         except LabError as error:
             note(f"the brokers are not warmed up: {error}")
             yield
@@ -97,15 +96,15 @@ class _Client:
         return f"brokers warmed up in {self._warm['seconds']} s: 99 % of acknowledgements within {p99_ms} ms"
 
 
-def _start(site: Site, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:
+def _start(cluster: RunCluster, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:
     """Creates the topic and starts the client. Raises LabError."""
-    cluster = site.cluster
-    brokers, access = len(cluster.broker_ids()), cluster.access()
+    kafka = cluster.kafka
+    brokers, access = len(kafka.broker_ids()), kafka.access()
     topic = {"name": TOPIC, "partitions": brokers, "replication-factor": min(_REPLICAS, brokers)}
     admin.create_topics([Topic.model_validate(topic)])
     path = None if access.path is None else str(access.path)
-    config = {"bootstrap.servers": cluster.bootstrap_servers, "client.id": TOPIC}
+    config = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": TOPIC}
     spec = WarmUpSpec(TOPIC, brokers, limit_ms, config, path)
     client = _Client()
-    client.process = start_client(owner, scratch, site.writer(TOPIC), _MODULE, spec, client.on_message)
+    client.process = start_client(owner, scratch, cluster.writer(TOPIC), _MODULE, spec, client.on_message)
     return client

@@ -1,7 +1,7 @@
 """API keys and error codes by Kafka's names, for protocol faults.
 
 Numbers from Kafka's protocol guide; a test compares them with kafka-python's. Not here: acting on requests
-(cluster/frames), and the layout of responses (cluster/frames/error_answers.py).
+(cluster/frames), and the layout of responses (cluster/frames/frame_proxy.py).
 """
 
 from __future__ import annotations

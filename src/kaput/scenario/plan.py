@@ -1,7 +1,7 @@
 """The `plan` block: the steps that move clients from one cluster to another.
 
 Has the checks within a step; against clusters, mirrors and clients: checks/plan.py. What each step does:
-runner/plan_steps.py.
+runner/plan/steps.py.
 """
 
 from __future__ import annotations

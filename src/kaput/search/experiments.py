@@ -18,8 +18,8 @@ from kaput.search.space import Choices, Space
 from kaput.search.store import Experiment, Store
 from kaput.search.symptoms import symptoms
 from kaput.search.template import time_in_words
+from kaput.trials.batch import Judged, Trial
 from kaput.trials.scaling import scaled
-from kaput.trials.trial import Judged, Trial
 
 
 class Play(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaput.evidence.findings import Anomaly, Findings
-from kaput.trials.trial import Judged
+from kaput.trials.batch import Judged
 
 _FATAL = re.compile(r"\[[^]]*\] (?:FATAL|ERROR) (.*(?:fatal fault|Exiting Kafka|halting).*)", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)+(\w+(?:Exception|Error))\b")

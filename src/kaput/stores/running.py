@@ -15,7 +15,7 @@ from typing import Any
 from kaput.clients import keep
 from kaput.clients.keep.store import PAGE, count, records_of
 from kaput.cluster import disk
-from kaput.cluster.ports import Ports
+from kaput.cluster.network.loopback import Ports
 from kaput.errors import LabError
 from kaput.java import find_java
 from kaput.processes.ownership import Owner

@@ -18,11 +18,11 @@ from typing import Literal, get_args
 
 import psutil
 
-from kaput.cluster.ports import HOST
+from kaput.cluster.network.loopback import HOST
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import OwnedProcess, Owner
-from kaput.processes.process_state import cpu_seconds, is_stopped
+from kaput.processes.pausable import cpu_seconds, is_stopped
 from kaput.stores import programs
 
 Kind = Literal["opensearch", "elasticsearch", "mongodb"]

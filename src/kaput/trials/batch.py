@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from kaput.errors import Interrupted, KaputError, LabError
 from kaput.evidence.folder import RunFolder
@@ -22,12 +24,57 @@ from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Scenario
 from kaput.scenario.targets import STORE
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.trials.background import in_background
 from kaput.trials.naming import assignment, with_unique_names
-from kaput.trials.shared_cluster import ClusterUse, SharedCluster
+from kaput.trials.shared_cluster import ClusterUse, SharedRunCluster
 from kaput.trials.shared_faults import SharedFaults, is_own
-from kaput.trials.trial import Trial
 from kaput.trials.warm import WarmCluster
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from kaput.evidence.findings import Findings
+    from kaput.evidence.folder import RunFolder
+    from kaput.scenario.model import Scenario
+
+_T = TypeVar("_T")
+
+
+def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
+    """Starts `work` in a thread; the future has its result or exception."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by result()
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One experiment to play. `labels`: the varied settings, for the manifest's `varied`."""
+
+    name: str
+    scenario: Scenario
+    seed: int
+    labels: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The result of a trial. `error`: why the lab could not play or judge it, in a sentence; then there are
+    no findings, but maybe a folder with partial evidence. `seconds`: from its start to its findings.
+    """
+
+    trial: Trial
+    folder: RunFolder | None
+    findings: Findings | None
+    error: str | None
+    seconds: float
+
 
 _READY_S = 180.0  # the clients of all runs start at the same time
 
@@ -114,11 +161,11 @@ class Batch:
         seed = trials[0].seed
         topics = [topic.name for scenario in self._scenarios for topic in scenario.topics]
         steps = timeline(self._scenarios[0], seed)
-        self._use = ClusterUse(cluster.cluster)
+        self._use = ClusterUse(cluster.kafka)
         self._alone = not shareable(self._scenarios[0])
         assert len(trials) == 1 or not self._alone, "these trials cannot share a cluster"
         shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
-        self._faults = SharedFaults(shared, cluster.cluster, cluster.admin, topics, len(trials))
+        self._faults = SharedFaults(shared, cluster.kafka, cluster.admin, topics, len(trials))
         self._barrier = StartBarrier(len(trials))
         self._experiments = [
             self._experiment(number, trial, seed, runs, progress) for number, trial in enumerate(trials)
@@ -131,10 +178,8 @@ class Batch:
 
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
         scenario = self._scenarios[number]
-        topics = frozenset(topic.name for topic in scenario.topics)
-        groups = [group.id for group in scenario.workload.groups]
         tag = f"{self._tag}-{number}"
-        cluster = SharedCluster(number, self._use, tag, topics, groups, self._cluster.versions, self._alone)
+        cluster = SharedRunCluster(number, self._use, tag, scenario, self._cluster.versions, self._alone)
         return Experiment(
             trial.name,
             scenario,

@@ -12,15 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
 from kaput.faults.engine import FaultRecord, into
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.resolving import Surroundings, resolve
 from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
-from kaput.runner.own_cluster import RunOnOwnCluster
 from kaput.scenario.targets import MEMBERS, PRODUCER, TOPIC, Target
 from kaput.scenario.timeline import Step
-from kaput.trials.shared_cluster import SharedCluster
+from kaput.trials.shared_cluster import SharedRunCluster
 
 # Kinds of targets that contain names of a run, and so are resolved for each run.
 _RESOLVED_PER_RUN = (
@@ -41,7 +41,7 @@ class SharedFaults:
     """Plays the `steps` that `size` runs share; each run records and observes them itself."""
 
     def __init__(
-        self, steps: Sequence[Step], cluster: RunOnOwnCluster, admin: Admin, topics: Sequence[str], size: int
+        self, steps: Sequence[Step], cluster: OwnCluster, admin: Admin, topics: Sequence[str], size: int
     ) -> None:
         self._steps = {step.id: step for step in steps}
         self._admin, self._brokers, self._size = admin, cluster.broker_ids, size
@@ -68,7 +68,7 @@ class SharedFaults:
             witness=self,
         )
 
-    def nemesis_of_run(self, cluster: SharedCluster, faults: FaultsOfRun) -> ParticipantNemesis:
+    def nemesis_of_run(self, cluster: SharedRunCluster, faults: FaultsOfRun) -> ParticipantNemesis:
         """The nemesis of the run with this view of the cluster."""
         own = [step for step in faults.steps if step.id not in self._steps]
         participant = ParticipantNemesis(self, cluster, faults, own)
@@ -176,7 +176,7 @@ class ParticipantNemesis:
     def __init__(
         self,
         shared: SharedFaults,
-        cluster: SharedCluster,
+        cluster: SharedRunCluster,
         faults: FaultsOfRun,
         own: Sequence[Step],
     ) -> None:

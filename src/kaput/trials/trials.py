@@ -27,16 +27,14 @@ from kaput.cluster.network.reexec import check_inside
 from kaput.errors import KaputError
 from kaput.evidence.folder import RunFolder
 from kaput.java import find_java
-from kaput.processes.reaper import reap_orphans
+from kaput.processes.ending import reap_orphans
 from kaput.processes.signals import interrupts
 from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
-from kaput.trials.background import in_background
-from kaput.trials.batch import Batch, Played, can_share, warmable
+from kaput.trials.batch import Batch, Judged, Played, Trial, can_share, in_background, warmable
 from kaput.trials.scaling import scaled
-from kaput.trials.trial import Judged, Trial
 from kaput.trials.warm import WarmClusters
 
 _STOP_S = 15.0  # for experiments to end when their results are no longer wanted

@@ -14,14 +14,12 @@ from pathlib import Path
 from types import TracebackType
 
 from kaput.cluster.admin import features
-from kaput.cluster.admin.existing import ExistingAdmin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.runner.own_cluster import RunOnOwnCluster, settings_of
-from kaput.runner.sites import Site
+from kaput.runner.run_cluster import RunCluster, settings_of
 from kaput.runner.warm_up import warmed_up
 from kaput.scenario.model import Scenario
 
@@ -62,14 +60,11 @@ class WarmCluster:
         try:
             owner = self._stack.enter_context(Owner())
             folder = owner.own_path(Path(tempfile.mkdtemp(prefix=".cluster-", dir=runs)))
-            self._lab = LabCluster(
-                owner, scenario.cluster, distribution, java, folder, note, successors=successors
-            )
-            self.cluster = RunOnOwnCluster(self._lab)
-            self._stack.enter_context(self.cluster)
-            self.admin = self._stack.enter_context(ExistingAdmin(self._lab, _TIDY_S))
-            site = Site("", self.cluster, self.admin, scenario)
-            with warmed_up(site, owner, folder, scenario.workload.warm_up, note):
+            own = owner, scenario.cluster, distribution, java, folder, note
+            self.kafka = self._stack.enter_context(OwnCluster(*own, successors=successors))
+            self.admin = self._stack.enter_context(self.kafka.admin(_TIDY_S))
+            for_warm_up = RunCluster("", self.kafka, scenario)
+            with warmed_up(for_warm_up, owner, folder, scenario.workload.warm_up, note):
                 pass
             self._settings = self._own_settings()
         except BaseException:
@@ -79,7 +74,7 @@ class WarmCluster:
     def new_files(self) -> Iterator[tuple[str, bytes]]:
         """(path, content) of each node's settings, and of its log lines of this use (the first: since its
         start)."""
-        for number, node in self.cluster.nodes.items():
+        for number, node in self.kafka.nodes.items():
             with node.log.open("rb") as log:
                 log.seek(self._logged.get(number, 0))
                 text = log.read()
@@ -92,7 +87,7 @@ class WarmCluster:
         same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
         if same and self.spoiled is None:
             try:
-                self._lab.wait_ready(_TIDY_S)
+                self.kafka.wait_ready(_TIDY_S)
             except LabError as error:
                 self.spoil(str(error).splitlines()[0])
         return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
@@ -104,7 +99,7 @@ class WarmCluster:
         """
         self._in_use = True
         if self.uses:
-            self._logged = {number: node.log.stat().st_size for number, node in self.cluster.nodes.items()}
+            self._logged = {number: node.log.stat().st_size for number, node in self.kafka.nodes.items()}
 
     def tidy(self, scenarios: Collection[Scenario]) -> None:
         """Deletes the topics and groups of these scenarios, and checks the cluster."""
@@ -146,8 +141,8 @@ class WarmCluster:
             return f"a transaction of {min(transactions)} is open"
         if topics:
             self.admin.await_in_sync(topics)
-        if self.cluster.troubles():
-            return self.cluster.troubles()[0]
+        if self.kafka.troubles():
+            return self.kafka.troubles()[0]
         if self._own_settings() != self._settings:
             return "broker settings are not those it started with"
         return None
@@ -155,9 +150,9 @@ class WarmCluster:
     def _own_settings(self) -> object:
         """Non-default settings of brokers, and levels of the features that the scenario sets."""
         settings = {broker: dict(found.own) for broker, found in self.admin.broker_settings().items()}
-        if len(settings) != len(self.cluster.broker_ids()):
+        if len(settings) != len(self.kafka.broker_ids()):
             raise LabError("not every broker returned its settings")
-        first = next(iter(self._lab.broker_endpoints.values()))
+        first = next(iter(self.kafka.broker_endpoints.values()))
         wanted = [name for name, level in self._scenario.cluster.features.items() if level]
         return settings, {name: features.level(first, name) for name in wanted}
 

@@ -13,12 +13,12 @@ from typing import Any
 from kaput.analysis.streaming.growing_audit import COMMITTED
 from kaput.analysis.streaming.job import AuditSpec
 from kaput.clients.audit_reports import TOPIC as REPORTS
-from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.admin import Admin
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import replace_text
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
-from kaput.runner.sampling import Sampler
+from kaput.runner.samplers import Sampler
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.options import WatchOptions
 from kaput.watch.own_topics import create_if_missing
@@ -71,7 +71,7 @@ class AuditWatch(TopicWatch):
         )
         self._job = LedgerJob(self._owner, job, self._note)
         if audit.groups:
-            asking = stack.enter_context(ExistingAdmin(self._options.cluster(), _POLL_S))
+            asking = stack.enter_context(Admin(self._options.cluster(), _POLL_S))
             path = self.folder.path / "watch" / COMMITTED
             stack.enter_context(CommittedOffsets(asking, audit.groups, path))
 
@@ -85,7 +85,7 @@ class CommittedOffsets(Sampler):
     does not respond, the last known offsets of its groups stay.
     """
 
-    def __init__(self, admin: ExistingAdmin, groups: Sequence[str], path: Path) -> None:
+    def __init__(self, admin: Admin, groups: Sequence[str], path: Path) -> None:
         self._admin, self._groups, self._path = admin, groups, path
         self._known: dict[str, list[tuple[str, int, int]]] = {}
         super().__init__("committed offsets", _POLL_S)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kaput.cluster.access import Access
-from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.admin import Admin
 from kaput.cluster.admin.reassignments import reassignment_client
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.runner.sampling import Sampler
+from kaput.runner.samplers import Sampler
 from kaput.scenario.model import Scenario
 
 _MOST_REPLICAS = 3
@@ -79,7 +79,7 @@ class CanaryKeeper(Sampler):
 
     def __init__(
         self,
-        admin: ExistingAdmin,
+        admin: Admin,
         access: Access,
         servers: str,
         topic: str,
@@ -93,14 +93,14 @@ class CanaryKeeper(Sampler):
     def look(self) -> None:
         """Adds a partition, or elects preferred leaders; does nothing while the cluster does not respond."""
         try:
-            seen = self._admin.seen([self._topic])
-            owners = {place: state.replicas[0] for place, state in seen.partitions.items() if state.replicas}
-            for broker in sorted(seen.brokers - set(owners.values())):
-                self._add(broker, sorted(seen.brokers), len(owners))
+            brokers, partitions = self._admin.live([self._topic])
+            owners = {place: state.replicas[0] for place, state in partitions.items() if state.replicas}
+            for broker in sorted(brokers - set(owners.values())):
+                self._add(broker, sorted(brokers), len(owners))
                 return  # one at a time
             back = [
                 place
-                for place, state in seen.partitions.items()
+                for place, state in partitions.items()
                 if state.leader != owners.get(place) and owners.get(place) in state.isr
             ]
             if back:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kaput.cluster.admin.existing import ExistingAdmin
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.admin import Admin
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.recording import Hold, hold_to_record
 from kaput.evidence.unresolved import record_unresolved
 from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
-from kaput.runner.existing_cluster import ExistingClusterProvider
+from kaput.runner.existing_cluster import ExistingClusters
 from kaput.runner.folder_setup import open_folder
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
@@ -36,7 +36,7 @@ class WatchFolder(NamedTuple):
     manifest: Manifest
     hold: Hold
     scenario: Scenario
-    provider: ExistingClusterProvider
+    provider: ExistingClusters
     first: tuple[int, int]
     session: int
     again: bool
@@ -46,10 +46,10 @@ def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> WatchFolde
     """Creates a run folder. Raises UsageError, LabError if the cluster does not respond."""
     name = f"kaput-canary-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     scenario = scenario_of(name, f"{name}-reader", sorted(cluster.broker_endpoints), rate)
-    with ExistingAdmin(cluster) as admin:
+    with Admin(cluster) as admin:
         check_unused(scenario, admin.ids([name]), admin.every_group(), may_use=False)
         facts = collect_facts(cluster, admin)
-    provider, scenario = ExistingClusterProvider(cluster, facts), with_cluster_facts(scenario, facts)
+    provider, scenario = ExistingClusters(cluster, facts), with_cluster_facts(scenario, facts)
     folder, manifest, hold = open_folder(runs, NAME, scenario, 0, provider.versions)
     return WatchFolder(folder, manifest, hold, scenario, provider, (0, 1), 0, again=False)
 
@@ -69,9 +69,9 @@ def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], An
     unknown = record_unresolved(folder)
     if unknown:
         note(f"{unknown:,} messages were in flight when the watch was killed: their outcome is unknown")
-    with ExistingAdmin(cluster) as admin:
+    with Admin(cluster) as admin:
         facts = collect_facts(cluster, admin)
-    provider = ExistingClusterProvider(cluster, facts)
+    provider = ExistingClusters(cluster, facts)
     scenario = read_resolved(folder.scenario_path)
     producer, member, session = next_numbers(folder)
     return WatchFolder(folder, manifest, hold, scenario, provider, (producer, member), session, again=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from kaput.analysis.streaming.job import AuditSpec, WatchJobSpec
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin.authorization import check_access
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.admin.client import check_access
+from kaput.cluster.existing_cluster import ExistingCluster
 
 
 @dataclass(frozen=True)

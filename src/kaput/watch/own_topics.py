@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kaput.cluster.admin.existing import ExistingAdmin
-from kaput.cluster.existing import ExistingCluster
+from kaput.cluster.admin import Admin
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
@@ -15,7 +15,7 @@ def create_if_missing(cluster: ExistingCluster, name: str) -> None:
     """Creates the topic unless it exists: one partition, up to 3 replicas, retention of a day. Raises
     LabError with Kafka's reason.
     """
-    with ExistingAdmin(cluster) as admin:
+    with Admin(cluster) as admin:
         if admin.ids([name]):
             return
         replicas = min(_REPLICAS, len(cluster.broker_endpoints))

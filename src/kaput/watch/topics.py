@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from kaput.analysis.streaming.numbering import Numbering
-from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.admin import Admin
 from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder, create_directory
 from kaput.monitor.series import SeriesTable
@@ -48,7 +48,7 @@ class TopicWatch:
         options = self._options
         cluster = options.cluster()
         with ExitStack() as stack:
-            self._admin = stack.enter_context(ExistingAdmin(cluster))
+            self._admin = stack.enter_context(Admin(cluster))
             if unknown := sorted(set(self._topics) - set(self._admin.ids(self._topics))):
                 raise UsageError(f"{options.servers} has no topic {', '.join(unknown)}")
             self.folder = self._create_folder()

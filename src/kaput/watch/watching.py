@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kaput.analysis.streaming.numbering import Numbering
-from kaput.cluster.admin.existing import ExistingAdmin
+from kaput.cluster.admin import Admin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
@@ -21,10 +21,10 @@ from kaput.evidence.sealing import seal
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
-from kaput.runner.existing_cluster import RunOnExistingCluster
+from kaput.runner.existing_cluster import ExistingRunCluster
 from kaput.runner.folder_setup import resolved
-from kaput.runner.leader_sampler import LeaderSampler
 from kaput.runner.progress import NotesOnly
+from kaput.runner.samplers import LeaderSampler
 from kaput.watch.canary import DELIVERY_S, CanaryKeeper
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
@@ -72,7 +72,7 @@ class Watch:
         self._hold = stack.enter_context(opened.hold)
         last = stack.enter_context(ExitStack())
         self._owner = stack.enter_context(Owner())
-        self._site = self._prepare(opened, stack, last)
+        self._run_cluster = self._prepare(opened, stack, last)
         self._recording = stack.enter_context(ExitStack())
         events = Recorder(self.folder.path, "cluster_events", f"watch-{opened.session}")
         self._events = self._recording.enter_context(events)
@@ -92,7 +92,7 @@ class Watch:
         self._job = LedgerJob(self._owner, job, self._note)
         self._clients.start(sorted(place.partition for place in self._admin.partitions([self._topic])))
         self._update(phase="watch", **({} if opened.again else {"started_ns": time.time_ns()}))
-        asking = stack.enter_context(ExistingAdmin(self._cluster, _POLL_S))
+        asking = stack.enter_context(Admin(self._cluster, _POLL_S))
         keeper = CanaryKeeper(
             asking, self._access, options.servers, self._topic, self._clients.add, self._note
         )
@@ -101,7 +101,7 @@ class Watch:
         leaders = self._recording.enter_context(
             Recorder(self.folder.path, "samples", f"leaders-{opened.session}")
         )
-        admin = self._recording.enter_context(ExistingAdmin(self._cluster, _POLL_S))
+        admin = self._recording.enter_context(Admin(self._cluster, _POLL_S))
         self._recording.enter_context(LeaderSampler(admin, [self._topic], leaders))
 
     def _open_folder(self) -> WatchFolder:
@@ -109,24 +109,25 @@ class Watch:
             return reopen_folder(self._cluster, self._resume, self._note)
         return make_folder(self._cluster, self._options.runs, self._options.rate)
 
-    def _prepare(self, opened: WatchFolder, stack: ExitStack, last: ExitStack) -> RunOnExistingCluster:
+    def _prepare(self, opened: WatchFolder, stack: ExitStack, last: ExitStack) -> ExistingRunCluster:
         """The cluster with the canary's topic. `last`: closed after all clients have ended."""
-        site = RunOnExistingCluster(opened.provider, self._owner, self.folder, NotesOnly(self._note))
-        last.callback(site.clean_up)
-        stack.enter_context(site)
-        self._admin = stack.enter_context(site.admin())
+        of_watch = self._scenario, self._owner, self.folder, NotesOnly(self._note)
+        cluster = ExistingRunCluster(opened.provider, *of_watch)
+        last.callback(cluster.clean_up)
+        stack.enter_context(cluster)
+        self._admin = cluster.admin = stack.enter_context(cluster.kafka.admin())
         if opened.again:
-            site.adopt()
+            cluster.adopt()
         else:
-            self._scenario = site.prepare(self._admin, self._scenario)
+            self._scenario = cluster.prepare(self._scenario)
         self._topic = self._scenario.topics[0].name
-        site.watch(stack, [self._topic])
-        return site
+        cluster.watch(stack)
+        return cluster
 
     def samples(self, series: SeriesTable) -> list[Sample]:
         """Current samples about messages; adds latencies to `series`."""
         status = self._job.status() or {}
-        leaders = {place.partition: leader for place, leader in self._site.leaders().items()}
+        leaders = {place.partition: leader for place, leader in self._run_cluster.leaders().items()}
         self._samples.observe(status, leaders, series)
         sent = list(self._samples.of_producers(self._clients.sent()))
         self._stalls.observe(sent, leaders)
@@ -139,7 +140,7 @@ class Watch:
         self._record_events()
 
     def _record_events(self) -> None:
-        for event in self._site.new_events():
+        for event in self._run_cluster.new_events():
             self._events.row(*event)
         self._events.flush()
 
@@ -155,7 +156,7 @@ class Watch:
 
     def _partitions(self) -> list[dict[str, Any]]:
         """Each partition with its leader (None: no leader) and its producers' counts."""
-        leaders = self._site.leaders()
+        leaders = self._run_cluster.leaders()
         return [
             {"topic": self._topic, "partition": partition}
             | {"leader": leaders.get(TopicPartition(self._topic, partition)), **sent._asdict()}

@@ -9,7 +9,7 @@ import pytest
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster
@@ -26,10 +26,10 @@ def distribution(java: Java) -> Distribution:
 @pytest.fixture(scope="package")
 def cluster(
     tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java
-) -> Iterator[LabCluster]:
+) -> Iterator[OwnCluster]:
     """Three brokers and one controller; prints how long they took."""
     folder = tmp_path_factory.mktemp("brokers")
     began = time.monotonic()
-    with Owner() as owner, LabCluster(owner, Cluster(controllers=1), distribution, java, folder) as started:
+    with Owner() as owner, OwnCluster(owner, Cluster(controllers=1), distribution, java, folder) as started:
         print(f"3 brokers and 1 controller ready after {time.monotonic() - began:.1f} s")  # noqa: T201
         yield started

@@ -10,15 +10,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.event_log import collect_cluster_events
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 from waiting import PATIENCE_S, answered, eventually
 
 
 @contextmanager
-def paused(cluster: LabCluster, *brokers: int) -> Iterator[None]:
+def paused(cluster: OwnCluster, *brokers: int) -> Iterator[None]:
     """Those brokers stand still within the block."""
     nodes = [cluster.nodes[broker] for broker in brokers]
     for node in nodes:
@@ -31,7 +30,7 @@ def paused(cluster: LabCluster, *brokers: int) -> Iterator[None]:
             node.resume()
 
 
-def send(cluster: LabCluster, topic: str, count: int, acks: str) -> None:
+def send(cluster: OwnCluster, topic: str, count: int, acks: str) -> None:
     """Sends messages and waits for their acknowledgements."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "log_level": 0})
     for _ in range(count):
@@ -54,7 +53,7 @@ def test_topics_are_created_with_the_requested_assignment(admin: Admin) -> None:
     assert all(set(state.isr) == set(state.replicas) for state in found.values())
 
 
-def test_group_with_a_paused_coordinator_is_not_omitted(admin: Admin, cluster: LabCluster) -> None:
+def test_group_with_a_paused_coordinator_is_not_omitted(admin: Admin, cluster: OwnCluster) -> None:
     """ "There is no such group" and "it cannot be known now" are different answers."""
     admin.create_topics([Topic(name="read", replication_factor=3)])
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers", "log_level": 0}
@@ -91,7 +90,7 @@ def test_controller_is_the_quorum_leader(admin: Admin) -> None:
     assert admin.committed("billing") == {}
 
 
-def test_log_end_offset_includes_records_above_the_high_watermark(cluster: LabCluster, admin: Admin) -> None:
+def test_log_end_offset_includes_records_above_the_high_watermark(cluster: OwnCluster, admin: Admin) -> None:
     """With both followers paused, acks=1 fills the leader's log above the high watermark."""
     admin.create_topics([Topic(name="ahead", assignment=[[1, 2, 3]])])
     place = ("ahead", 0)
@@ -104,7 +103,7 @@ def test_log_end_offset_includes_records_above_the_high_watermark(cluster: LabCl
     cluster.wait_ready(PATIENCE_S)
 
 
-def test_a_paused_broker_uses_no_cpu(cluster: LabCluster) -> None:
+def test_a_paused_broker_uses_no_cpu(cluster: OwnCluster) -> None:
     """All threads are stopped, and the process's CPU time does not change until it goes on."""
     node = cluster.nodes[3]
     assert not node.is_stopped()
@@ -116,7 +115,7 @@ def test_a_paused_broker_uses_no_cpu(cluster: LabCluster) -> None:
     assert eventually(lambda: node.cpu_seconds() > before)
 
 
-def test_admin_request_times_out_when_no_broker_answers(cluster: LabCluster) -> None:
+def test_admin_request_times_out_when_no_broker_answers(cluster: OwnCluster) -> None:
     """With every broker paused, a question ends in a sentence, not in a wait."""
     with (
         paused(cluster, 1, 2, 3),
@@ -128,7 +127,7 @@ def test_admin_request_times_out_when_no_broker_answers(cluster: LabCluster) -> 
     cluster.wait_ready(PATIENCE_S)
 
 
-def test_a_killed_leader_is_in_the_metadata_log(cluster: LabCluster, admin: Admin) -> None:
+def test_a_killed_leader_is_in_the_metadata_log(cluster: OwnCluster, admin: Admin) -> None:
     """Kill, election, restart: the cluster's own record agrees with what was done and what is seen."""
     admin.create_topics([Topic(name="killed", assignment=[[2, 3, 1]])])
     place = ("killed", 0)
@@ -142,7 +141,7 @@ def test_a_killed_leader_is_in_the_metadata_log(cluster: LabCluster, admin: Admi
     assert eventually(lambda: len(admin.partitions(["killed"])[place].isr) == 3)
     cluster.wait_ready(PATIENCE_S)
 
-    events, troubles = collect_cluster_events(cluster)
+    events, troubles = cluster.events()
     assert troubles == []
     leaders = [e for e in events if e.kind == "leader" and e.topic == "killed"]
     assert [(e.leader, e.leader_epoch) for e in leaders[:2]] == [(2, 0), (leader, 1)]

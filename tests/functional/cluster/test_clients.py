@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.core import TopicPartition
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
@@ -32,7 +32,7 @@ from waiting import PATIENCE_S
 SENT, DELETED = 50, 11
 
 
-def _delete(cluster: LabCluster, topic: str, below: int) -> None:
+def _delete(cluster: OwnCluster, topic: str, below: int) -> None:
     client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     (done,) = client.delete_records([PartitionOffset(topic, 0, below)]).values()
     assert done.result(PATIENCE_S).low_watermark == below
@@ -47,7 +47,7 @@ def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("while_reading", [False, True])
 def test_drain_records_a_log_start_offset_above_zero(
-    while_reading: bool, admin: Admin, cluster: LabCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    while_reading: bool, admin: Admin, cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Records that were deleted before or while they are read: the rest is recorded as read to the end."""
     topic = f"deleted-{while_reading}"
@@ -84,7 +84,7 @@ def test_drain_records_a_log_start_offset_above_zero(
 
 
 def test_message_rejected_in_a_broken_transaction_has_one_outcome(
-    cluster: LabCluster, admin: Admin, distribution: Distribution, tmp_path: Path
+    cluster: OwnCluster, admin: Admin, distribution: Distribution, tmp_path: Path
 ) -> None:
     """The client has put such a message into its buffer, and tells once more when it empties that."""
     admin.create_topics([Topic(name="broken", partitions=1)])

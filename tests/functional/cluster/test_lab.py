@@ -20,8 +20,8 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, from_home
 from kaput.cluster.jvm import java_command
-from kaput.cluster.lab import LabCluster
 from kaput.cluster.metadata_log import read_cluster_events
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import first_records, format_storage, new_id, run_storage_tool
 from kaput.errors import BrokerError, LabError
@@ -37,7 +37,7 @@ def test_data_is_removed_and_configs_and_logs_are_kept(
     """A combined cluster leaves its properties and logs, no data and no process, also after an exception."""
     with (
         pytest.raises(ZeroDivisionError),
-        LabCluster(owner, Cluster(brokers=3), distribution, java, tmp_path) as cluster,
+        OwnCluster(owner, Cluster(brokers=3), distribution, java, tmp_path) as cluster,
     ):
         pids = [node.pid for node in cluster.nodes.values()]
         assert all((tmp_path / str(i) / "data" / "meta.properties").exists() for i in (1, 2, 3))
@@ -59,7 +59,7 @@ def test_invalid_broker_config_fails_the_start_at_once(
     ready_s, began = 600, time.monotonic()
     with (
         pytest.raises(BrokerError, match=r"(?s)broker 1 ended on its own.*log\.segment\.bytes"),
-        LabCluster(owner, spec, distribution, java, tmp_path, ready_timeout_s=ready_s),
+        OwnCluster(owner, spec, distribution, java, tmp_path, ready_timeout_s=ready_s),
     ):
         pass
     assert time.monotonic() - began < ready_s / 2
@@ -85,7 +85,7 @@ def test_port_taken_by_another_process_is_named_in_the_error(
         taking = pool.submit(take)
         with (
             pytest.raises(BrokerError, match=reason),
-            LabCluster(owner, Cluster(brokers=1), distribution, java, tmp_path),
+            OwnCluster(owner, Cluster(brokers=1), distribution, java, tmp_path),
         ):
             pass
         taking.result()
@@ -101,7 +101,7 @@ def test_ready_timeout_error_includes_the_broker_log(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """A bound that is too short names who was not ready."""
-    slow = LabCluster(owner, Cluster(brokers=1), distribution, java, tmp_path, ready_timeout_s=0.1)
+    slow = OwnCluster(owner, Cluster(brokers=1), distribution, java, tmp_path, ready_timeout_s=0.1)
     with pytest.raises(BrokerError, match="not ready after 0 s: broker 1; the log of broker 1 ends:"), slow:
         pass
     assert all(not node.running for node in slow.nodes.values())
@@ -115,7 +115,7 @@ def test_unsupported_cluster_modes_are_rejected_before_start(
         (Cluster(mode="zookeeper"), "has no ZooKeeper mode"),
         (Cluster(network="namespaces"), "kaput run"),
     ]:
-        with pytest.raises(LabError, match=word), LabCluster(owner, spec, distribution, java, tmp_path):
+        with pytest.raises(LabError, match=word), OwnCluster(owner, spec, distribution, java, tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
 
@@ -123,14 +123,14 @@ def test_unsupported_cluster_modes_are_rejected_before_start(
 @pytest.fixture(scope="module")
 def pair(
     distribution: Distribution, java: Java, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabCluster]:
+) -> Iterator[OwnCluster]:
     """Two brokers and a controller, whose brokers are left as they were found."""
     spec, folder = Cluster(brokers=2, controllers=1), tmp_path_factory.mktemp("pair")
-    with Owner() as owner, LabCluster(owner, spec, distribution, java, folder) as started:
+    with Owner() as owner, OwnCluster(owner, spec, distribution, java, folder) as started:
         yield started
 
 
-def test_offline_log_directory_is_reported_as_the_reason(pair: LabCluster) -> None:
+def test_offline_log_directory_is_reported_as_the_reason(pair: OwnCluster) -> None:
     """As when a disk fails: the broker ends at its next checkpoint, and the other one goes on."""
     with Admin(pair) as admin:
         admin.create_topics([Topic(name="orders", replication_factor=2)])
@@ -151,7 +151,7 @@ def test_offline_log_directory_is_reported_as_the_reason(pair: LabCluster) -> No
 
 
 def test_only_an_unintended_broker_death_is_a_trouble(
-    pair: LabCluster, distribution: Distribution, java: Java
+    pair: OwnCluster, distribution: Distribution, java: Java
 ) -> None:
     """Only an unintended death is a trouble; both are in the lifecycle; a clean stop is clean."""
     troubles, began = pair.troubles(), len(pair.lifecycle)
@@ -259,7 +259,7 @@ def test_an_installation_runs_like_the_locked_jars(
         (libs / jar.name).symlink_to(jar)
     home = from_home(tmp_path / "kafka")
     assert home.version == distribution.version
-    with LabCluster(owner, Cluster(brokers=1), home, java, tmp_path / "brokers", notes.append) as cluster:
+    with OwnCluster(owner, Cluster(brokers=1), home, java, tmp_path / "brokers", notes.append) as cluster:
         assert list(cluster.broker_endpoints) == [1]
     assert notes == ["preparing faster broker starts (once)"]
     assert find_archive(home, java) is not None
@@ -269,7 +269,7 @@ def test_failed_broker_addition_leaves_nothing_behind(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
     """Neither a node that is waited for, nor its data; and the next try has its number."""
-    with LabCluster(owner, Cluster(brokers=1), distribution, java, tmp_path) as cluster:
+    with OwnCluster(owner, Cluster(brokers=1), distribution, java, tmp_path) as cluster:
         (tmp_path / "2").write_text("in the way of its directory")
         with pytest.raises(OSError, match="exists"):
             cluster.grow(1)

@@ -15,9 +15,9 @@ from driving import KAPUT, mentions
 from fakes.steps import scene_of
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.lab import LabCluster
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
 from kaput.faults.memory_pressure import MemoryPressure
 from kaput.java import Java
@@ -39,15 +39,15 @@ def groups() -> Path:
 
 
 @pytest.fixture
-def cluster(groups: Path, tmp_path: Path, distribution: Distribution, java: Java) -> Iterator[LabCluster]:
+def cluster(groups: Path, tmp_path: Path, distribution: Distribution, java: Java) -> Iterator[OwnCluster]:
     """One broker in a memory group of its own."""
     spec = Cluster(brokers=1, memory_groups=True, config={"auto.create.topics.enable": True})
-    with Owner() as owner, LabCluster(owner, spec, distribution, java, tmp_path) as started:
+    with Owner() as owner, OwnCluster(owner, spec, distribution, java, tmp_path) as started:
         assert started.nodes[1].memory is not None and started.nodes[1].memory.path.parent == groups
         yield started
 
 
-def send(cluster: LabCluster, mib: int) -> None:
+def send(cluster: OwnCluster, mib: int) -> None:
     """So much to a topic."""
     errors: list[object] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
@@ -58,7 +58,7 @@ def send(cluster: LabCluster, mib: int) -> None:
     assert producer.flush(PATIENCE_S) == 0 and errors == [None] * 16 * mib
 
 
-def test_memory_pressure_shrinks_the_page_cache_not_the_heap(cluster: LabCluster, admin: Admin) -> None:
+def test_memory_pressure_shrinks_the_page_cache_not_the_heap(cluster: OwnCluster, admin: Admin) -> None:
     """The broker goes on with less, and has both again when it is healed."""
     node = cluster.nodes[1]
     group = node.memory

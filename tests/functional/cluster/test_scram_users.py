@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.credentials import MECHANISM, User
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.cluster.properties import NodeLayout, write_properties
+from kaput.cluster.security import MECHANISM, User
 from kaput.cluster.storage import first_records, new_id
 from kaput.java import Java
 from kaput.scenario.model import Cluster

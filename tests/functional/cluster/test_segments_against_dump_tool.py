@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.record_batches import decode
 from kaput.cluster.segments import SegmentReader, directory
 from kaput.java import Java
@@ -85,7 +85,7 @@ def by_kafka(segments: list[Path], distribution: Distribution, java: Java) -> Du
 def data(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java) -> Path:
     """The data directory of a broker that was killed; a copy, because a cluster leaves none."""
     folder = tmp_path_factory.mktemp("brokers")
-    with Owner() as owner, LabCluster(owner, Cluster(brokers=1), distribution, java, folder) as cluster:
+    with Owner() as owner, OwnCluster(owner, Cluster(brokers=1), distribution, java, folder) as cluster:
         with Admin(cluster) as admin:
             admin.create_topics([
                 Topic.model_validate({

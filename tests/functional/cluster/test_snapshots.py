@@ -10,8 +10,8 @@ import pytest
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.lab import LabCluster
 from kaput.cluster.metadata_log import read_cluster_events
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster, Topic
@@ -31,7 +31,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, distribution: Distributio
     """A metadata log with several segments and snapshots, in which broker 2 stops after some of them."""
     path = tmp_path_factory.mktemp("snapshots")
     spec = Cluster(brokers=2, controllers=1, config=_SNAPSHOTS)
-    with Owner() as owner, LabCluster(owner, spec, distribution, java, path / "brokers") as cluster:
+    with Owner() as owner, OwnCluster(owner, spec, distribution, java, path / "brokers") as cluster:
         with Admin(cluster) as admin:
             admin.create_topics([Topic(name="orders", partitions=2, replication_factor=2)])
         log = cluster.metadata_logs[0]

@@ -12,8 +12,8 @@ from fakes.steps import scene_of
 from kaput.cluster import faketime
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.wire import ask
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
@@ -26,13 +26,13 @@ from system_packages import library
 from waiting import PATIENCE_S
 
 
-def fault(name: str, cluster: LabCluster, admin: Admin, **options: float) -> Fault[Any]:
+def fault(name: str, cluster: OwnCluster, admin: Admin, **options: float) -> Fault[Any]:
     """On the nodes of this cluster."""
     scene = scene_of(name, options, nodes=cluster.nodes, network=Loopback(), admin=admin)
     return fault_class(name)(scene)
 
 
-def slowest_answer_s(cluster: LabCluster, broker: int) -> float:
+def slowest_answer_s(cluster: OwnCluster, broker: int) -> float:
     """Of one broker's answers in half a second, which are five periods of the pressure."""
     took: list[float] = []
     end = time.monotonic() + 0.5
@@ -43,7 +43,7 @@ def slowest_answer_s(cluster: LabCluster, broker: int) -> float:
     return max(took)
 
 
-def test_cpu_pressure_delays_responses_until_healed(cluster: LabCluster, admin: Admin) -> None:
+def test_cpu_pressure_delays_responses_until_healed(cluster: OwnCluster, admin: Admin) -> None:
     """It runs for its share of the time, is proven to, and runs freely when it is healed."""
     node, pressure = cluster.nodes[1], fault("cpu-pressure", cluster, admin, percent=10.0)
     effect = pressure.inject([node])  # type: ignore[list-item]
@@ -65,7 +65,7 @@ def test_cpu_pressure_delays_responses_until_healed(cluster: LabCluster, admin: 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [n for n in faults_on("nodes") if KINDS[n].needs is None and n != "command"])
 def test_every_fault_that_needs_nothing_is_proven_on_a_real_broker(
-    name: str, cluster: LabCluster, admin: Admin
+    name: str, cluster: OwnCluster, admin: Admin
 ) -> None:
     """From its injection to its heal."""
     made, nodes = fault(name, cluster, admin), [cluster.nodes[1]]
@@ -86,7 +86,7 @@ def test_clock_skew_shifts_the_timestamps_in_the_broker_log(
     spec = Cluster(brokers=1, faketime=True)
     with (
         Owner() as owner,
-        LabCluster(owner, spec, distribution, java, tmp_path) as cluster,
+        OwnCluster(owner, spec, distribution, java, tmp_path) as cluster,
         Admin(cluster) as admin,
     ):
         node = cluster.nodes[1]
@@ -101,7 +101,7 @@ def test_clock_skew_shifts_the_timestamps_in_the_broker_log(
         assert node.running and not node.deaths
 
 
-def test_clock_skew_without_libfaketime_is_not_confirmed(cluster: LabCluster, admin: Admin) -> None:
+def test_clock_skew_without_libfaketime_is_not_confirmed(cluster: OwnCluster, admin: Admin) -> None:
     """Brokers that run without libfaketime log the true date, whatever is written for it."""
     node, skew = cluster.nodes[2], fault("clock-skew", cluster, admin, offset=300_000)
     effect = skew.inject([node])

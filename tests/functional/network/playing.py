@@ -19,8 +19,8 @@ from typing import Any
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import resolve
-from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.reexec import MARK, enter
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import BrokerError, LabError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect, Fault, Scene
@@ -72,7 +72,7 @@ class LameNetwork:
 class Stage:
     """One cluster, and what was seen on it so far."""
 
-    def __init__(self, cluster: LabCluster, admin: Admin) -> None:
+    def __init__(self, cluster: OwnCluster, admin: Admin) -> None:
         self.cluster, self.admin = cluster, admin
         self.network: Any = cluster.network
         self.seen: dict[str, Any] = {}
@@ -153,7 +153,7 @@ def main(folder: Path) -> None:
         disk_mb=128,
         config={"broker.session.timeout.ms": 4000},
     )
-    with Owner() as owner, LabCluster(owner, spec, resolve(spec.kafka, java), java, folder) as cluster:
+    with Owner() as owner, OwnCluster(owner, spec, resolve(spec.kafka, java), java, folder) as cluster:
         with Admin(cluster) as admin:
             stage = Stage(cluster, admin)
             play_all(stage)

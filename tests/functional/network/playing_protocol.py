@@ -18,8 +18,8 @@ from confluent_kafka import Producer
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import find_coordinator, metadata
 from kaput.cluster.distribution import resolve
-from kaput.cluster.lab import LabCluster
 from kaput.cluster.network.reexec import MARK, enter
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
@@ -41,7 +41,7 @@ TARGET = 1
 class Stage:
     """One cluster with proxies in front of all nodes; what was seen of each case so far."""
 
-    def __init__(self, cluster: LabCluster, admin: Admin, frames: Recorder) -> None:
+    def __init__(self, cluster: OwnCluster, admin: Admin, frames: Recorder) -> None:
         self._cluster, self._admin, self._frames = cluster, admin, FrameLog(frames)
         place = cluster.nodes[TARGET].layout
         assert place.client_port is not None
@@ -133,7 +133,7 @@ def main(network: str, folder: Path) -> None:
     jars = resolve(spec.kafka, java)
     with (
         Owner() as owner,
-        LabCluster(owner, spec, jars, java, folder / "b") as cluster,
+        OwnCluster(owner, spec, jars, java, folder / "b") as cluster,
         Admin(cluster) as admin,
     ):
         admin.create_topics([Topic(name="orders", replication_factor=2, assignment=[[1, 2]])])

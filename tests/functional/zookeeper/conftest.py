@@ -8,7 +8,7 @@ import pytest
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster
@@ -31,9 +31,9 @@ def distribution(java: Java) -> Distribution:
 @pytest.fixture(scope="module")
 def cluster(
     tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java
-) -> Iterator[LabCluster]:
+) -> Iterator[OwnCluster]:
     """Three brokers and one ZooKeeper node."""
     folder = tmp_path_factory.mktemp("brokers")
     spec = Cluster(mode="zookeeper", config=CONFIG)
-    with Owner() as owner, LabCluster(owner, spec, distribution, java, folder) as started:
+    with Owner() as owner, OwnCluster(owner, spec, distribution, java, folder) as started:
         yield started

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kaput.cluster.event_log import collect_cluster_events
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.event_log import collect_cluster_events
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.lab import LabCluster
+from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.wire import ask
-from kaput.cluster.zookeeper.znodes import Znode, read_znode
+from kaput.cluster.zookeeper.ensemble import Znode, read_znode
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
@@ -24,7 +24,7 @@ from kaput.scenario.model import Cluster, Topic
 from waiting import PATIENCE_S, eventually
 
 
-def acknowledged_ns(cluster: LabCluster, topic: str) -> int:
+def acknowledged_ns(cluster: OwnCluster, topic: str) -> int:
     """Sends one message; when it was acknowledged."""
     said: list[int] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "1", "log_level": 0})
@@ -36,7 +36,7 @@ def acknowledged_ns(cluster: LabCluster, topic: str) -> int:
     return said[0]
 
 
-def state_of(cluster: LabCluster, topic: str) -> Znode:
+def state_of(cluster: OwnCluster, topic: str) -> Znode:
     """What ZooKeeper itself has of partition 0: the truth."""
     path = f"/brokers/topics/{topic}/partitions/0/state"
     found = read_znode(next(iter(cluster.zookeeper_endpoints.values())), path, 5)
@@ -44,12 +44,12 @@ def state_of(cluster: LabCluster, topic: str) -> Znode:
     return found
 
 
-def changes_of(cluster: LabCluster, topic: str) -> list[ClusterEvent]:
+def changes_of(cluster: OwnCluster, topic: str) -> list[ClusterEvent]:
     """Leader and isr events of a topic with one partition."""
     return [event for event in collect_cluster_events(cluster).events if event.topic == topic]
 
 
-def assert_true_to_zookeeper(cluster: LabCluster, topic: str) -> None:
+def assert_true_to_zookeeper(cluster: OwnCluster, topic: str) -> None:
     """The last event is what ZooKeeper holds, what brokers say, and written about when it happened."""
     last, truth = changes_of(cluster, topic)[-1], state_of(cluster, topic)
     assert (last.leader, last.leader_epoch) == (truth.value["leader"], truth.value["leader_epoch"])
@@ -61,7 +61,7 @@ def assert_true_to_zookeeper(cluster: LabCluster, topic: str) -> None:
         assert seen.partitions[0].leader_epoch == last.leader_epoch
 
 
-def kill_and_restart(cluster: LabCluster, admin: Admin, topic: str, victim: int) -> tuple[int, int]:
+def kill_and_restart(cluster: OwnCluster, admin: Admin, topic: str, victim: int) -> tuple[int, int]:
     """Kills a broker until another one leads, and brings it back: when it was gone, and an ack."""
     place = (topic, 0)
     ended = cluster.nodes[victim].kill()
@@ -73,7 +73,7 @@ def kill_and_restart(cluster: LabCluster, admin: Admin, topic: str, victim: int)
     return ended, acked
 
 
-def test_controller_and_coordinators_match_zookeeper(cluster: LabCluster, admin: Admin) -> None:
+def test_controller_and_coordinators_match_zookeeper(cluster: OwnCluster, admin: Admin) -> None:
     """The controller is a broker, and the one that ZooKeeper names; groups have coordinators."""
     admin.create_topics([Topic(name="assigned", partitions=2, assignment=[[2, 3, 1], [3, 1, 2]])])
     found = admin.partitions(["assigned"])
@@ -89,7 +89,7 @@ def test_controller_and_coordinators_match_zookeeper(cluster: LabCluster, admin:
     assert eventually(lambda: admin.high_watermarks(ends) == ends)
 
 
-def test_killed_leader_appears_in_the_controller_log(cluster: LabCluster, admin: Admin) -> None:
+def test_killed_leader_appears_in_the_controller_log(cluster: OwnCluster, admin: Admin) -> None:
     """One election, one epoch on, between the kill and the first acknowledgement after it."""
     controller = admin.controller_id()
     leader = next(broker for broker in (1, 2, 3) if broker != controller)
@@ -109,7 +109,7 @@ def test_killed_leader_appears_in_the_controller_log(cluster: LabCluster, admin:
 
 
 @pytest.mark.long
-def test_killed_controller_appears_in_its_successors_logs(cluster: LabCluster, admin: Admin) -> None:
+def test_killed_controller_appears_in_its_successors_logs(cluster: OwnCluster, admin: Admin) -> None:
     """It leads the partition as well, and comes back before ZooKeeper would have let it: the lab waits."""
     first = admin.controller_id()
     replicas = [first, *(broker for broker in (1, 2, 3) if broker != first)]
@@ -132,7 +132,7 @@ def test_killed_controller_appears_in_its_successors_logs(cluster: LabCluster, a
     assert cluster.troubles() == []
 
 
-def test_brokers_outlive_their_zookeeper(cluster: LabCluster, admin: Admin) -> None:
+def test_brokers_outlive_their_zookeeper(cluster: OwnCluster, admin: Admin) -> None:
     """Killed and started again, it has its data still: the brokers go on, with the controller they had."""
     before = admin.controller_id()
     for node in admin.zookeepers():
@@ -161,7 +161,7 @@ def test_ensemble_survives_one_dead_node_and_is_cleaned_up(
     """One of three may die: the others answer. At the end configs and logs stay, data and processes don't."""
     spec = Cluster(mode="zookeeper", brokers=1, zookeepers=3)
     with (
-        LabCluster(owner, spec, distribution, java, tmp_path) as cluster,
+        OwnCluster(owner, spec, distribution, java, tmp_path) as cluster,
         Admin(cluster, PATIENCE_S) as admin,
     ):
         pids = [node.pid for node in cluster.nodes.values()]

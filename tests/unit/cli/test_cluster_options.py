@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cli.cluster_options import standing_cluster
-from kaput.cluster.existing import StandingCluster
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.errors import UsageError
 
 
@@ -15,9 +15,9 @@ def test_address_is_used_as_the_cluster_name(tmp_path: Path) -> None:
     """With the settings of the file, if one is given."""
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=SSL\n")
-    assert standing_cluster("h:1,g:2", None) == StandingCluster("h:1,g:2", "h:1,g:2")
+    assert standing_cluster("h:1,g:2", None) == ClusterAddress("h:1,g:2", "h:1,g:2")
     found = standing_cluster("h:1", config)
-    assert found == StandingCluster("h:1", "h:1", config) and found.access.protocol == "SSL"
+    assert found == ClusterAddress("h:1", "h:1", config) and found.access.protocol == "SSL"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.scenario.matrix import chosen, load_matrix
 from kaput.scenario.overrides import for_every
-from kaput.trials.trial import Trial
+from kaput.trials.batch import Trial
 from unit.report.handmade_findings import anomaly, document
 
 CELL = "fault=crash,acks=1,min-isr=1,unclean=off"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from kaput.cli.main import app
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin.authorization import check_access
+from kaput.cluster.admin.client import check_access
 from kaput.cluster.wire import AccessRefused, WrongProtocol
 
 _API_VERSIONS = 18

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.log_dump import dump_tool_class
+from kaput.cluster.metadata_log import dump_tool_class
 
 _OLD, _NEW = "kafka/tools/DumpLogSegments.class", "org/apache/kafka/tools/DumpLogSegments.class"
 

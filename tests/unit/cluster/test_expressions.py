@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyroute2.netlink.nfnetlink.nftsocket import nft_rule_msg
 
-from kaput.cluster.network.expressions import expressions
-from kaput.cluster.network.packets import Chain, Hook, Rule
+from kaput.cluster.network.interface import Chain, Hook, Rule
+from kaput.cluster.network.packet_filter import expressions
 
 RULES = [
     Rule("drop", counter="dropped"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.cluster.admin.authorization import hidden_resources
+from kaput.cluster.admin.client import hidden_resources
 from kaput.errors import LabError
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import resolve
-from kaput.cluster.lock import find_lock, read_lock
-from kaput.cluster.lock_resolver import Module, create_lock
+from kaput.cluster.lock import Module, create_lock, find_lock, read_lock
 from kaput.errors import DistributionError
 from kaput.java import Java
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.log_dump import missing_part
-from kaput.cluster.metadata_log import Image, log_progress, parse, read_snapshot
+from kaput.cluster.metadata_log import Image, log_progress, missing_part, parse, read_snapshot
 from kaput.errors import UnknownFormat
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"

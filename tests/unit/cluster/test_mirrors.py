@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kaput.cluster.access import Access
-from kaput.cluster.mirrors.node import MirrorNode, mirror_layout
-from kaput.cluster.mirrors.properties import MirroredCluster, as_file, mirror_properties
+from kaput.cluster.mirrors.node import MirroredCluster, MirrorNode, as_file, mirror_layout, mirror_properties
 from kaput.cluster.mirrors.records import (
     Checkpoint,
     OffsetSync,
@@ -22,7 +21,7 @@ from kaput.cluster.mirrors.records import (
 from kaput.cluster.network.loopback import Loopback
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.runner.mirror_watch import mirror_lag
+from kaput.runner.mirrors.watching import mirror_lag
 from kaput.scenario.mirrors import Mirror
 
 ENDS = (MirroredCluster("a:1,a:2,a:3", 3), MirroredCluster("b:1", 1))

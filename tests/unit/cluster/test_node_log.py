@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kaput.cluster.node_log import last_error, tail
+from kaput.cluster.node import last_error, tail
 
 # From a broker of Kafka 4.3.1 whose port another process had taken, shortened.
 TAKEN = """\

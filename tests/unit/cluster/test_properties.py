@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.ports import HOST, Ports, ephemeral_range
+from kaput.cluster.network.loopback import HOST, Ports, ephemeral_range
 from kaput.cluster.properties import NodeLayout, roles, write_properties
 from kaput.scenario.model import Cluster
 

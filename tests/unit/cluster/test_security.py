@@ -15,11 +15,10 @@ from kafka.record.memory_records import MemoryRecords
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin.requests import metadata
-from kaput.cluster.credentials import User, all_rights, with_records
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.record_batches import header
-from kaput.cluster.security import Security, Unsecured, create_security
+from kaput.cluster.security import Security, Unsecured, User, all_rights, create_security, with_records
 from kaput.cluster.wire import AccessRefused, Endpoint, ask
 from kaput.errors import UsageError
 from kaput.scenario.model import Cluster
@@ -154,7 +153,7 @@ def test_snapshot_records_are_inserted_before_the_footer() -> None:
 
 
 def _snapshot(records: list[bytes], base: int = 0) -> bytes:
-    from kaput.cluster.credentials import _batch
+    from kaput.cluster.security import _batch
 
     return base.to_bytes(8, "big") + _batch(records)[8:]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.frames.passage import SUPPORTED, Splice
+from kaput.cluster.frames.connection_end import SUPPORTED, Splice
 
 pytestmark = pytest.mark.skipif(not SUPPORTED, reason="splice(2) is Linux's")
 SENT = bytes(range(256)) * 20_000

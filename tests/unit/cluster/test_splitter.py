@@ -7,7 +7,7 @@ import random
 import pytest
 
 from fakes.frame_broker import END_TXN, answer, request
-from kaput.cluster.frames.splitter import REQUEST, RESPONSE, Frame, Request, Splitter
+from kaput.cluster.frames.connection_end import REQUEST, RESPONSE, Frame, Request, Splitter
 
 PRODUCE = 0
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kaput.cluster.existing import version_of
+from kaput.cluster.existing_cluster import version_of
 from kaput.cluster.wire import Endpoint
 from kaput.core import NEWEST_KAFKA
 from kaput.scenario.cluster import release_of
@@ -26,7 +26,7 @@ def test_version_is_that_of_the_highest_level(
     level: int | None, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A release has new levels where it has no new requests; a newer one is never called known."""
-    monkeypatch.setattr("kaput.cluster.existing.ask", lambda *_: answer(level))
+    monkeypatch.setattr("kaput.cluster.existing_cluster.ask", lambda *_: answer(level))
     assert version_of(Endpoint("host", 1)) == (version, {})
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from kaput.cluster.properties import NodeLayout, roles, write_properties
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.cluster.zookeeper.nodes import broker_identity, write_zookeeper
-from kaput.cluster.zookeeper.znodes import Znode, read_znode
+from kaput.cluster.zookeeper.ensemble import Znode, read_znode
+from kaput.cluster.zookeeper.mode import broker_identity, write_zookeeper
 from kaput.scenario.model import Cluster
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.events import ClusterEvent
-from kaput.cluster.zookeeper.event_log import ZooKeeperEvents, read_cluster_events
-from kaput.cluster.zookeeper.log_lines import read_line
+from kaput.cluster.zookeeper.event_log import ZooKeeperEvents, read_cluster_events, read_line
 from kaput.errors import LabError, UnknownFormat
 
 FIRST_NS = 1_795_267_640_000_000_000  # 2026-11-21 13:27:20 UTC

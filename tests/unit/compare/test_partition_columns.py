@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kafka.record.memory_records import MemoryRecords
 
-from kaput.cluster.existing import StandingCluster
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.cluster.record_batches import Batch, batches
 from kaput.compare.reading import (
@@ -136,7 +136,7 @@ def test_partition_facts_count_records_markers_and_gaps() -> None:
         (control(7, 30, True), False),
         (control(7, 31, False), False),
     ]
-    wanted = ReadRequest(StandingCluster("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
+    wanted = ReadRequest(ClusterAddress("dc1", "h:1"), TopicPartition("orders", 0), 0, 40, Path())
     facts, gaps = PartitionFacts(0, 40), _Gaps(0)
     _count(facts, log, columns(log), wanted)
     gaps.add(log)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.admin.existing import AccessRule
+from kaput.cluster.admin.resources import AccessRule
 from kaput.cluster.record_batches import LogRecord
 from kaput.compare.answer import AspectRow, ComparisonAnswer, document
 from kaput.compare.description import HIDDEN, ClusterDescription, TopicDescription

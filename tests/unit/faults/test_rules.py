@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
-from kaput.cluster.network.packets import Rule
+from kaput.cluster.network.interface import Rule
 from kaput.faults.rules import StepRules, blocking, dropping
 from kaput.scenario.fault_kinds import Direction
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fakes import segments
+from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.groups import OFFSETS
-from kaput.cluster.admin.partition_states import PartitionState
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
 from kaput.monitor.sources.answers import View

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kaput.cluster.access import OPEN
-from kaput.cluster.admin.partition_states import PartitionState
+from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.wire import Endpoint
 from kaput.core import TopicPartition
 from kaput.monitor.signals import SIGNALS, Sample

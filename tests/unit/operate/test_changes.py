@@ -9,7 +9,7 @@ from kaput.monitor.alerts.engine import Engine
 from kaput.monitor.alerts.rules import builtin
 from kaput.monitor.signals import Sample
 from kaput.operate.changes import changes
-from kaput.operate.rates import Rates
+from kaput.operate.observer import Rates
 
 
 def _row(topic: str, partition: int, leader: int | None, isr: list[int], epoch: int = 0) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from kafka.errors import KafkaConnectionError
 
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
-from kaput.operate.doctor.diagnosis import as_json, at_or_above, diagnose, read_baseline
-from kaput.operate.doctor.sarif import as_sarif
+from kaput.operate.doctor.diagnosis import as_json, as_sarif, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.snapshot import (
     THROTTLED_RATES,
     THROTTLED_REPLICAS,
@@ -25,9 +24,9 @@ from kaput.operate.doctor.snapshot import (
     Replicas,
     Snapshot,
     TopicState,
+    retry_connection_errors,
 )
-from kaput.operate.doctor.snapshot_reader import retry_connection_errors
-from kaput.operate.reassign import throttles
+from kaput.operate.reassign import applying
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 SOUND_BROKER = {
@@ -319,7 +318,7 @@ def test_remedy_removes_each_leftover_throttle() -> None:
 
 def test_throttle_config_names_match_reassign() -> None:
     """Two lists, so that the picture needs no client of Kafka's."""
-    assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (throttles.RATES, throttles.REPLICAS)
+    assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (applying.RATES, applying.REPLICAS)
 
 
 def test_single_broker_lab_cluster_has_only_info_findings() -> None:

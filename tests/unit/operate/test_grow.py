@@ -10,7 +10,7 @@ import pytest
 from fakes.cluster import FakeNode
 from kaput.errors import BrokerError, LabError, UsageError
 from kaput.operate.fault_injection import InjectedFault
-from kaput.operate.lab import Lab
+from kaput.operate.standing_cluster import StandingCluster
 from waiting import PATIENCE_S
 
 
@@ -56,14 +56,16 @@ def cluster() -> GrowingCluster:
 
 
 @pytest.fixture
-def grown(cluster: GrowingCluster) -> Lab:
+def grown(cluster: GrowingCluster) -> StandingCluster:
     """A lab around it."""
-    made = Lab(brokers=3)
+    made = StandingCluster(brokers=3)
     made._cluster, made._faults = cluster, NoFaults()  # type: ignore[assignment]
     return made
 
 
-def test_nothing_is_added_while_a_broker_is_paused_or_down(grown: Lab, cluster: GrowingCluster) -> None:
+def test_nothing_is_added_while_a_broker_is_paused_or_down(
+    grown: StandingCluster, cluster: GrowingCluster
+) -> None:
     """Each is named, nothing is started, and afterwards it works."""
     cluster.nodes[1].stopped, cluster.nodes[2].running = True, False
     with pytest.raises(
@@ -75,7 +77,9 @@ def test_nothing_is_added_while_a_broker_is_paused_or_down(grown: Lab, cluster: 
     assert grown.grow() == [4] and grown.brokers == [1, 2, 3, 4]
 
 
-def test_nothing_is_added_while_brokers_do_not_reach_each_other(grown: Lab, cluster: GrowingCluster) -> None:
+def test_nothing_is_added_while_brokers_do_not_reach_each_other(
+    grown: StandingCluster, cluster: GrowingCluster
+) -> None:
     """A fault is named, in a sentence; without one it is the cluster's own trouble, and nothing is added."""
     cluster.apart = True
     with pytest.raises(BrokerError, match="not ready after 5 s"):
@@ -88,7 +92,9 @@ def test_nothing_is_added_while_brokers_do_not_reach_each_other(grown: Lab, clus
     assert list(cluster.nodes) == [1, 2, 3]
 
 
-def test_added_broker_that_is_not_ready_belongs_to_the_cluster(grown: Lab, cluster: GrowingCluster) -> None:
+def test_added_broker_that_is_not_ready_belongs_to_the_cluster(
+    grown: StandingCluster, cluster: GrowingCluster
+) -> None:
     """Also where it was not ready in time: it is known, and no second one gets its number."""
     cluster.fails = True
     with pytest.raises(
@@ -104,7 +110,9 @@ def test_added_broker_that_is_not_ready_belongs_to_the_cluster(grown: Lab, clust
     assert grown.grow() == [5]
 
 
-def test_concurrent_grow_calls_get_different_broker_ids(grown: Lab, cluster: GrowingCluster) -> None:
+def test_concurrent_grow_calls_get_different_broker_ids(
+    grown: StandingCluster, cluster: GrowingCluster
+) -> None:
     """One after the other."""
     added: list[int] = []
     threads = [threading.Thread(target=lambda: added.extend(grown.grow())) for _ in range(3)]

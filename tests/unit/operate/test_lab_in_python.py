@@ -12,7 +12,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.errors import UsageError
 from kaput.java import Java
 from kaput.operate.fault_injection import FaultInjector
-from kaput.operate.lab import Lab
+from kaput.operate.standing_cluster import StandingCluster
 
 
 class WholeCluster:
@@ -31,15 +31,15 @@ def world() -> World:
 
 
 @pytest.fixture
-def made(world: World) -> Lab:
+def made(world: World) -> StandingCluster:
     """A lab around it."""
-    found = Lab(brokers=3, controllers=1, network="namespaces")
+    found = StandingCluster(brokers=3, controllers=1, network="namespaces")
     faults = FaultInjector(world.nodes, world.network, world.admin, lambda: found.spec, seed=1)  # type: ignore[arg-type]
     found._faults, found._cluster = faults, WholeCluster()  # type: ignore[assignment]
     return found
 
 
-def test_a_fault_is_injected_and_healed_in_two_calls(made: Lab) -> None:
+def test_a_fault_is_injected_and_healed_in_two_calls(made: StandingCluster) -> None:
     """By itself or by its id; its options are in Python's spelling, and what is not active is a mistake."""
     cut = made.inject("cut", "broker 1", from_="controllers", how="drop")
     assert (cut.fault, cut.brokers, made.active_faults) == ("cut", [1], [cut])
@@ -50,7 +50,7 @@ def test_a_fault_is_injected_and_healed_in_two_calls(made: Lab) -> None:
         made.heal(cut)
 
 
-def test_a_block_waits_for_the_cluster_and_heal_does_not(made: Lab) -> None:
+def test_a_block_waits_for_the_cluster_and_heal_does_not(made: StandingCluster) -> None:
     """Once, after the last fault of several has been healed."""
     made.heal(made.inject("isolate", "broker 1"))
     assert made._cluster.waits == 0  # type: ignore[attr-defined]
@@ -62,14 +62,14 @@ def test_a_block_waits_for_the_cluster_and_heal_does_not(made: Lab) -> None:
 def test_jars_may_be_fetched_ahead_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """From another source, whose version the lab then has."""
     java = Java(Path("java"), 17, "17.0.1", "")
-    monkeypatch.setattr("kaput.operate.lab.find_java", lambda: java)
+    monkeypatch.setattr("kaput.operate.standing_cluster.find_java", lambda: java)
     wanted = []
 
     def home(version: str, found: Java) -> Distribution:
         wanted.append((version, found))
         return Distribution("4.2.0", (), "home")
 
-    made = Lab(kafka="4.3.1")
+    made = StandingCluster(kafka="4.3.1")
     made.fetch(home)
     assert wanted == [("4.3.1", java)] and made.spec.kafka == "4.2.0"
 
@@ -84,7 +84,7 @@ def test_lab_takes_a_scenarios_cluster_with_overrides() -> None:
         kaput.Lab(broker=1)
 
 
-def test_unknown_fault_option_error_suggests_a_fault_option(made: Lab) -> None:
+def test_unknown_fault_option_error_suggests_a_fault_option(made: StandingCluster) -> None:
     """Not with the keys of a whole scenario."""
     with pytest.raises(UsageError, match="directon: no such key; did you mean direction"):
         made.inject("cut", "broker 1", directon="in")

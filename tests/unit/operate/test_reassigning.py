@@ -14,11 +14,11 @@ from kaput.cluster.admin.reassignments import ClusterView, ReplicaState
 from kaput.cluster.placement import Goal
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
-from kaput.operate.reassign import applying, planning
-from kaput.operate.reassign.applying import MoveProgress, Outcome, apply, begin
+from kaput.operate.reassign import applying
+from kaput.operate.reassign import moves as planning
+from kaput.operate.reassign.applying import RATES, REPLICAS, MoveProgress, Outcome, apply, begin
 from kaput.operate.reassign.journal import Folder
 from kaput.operate.reassign.moves import Move, read_kafka_json, to_kafka_json
-from kaput.operate.reassign.throttles import RATES, REPLICAS
 
 ORDERS = {("orders", number): (1,) for number in range(4)}
 RATE = 1000

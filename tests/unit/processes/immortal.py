@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from kaput.processes.ending import reap_orphans
 from kaput.processes.ownership import Owner
-from kaput.processes.reaper import reap_orphans
 from kaput.processes.records import ProcessRecord, Started, all_records, start_of
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kaput.processes.ending import reap_orphans
 from kaput.processes.ownership import Owner
-from kaput.processes.reaper import reap_orphans
 from kaput.processes.records import MARKER, ProcessRecord, Started, all_records, own_marker, start_of
 from waiting import PATIENCE_S, eventually
 

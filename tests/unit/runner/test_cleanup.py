@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from kaput.errors import EvidenceError, LabError
-from kaput.runner.cleanup import clean_up, clean_up_folder
-from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, PendingHeal, read_journal
+from kaput.runner.cleanup import (
+    CleanupJournal,
+    CreatedResources,
+    PendingHeal,
+    clean_up,
+    clean_up_folder,
+    read_journal,
+)
 
 MINE, THEIRS = uuid.uuid4(), uuid.uuid4()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from kaput.cluster.admin import PartitionState
-from kaput.cluster.admin.existing import LiveCluster
 from kaput.errors import LabError
-from kaput.runner.cluster_poller import Poller, broker_changes, partition_changes
+from kaput.runner.cluster_events import Poller, broker_changes, partition_changes
 from waiting import eventually
 
 PLACE = ("orders", 0)
@@ -66,12 +66,12 @@ class _Cluster:
     def __init__(self, *views: PartitionState | LabError) -> None:
         self.views, self.asked = list(views), 0
 
-    def seen(self, topics: list[str]) -> LiveCluster:
+    def live(self, topics: list[str]) -> tuple[frozenset[int], dict[Any, PartitionState]]:
         self.asked += 1
         view = self.views.pop(0) if len(self.views) > 1 else self.views[0]
         if isinstance(view, LabError):
             raise view
-        return LiveCluster(frozenset({1, 2, 3}), {PLACE: view})
+        return frozenset({1, 2, 3}), {PLACE: view}
 
 
 def test_event_time_reaches_back_to_the_last_response() -> None:

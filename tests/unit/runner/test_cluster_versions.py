@@ -10,7 +10,7 @@ import pytest
 from kaput.cluster.distribution import Distribution
 from kaput.errors import UsageError
 from kaput.java import Java
-from kaput.runner.own_cluster import OwnClusterProvider, provider_for
+from kaput.runner.run_cluster import OwnClusters, own_clusters
 from kaput.scenario.model import Scenario
 
 JAVA = Java(Path("java"), 17, "17", "17")
@@ -34,9 +34,9 @@ def resolved(version: str, *more: str) -> Distribution:
     return Distribution(version, tuple(map(Path, more)), version)
 
 
-def provider(of: Scenario, home: Path | None = None) -> OwnClusterProvider:
+def provider(of: Scenario, home: Path | None = None) -> OwnClusters:
     """The provider that a run would get."""
-    return provider_for(of, JAVA, home, resolved, lambda each: resolved(each.version, "mirror.jar"))
+    return own_clusters(of, JAVA, home, resolved, lambda each: resolved(each.version, "mirror.jar"))
 
 
 @pytest.mark.parametrize("versions", [("3.9.2", "4.3.1"), ("4.3.1", "3.9.2")])

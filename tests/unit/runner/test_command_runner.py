@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -15,20 +17,25 @@ from kaput.errors import LabError
 from kaput.faults.commands import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER
-from kaput.runner.cleanup_journal import CleanupJournal, CreatedResources, read_journal
+from kaput.runner.cleanup import CleanupJournal, CreatedResources, read_journal
 from kaput.runner.command_runner import CommandRunner
 from waiting import eventually
 
 KNOWN = {"topic": "orders", "partition": "3"}
 
 
+def known_cluster(servers: str, brokers: dict[int, Endpoint]) -> Any:
+    """A cluster with these addresses."""
+    return SimpleNamespace(bootstrap_servers=servers, broker_endpoints=brokers)
+
+
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[CommandRunner]:
     """Of a cluster with brokers 1 and 2."""
-    endpoints = {1: Endpoint("kafka-1", 9092), 2: Endpoint("kafka-2", 9093)}
+    cluster = known_cluster("kafka-1:9092", {1: Endpoint("kafka-1", 9092), 2: Endpoint("kafka-2", 9093)})
     journal = CleanupJournal(tmp_path, CreatedResources(bootstrap_servers="kafka-1:9092"))
     with Owner() as owner:
-        yield CommandRunner(owner, tmp_path / "commands", "kafka-1:9092", lambda: endpoints, journal)
+        yield CommandRunner(owner, tmp_path / "commands", cluster, journal)
 
 
 def run(
@@ -67,8 +74,7 @@ def test_process_left_by_a_command_keeps_running(tmp_path: Path) -> None:
         own = CommandRunner(
             owner,
             tmp_path / "c",
-            "a:1",
-            lambda: {1: Endpoint("a", 1)},
+            known_cluster("a:1", {1: Endpoint("a", 1)}),
             CleanupJournal(tmp_path, CreatedResources(bootstrap_servers="a:1")),
         )
         own.run("1-command", "heal", 1, f"sh -c 'sleep 600 > /dev/null 2>&1 & echo $! > {pid}'", {}, 60)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaput.evidence.recorder import Recorder
-from kaput.runner.cpu_sampler import CpuSampler
+from kaput.runner.samplers import CpuSampler
 from streams import rows_so_far
 from waiting import wait_for
 

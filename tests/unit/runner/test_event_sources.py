@@ -13,16 +13,19 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from fakes.cluster import FakeAdmin, FakeNode
 from fakes.segments import batch, write_segment
 from kaput.cluster.admin import PartitionState
-from kaput.cluster.followed_log import FollowedLog
 from kaput.cluster.frames.frame_proxy import FrameRule, SeenFrame
+from kaput.cluster.segments import FollowedLog
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.faults.event_triggers import Occurrence
-from kaput.runner.event_sources import producers_by_id
-from kaput.runner.frame_events import FrameEvents
-from kaput.runner.member_events import MemberEvents
-from kaput.runner.partition_events import MetadataEvents, PolledEvents
-from kaput.runner.transaction_events import TransactionEvents
+from kaput.runner.event_sources import (
+    FrameEvents,
+    MemberEvents,
+    MetadataEvents,
+    PolledEvents,
+    TransactionEvents,
+    producers_by_id,
+)
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.transactions import partition_of
 

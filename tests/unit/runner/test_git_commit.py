@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.runner.git_commit import commit
+from kaput.runner.folder_setup import commit
 
 _COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.runner.lag_sampler import LagSampler
-from kaput.runner.sampling import Sampler
+from kaput.runner.samplers import LagSampler, Sampler
 from waiting import eventually
 
 

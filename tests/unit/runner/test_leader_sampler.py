@@ -11,7 +11,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.runner.leader_sampler import LeaderSampler
+from kaput.runner.samplers import LeaderSampler
 from waiting import eventually
 
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.existing import StandingCluster
+from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.errors import LabError
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.folder import RunFolder
-from kaput.runner.mirror_comparing import compare_mirrors
+from kaput.runner.mirrors.drain import compare_mirrors
 from kaput.scenario.mirrors import Mirror
 
 SERVERS = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3", "dc4": "d:4"}
-CLUSTERS = {name: StandingCluster(name, servers) for name, servers in SERVERS.items()}
+CLUSTERS = {name: ClusterAddress(name, servers) for name, servers in SERVERS.items()}
 
 
 def _mirror(target: str) -> Mirror:
@@ -25,7 +25,7 @@ def test_failed_mirror_comparison_has_its_reason(tmp_path: Path) -> None:
     """The other mirror's is kept as it is, and the run goes on, whatever the error."""
     notes: list[str] = []
 
-    def compare(mirror: Mirror, source: StandingCluster, target: StandingCluster) -> Mapping[str, Any]:
+    def compare(mirror: Mirror, source: ClusterAddress, target: ClusterAddress) -> Mapping[str, Any]:
         if mirror.to == "dc3":
             raise LabError(f"{target.servers} cannot be reached")
         if mirror.to == "dc4":

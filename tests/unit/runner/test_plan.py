@@ -11,15 +11,16 @@ from confluent_kafka import Producer
 
 from fakes.plan_world import FakeAdmin, FakeClients, FakeCluster, FakeMirrors, world_of
 from kaput.cluster.access import OPEN
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.runner.plan import Plan
-from kaput.runner.plan_steps import STEPS
-from kaput.runner.plan_world import PlanWorld
-from kaput.runner.translated_positions import committed
+from kaput.runner.mirrors.positions import committed
+from kaput.runner.plan.plan import Plan
+from kaput.runner.plan.steps import STEPS
+from kaput.runner.plan.world import PlanWorld
 from kaput.scenario.model import Scenario
 from kaput.scenario.plan import KEYS, PlanStep
 from kaput.workload.librdkafka.client_setup import quiet_logger
@@ -115,7 +116,7 @@ def test_promote_does_not_wait_for_an_unreachable_source(tmp_path: Path) -> None
     played = Played(tmp_path, {"step": "notice", "cluster": "dc1"}, {"step": "promote", "mirror": "dc1->dc2"})
     cluster = played.world.cluster("dc1")
     assert isinstance(cluster, FakeCluster)
-    object.__setattr__(cluster, "silent", True)
+    cluster.silent = True
     notice, promote = played.rows()
     assert notice["proof"] == "no broker of dc1 answers: 10.77.0.1:9092: timed out"
     assert promote["proof"].startswith("dc1 does not answer: how much is missing is not known")
@@ -173,7 +174,7 @@ def test_moved_groups_start_at_the_requested_positions(tmp_path: Path, positions
     mock = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
     (broker,) = mock.list_topics("orders", timeout=30).brokers.values()
     servers = f"{broker.host}:{broker.port}"
-    object.__setattr__(played.world.cluster("dc2"), "bootstrap_servers", servers)
+    played.world.cluster("dc2").kafka = ExistingCluster(servers)
     (row,) = played.rows()
     places = [TopicPartition("orders", number) for number in range(2)]
     assert row["outcome"] == "done", row

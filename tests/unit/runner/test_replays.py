@@ -18,7 +18,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.runner import replays
-from kaput.runner.missing_kept_rows import record_missing_kept_rows
+from kaput.runner.replays import record_missing_kept_rows
 from kaput.scenario.stores import Replay, Store
 from kaput.stores.running import RunningStores
 from kaput.workload.client_spec import ReplaySpec

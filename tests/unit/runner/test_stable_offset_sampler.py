@@ -10,7 +10,7 @@ import pyarrow as pa
 from kaput.analysis.facts.coordinators import find
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.runner.stable_offset_sampler import StableSampler
+from kaput.runner.samplers import StableSampler
 
 
 class _Cluster:

@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from kaput.cluster.access import OPEN
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.runner import translated_positions
-from kaput.runner.translated_positions import commit_positions
+from kaput.runner.mirrors import positions as translated_positions
+from kaput.runner.mirrors.positions import commit_positions
 
 ORDERS = {TopicPartition("orders", 0): 7}
 

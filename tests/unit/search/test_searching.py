@@ -23,7 +23,7 @@ from kaput.search.store import Settings, Store
 from kaput.search.summary import lines
 from kaput.search.symptoms import symptoms
 from kaput.search.template import time_in_words
-from kaput.trials.trial import Judged, Trial
+from kaput.trials.batch import Judged, Trial
 
 SPACE = """\
 version: 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kaput.scenario.loader import load_builtin
-from kaput.trials.trial import Trial
+from kaput.trials.batch import Trial
 from kaput.trials.trials import Trials, batched
 
 LEADER_KILL = "leader-kill-acks-1"

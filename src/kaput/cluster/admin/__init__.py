@@ -4,7 +4,6 @@ Two kinds of clients: `Admin` asks each node itself, with deadlines, also while 
 (runs, faults); `reassignment_client` (reassignments.py) is for healthy clusters (doctor, reassign).
 """
 
-from kaput.cluster.admin.cluster_admin import Admin
-from kaput.cluster.admin.partition_states import PartitionState
+from kaput.cluster.admin.cluster_admin import Admin, PartitionState
 
 __all__ = ["Admin", "PartitionState"]

@@ -6,23 +6,53 @@ connected to may be paused. Not here: clients of the workload.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster.admin import features, requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.admin.partition_states import PartitionState, newest
-from kaput.cluster.admin.topics import TopicAdmin
+from kaput.cluster.admin.resources import ResourceAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
+
+@dataclass(frozen=True)
+class PartitionState:
+    """A partition; `leader` is None if there is none. Epochs count from 0."""
+
+    leader: int | None
+    replicas: list[int]
+    isr: list[int]
+    leader_epoch: int = -1
+
+
+def newest(views: Mapping[int, Any], names: list[str]) -> dict[TopicPartition, PartitionState]:
+    """For each partition, the state with the highest leader epoch; among equals, the leader's own."""
+    best: dict[TopicPartition, tuple[tuple[int, bool], PartitionState]] = {}
+    for broker, view in views.items():
+        for topic in view.topics:
+            for p in topic.partitions:
+                leader = p.leader_id if p.leader_id >= 0 else None
+                age = (p.leader_epoch, leader == broker)
+                place = TopicPartition(topic.name, p.partition_index)
+                if place not in best or age > best[place][0]:
+                    state = PartitionState(leader, list(p.replica_nodes), list(p.isr_nodes), p.leader_epoch)
+                    best[place] = (age, state)
+    missing = set(names) - {topic for topic, _ in best}
+    if missing:
+        raise LabError(f"no broker knows topic {', '.join(sorted(missing))}")
+    return {place: state for place, (_, state) in sorted(best.items())}
+
+
 _Request = Callable[[Sequence[TopicPartition]], Any]
 
 
-class Admin(TopicAdmin):
+class Admin(ResourceAdmin):
     """Requests to one cluster. Every method raises LabError after `timeout_s`."""
 
     def create_topics(self, topics: Sequence[Topic]) -> None:
@@ -38,9 +68,26 @@ class Admin(TopicAdmin):
         )
         for result in answer.topics:
             self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
+        self.await_in_sync(names)
+
+    def await_in_sync(self, topics: Iterable[str]) -> None:
+        """Waits until every broker sees every partition with a leader and its full ISR."""
+        names = set(topics)
         self._broadcaster.retry(
             lambda: self._check_in_sync(names), f"topics {', '.join(sorted(names))} to be in sync"
         )
+
+    def live(self, topics: Sequence[str]) -> tuple[frozenset[int], dict[TopicPartition, PartitionState]]:
+        """The ids of live brokers, and the partitions of these topics, from brokers that answer at once."""
+        views = self._broadcaster.ask_all(
+            self._cluster.broker_endpoints, lambda: requests.metadata(topics), LATECOMERS_S
+        )
+        if not views:
+            raise LabError("no broker answered")
+        listed = Counter(broker.node_id for view in views.values() for broker in view.brokers)
+        # A broker that is cut off still lists the brokers that it knew.
+        alive = frozenset(broker for broker, times in listed.items() if 2 * times > len(views))
+        return alive, newest(views, list(topics))
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; returns when no broker knows it any more."""
@@ -185,6 +232,14 @@ class Admin(TopicAdmin):
                 endpoint = self._cluster.controller_endpoints[node]
                 ask(endpoint, requests.describe_quorum(), ANSWER_TIMEOUT_S)
         except Unanswered:
+            return False
+        return True
+
+    def in_kraft_mode(self) -> bool:
+        """Whether a metadata quorum answers."""
+        try:
+            self._quorum_leader()
+        except LabError:
             return False
         return True
 

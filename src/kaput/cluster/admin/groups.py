@@ -21,7 +21,7 @@ OFFSETS = "__consumer_offsets"
 
 
 class Endpoints(Protocol):
-    """Addresses of a cluster's nodes: lab.LabCluster, or anything else that knows them."""
+    """Addresses of a cluster's nodes: lab.OwnCluster, or anything else that knows them."""
 
     @property
     def broker_endpoints(self) -> Mapping[int, Endpoint]:

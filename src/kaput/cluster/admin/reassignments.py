@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from kaput.cluster.access import Access
-from kaput.cluster.admin.authorization import hidden_resources
-from kaput.cluster.admin.client import admin_client, one_line
+from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 

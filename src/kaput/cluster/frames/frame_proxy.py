@@ -16,8 +16,10 @@ from typing import Any, Literal, NamedTuple
 
 from kaput.cluster.network.interface import Network
 from kaput.cluster.properties import NodeLayout
+from kaput.cluster.protocol import response_class
 from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.scenario.apis import ERROR_APIS
 from kaput.scenario.model import Cluster
 
 Action = Literal["observe", "delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
@@ -72,6 +74,21 @@ def proxied(spec: Cluster, layout: NodeLayout, free: Iterator[int]) -> dict[str,
         own |= {"brokers": layout.internal_port, "controllers": layout.controller_port}
     wanted = own if spec.proxies != "none" else {}
     return {name: (next(free), port) for name, port in wanted.items() if port is not None}
+
+
+def error_answers(api: str, code: int) -> dict[str, str]:
+    """By version, the bytes after the correlation id of a response with that error, in hexadecimal.
+
+    All other fields have their defaults. `api`: one of ERROR_APIS.
+    """
+    answer = response_class(api)
+    found = {}
+    for version in range(max(answer.min_version, ERROR_APIS[api]), answer.max_version + 1):
+        made = answer(version=version, error_code=code)
+        if "error_code" in made.to_dict():
+            header = b"\0" if answer.flexible_version_q(version) else b""  # no tagged fields
+            found[str(version)] = (header + bytes(made.encode(version=version))).hex()
+    return found
 
 
 class FrameProxy:

@@ -12,15 +12,14 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kaput.cluster.frames.connection_end import ConnectionEnd
+from kaput.cluster.frames.connection_end import REQUEST, RESPONSE, ConnectionEnd, Request, Splitter
 from kaput.cluster.frames.rule import Rule
-from kaput.cluster.frames.splitter import REQUEST, RESPONSE, Request, Splitter
 
-_WAITING_BYTES_MAX = 1 << 24  # queued behind a delayed frame; with more, reading from the client pauses
-_LINGER_S = 10.0  # for the broker's answers to delayed requests of a client that has disconnected
 # Size, API key and version, correlation id, no client id. Sent in place of a request that gets an error, so
 # that the error takes the place of Kafka's answer and keeps the order.
 _API_VERSIONS = struct.Struct(">ihhih")
+_WAITING_BYTES_MAX = 1 << 24  # queued behind a delayed frame; with more, reading from the client pauses
+_LINGER_S = 10.0  # for the broker's answers to delayed requests of a client that has disconnected
 
 
 class _Waiting(NamedTuple):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kaput.cluster.frames.splitter import Request
+from kaput.cluster.frames.connection_end import Request
 
 REPORTED_ACTED = 10_000  # the most frames acted upon that are reported, per rule and proxy
 REPORTED_PASSED = 100  # the same for frames that matched but passed

@@ -1,7 +1,7 @@
 """Parses the records of MirrorMaker 2's internal topics: checkpoints and offset syncs.
 
 The formats are those of org.apache.kafka.connect.mirror.Checkpoint and OffsetSync: strings with a length of
-two bytes, big-endian numbers. Not here: reading the topics (runner/mirror_tails.py, compare/).
+two bytes, big-endian numbers. Not here: reading the topics (runner/mirrors/watching.py, compare/).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster.network.interface import Queued
-from kaput.cluster.network.routing import routing
+from kaput.cluster.network.links import routing
 from kaput.errors import LabError
 
 _KINDS = ("tbf", "netem")

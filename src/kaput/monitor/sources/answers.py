@@ -17,7 +17,7 @@ from cryptography import x509
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin import monitor_requests
-from kaput.cluster.admin.partition_states import PartitionState, newest
+from kaput.cluster.admin.cluster_admin import PartitionState, newest
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample

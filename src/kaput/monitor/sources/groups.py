@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kaput.cluster.admin import monitor_requests, requests
+from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.groups import OFFSETS
-from kaput.cluster.admin.partition_states import PartitionState
 from kaput.cluster.record_batches import first_record
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample

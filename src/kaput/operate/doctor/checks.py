@@ -1,15 +1,445 @@
 """All checks of the doctor: each a function from a snapshot to findings, with a stable id.
 
-A new check is a function with `@check` in settings.py, state.py, groups.py or leftovers.py, its line in
-docs/DOCTOR.md, and two snapshots in its test: one with the problem, one without. Numbers are never reused.
-Severities: `critical` loses messages or stops the service by itself or with one broker's failure, `warning`
-together with another problem, `info` costs performance.
+A new check is a function with `@check` here, its line in docs/DOCTOR.md, and two snapshots in its test: one
+with the problem, one without. Numbers are never reused. Severities: `critical` loses messages or stops the
+service by itself or with one broker's failure, `warning` together with another problem, `info` costs
+performance.
 """
 
 from __future__ import annotations
 
-from kaput.operate.doctor import groups, leftovers, settings, state
-from kaput.operate.doctor.check import CHECKS, SEVERITIES, Severity
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-# Importing these modules registers their checks.
-__all__ = ["CHECKS", "SEVERITIES", "Severity", "groups", "leftovers", "settings", "state"]
+from kaput.operate.doctor.snapshot import (
+    INTERNAL,
+    THROTTLED_RATES,
+    THROTTLED_REPLICAS,
+    Commit,
+    GroupState,
+    Replicas,
+    Snapshot,
+    TopicState,
+)
+
+Severity = Literal["critical", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One finding of a check: the resource, the evidence, and the command that fixes it."""
+
+    resource: str
+    evidence: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class DoctorCheck:
+    """A check; `title`: the risk; `look`: finds the hits in a snapshot."""
+
+    id: str
+    severity: Severity
+    title: str
+    look: Callable[[Snapshot], Iterator[Hit]]
+
+
+CHECKS: list[DoctorCheck] = []
+
+
+def check(
+    number: str, severity: Severity, title: str
+) -> Callable[[Callable[[Snapshot], Iterator[Hit]]], Callable[[Snapshot], Iterator[Hit]]]:
+    """Registers a check."""
+
+    def register(
+        look: Callable[[Snapshot], Iterator[Hit]],
+    ) -> Callable[[Snapshot], Iterator[Hit]]:
+        CHECKS.append(DoctorCheck(number, severity, title, look))
+        return look
+
+    return register
+
+
+def numbers(partitions: list[Replicas]) -> str:
+    """`partitions 0, 1, 2`, with at most five numbers."""
+    some = ", ".join(str(partition.number) for partition in partitions[:5])
+    more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
+    return f"{'partition' if len(partitions) == 1 else 'partitions'} {some}{more}"
+
+
+def ids(numbers: Iterable[int]) -> str:
+    """The numbers sorted, as `1, 2`; `none` if there are none."""
+    return listed(sorted(numbers))
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """The numbers in the given order; `none` if there are none."""
+    return ", ".join(map(str, numbers)) or "none"
+
+
+SAFE_REPLICAS = 3  # one replica may be down, and another one lost
+
+
+@check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
+def _replication_factor_1(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        alone = [p for p in topic.partitions if len(p.replicas) == 1]
+        if alone:
+            yield Hit(
+                f"topic {topic.name}",
+                f"{numbers(alone)} with one replica ({_replica_brokers(alone)})",
+                _more_replicas(snapshot, topic),
+            )
+
+
+@check("KP002", "critical", "all replicas must be in sync for acks=all: one broker down stops writes")
+def _no_slack(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        factor = topic.replication_factor
+        if factor > 1 and topic.min_isr >= factor:
+            yield Hit(
+                f"topic {topic.name}",
+                f"replication factor {factor}, min.insync.replicas {topic.min_isr}",
+                min_isr_fix(snapshot, topic),
+            )
+
+
+@check(
+    "KP003", "critical", "one in-sync replica is enough: with acks=all a message may be lost with the leader"
+)
+def _min_isr_1(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        if topic.replication_factor > 1 and topic.min_isr == 1 and not topic.internal:
+            yield Hit(
+                f"topic {topic.name}",
+                f"replication factor {topic.replication_factor}, min.insync.replicas 1",
+                min_isr_fix(snapshot, topic),
+            )
+
+
+@check(
+    "KP004",
+    "critical",
+    "unclean election is on: a replica without all acknowledged messages may become leader",
+)
+def _unclean(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        if topic.config.get("unclean.leader.election.enable") == "true":
+            yield Hit(
+                f"topic {topic.name}",
+                "unclean.leader.election.enable=true",
+                _set_topic(topic, "unclean.leader.election.enable", "false"),
+            )
+
+
+@check("KP005", "warning", "topics are created with one replica by default")
+def _default_factor(snapshot: Snapshot) -> Iterator[Hit]:
+    yield from _broker_setting(snapshot, "default.replication.factor", "1", "3")
+
+
+@check("KP006", "warning", "all replicas are in one rack, and fail with it")
+def _one_rack(snapshot: Snapshot) -> Iterator[Hit]:
+    racks = {broker.id: broker.rack for broker in snapshot.brokers}
+    if len({rack for rack in racks.values() if rack}) < 2:
+        return
+    for topic in snapshot.topics:
+        together = [
+            p
+            for p in topic.partitions
+            if len(p.replicas) > 1 and len({racks.get(b) for b in p.replicas}) == 1
+        ]
+        if together:
+            yield Hit(
+                f"topic {topic.name}",
+                f"{numbers(together)}: every replica in rack {racks.get(together[0].replicas[0])}",
+                f"kaput reassign --spread-racks --topic {topic.name}",
+            )
+
+
+@check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
+def _auto_create(snapshot: Snapshot) -> Iterator[Hit]:
+    yield from _broker_setting(snapshot, "auto.create.topics.enable", "true", "false")
+
+
+@check(
+    "KP017",
+    "critical",
+    "acks is not all: the leader acknowledges messages that only it has, and they may be lost",
+)
+def _acks(snapshot: Snapshot) -> Iterator[Hit]:
+    acks = None if snapshot.client is None else snapshot.client.get("acks")
+    if acks is not None and acks not in ("all", "-1"):
+        yield Hit("client", f"acks={acks}", "set acks=all in the client's settings")
+
+
+@check(
+    "KP018",
+    "warning",
+    "several requests in flight without idempotence: retries may reorder or duplicate messages",
+)
+def _not_idempotent(snapshot: Snapshot) -> Iterator[Hit]:
+    if snapshot.client is None or snapshot.client.get("enable.idempotence", "true") == "true":
+        return
+    in_flight = snapshot.client.get("max.in.flight.requests.per.connection", "5")
+    if in_flight != "1" and snapshot.client.get("retries") != "0":
+        yield Hit(
+            "client",
+            f"enable.idempotence=false, max.in.flight.requests.per.connection={in_flight}",
+            "set enable.idempotence=true in the client's settings",
+        )
+
+
+@check("KP021", "warning", "an internal topic will be created with one replica")
+def _internal_factors(snapshot: Snapshot) -> Iterator[Hit]:
+    existing = {topic.name for topic in snapshot.topics}
+    for name, setting in INTERNAL.items():
+        if name not in existing:
+            yield from _broker_setting(snapshot, setting, "1", "3", of=f" ({name})")
+
+
+def _broker_setting(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Hit]:
+    """One hit for all brokers with the bad setting."""
+    brokers = [broker.id for broker in snapshot.brokers if broker.config.get(setting) == bad]
+    if brokers:
+        which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {listed(brokers)}"
+        yield Hit(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
+
+
+def min_isr_fix(snapshot: Snapshot, topic: TopicState) -> str:
+    """The command for three replicas and a min.insync.replicas above 1 and below their number."""
+    least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, SAFE_REPLICAS) - 1))
+    steps = [] if topic.replication_factor >= SAFE_REPLICAS else [_more_replicas(snapshot, topic)]
+    if least != str(topic.min_isr):
+        steps.append(_set_topic(topic, "min.insync.replicas", least))
+    return " && ".join(steps)
+
+
+def _more_replicas(snapshot: Snapshot, topic: TopicState) -> str:
+    lacking = SAFE_REPLICAS - len(snapshot.brokers) - len(snapshot.missing)
+    first = f"bring back broker {ids(snapshot.missing)}, then: " if snapshot.missing else ""
+    first += (
+        f"add brokers until there are {SAFE_REPLICAS} (kaput grow {lacking}), then: " if lacking > 0 else ""
+    )
+    return f"{first}kaput reassign --replication-factor {SAFE_REPLICAS} --topic {topic.name}"
+
+
+def _set_topic(topic: TopicState, key: str, value: str) -> str:
+    return f"kaput tool configs --alter --topic {topic.name} --add-config {key}={value}"
+
+
+def _replica_brokers(partitions: list[Replicas]) -> str:
+    return f"broker {ids({broker for partition in partitions for broker in partition.replicas})}"
+
+
+_LAGGING = 1000  # records behind the quorum's leader
+
+
+@check("KP007", "info", "one broker leads far more partitions than the others")
+def _unbalanced(snapshot: Snapshot) -> Iterator[Hit]:
+    led = Counter({broker.id: 0 for broker in snapshot.brokers})
+    led.update(p.leader for topic in snapshot.topics for p in topic.partitions if p.leader is not None)
+    total, count = sum(led.values()), len(snapshot.brokers)
+    if count < 2:
+        return
+    broker, most = led.most_common(1)[0]
+    if most > (many := 1.5 * total / count + 1):
+        preferred = Counter(p.replicas[0] for topic in snapshot.topics for p in topic.partitions)
+        yield Hit(
+            f"broker {broker}",
+            f"leads {most} of {total} partitions; {count} brokers",
+            # An election only restores preferred leaders, which may be unbalanced themselves.
+            "kaput reassign --balance --all-topics"
+            if max(preferred.values()) > many
+            else "kaput tool leader-election --election-type preferred --all-topic-partitions",
+        )
+
+
+@check("KP008", "info", "the leader is not the preferred replica")
+def _not_preferred(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        others = [p for p in topic.partitions if p.leader is not None and p.leader != p.replicas[0]]
+        if others:
+            yield Hit(
+                f"topic {topic.name}",
+                f"{numbers(others)} led by {ids({p.leader for p in others if p.leader is not None})}",
+                "kaput tool leader-election --election-type preferred "
+                f"--topic {topic.name} --partition {others[0].number}",
+            )
+
+
+@check("KP009", "warning", "replicas are missing from the ISR: it survives fewer failures than planned")
+def _under_replicated(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        short = [p for p in topic.partitions if p.leader is not None and len(p.isr) < len(p.replicas)]
+        if short:
+            missing = {broker for p in short for broker in set(p.replicas) - set(p.isr)}
+            yield Hit(
+                f"topic {topic.name}",
+                f"{numbers(short)} without replica {ids(missing)} in sync",
+                f"check broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
+            )
+
+
+@check("KP010", "critical", "below min.insync.replicas: writes with acks=all are rejected")
+def _below_min_isr(snapshot: Snapshot) -> Iterator[Hit]:
+    for topic in snapshot.topics:
+        below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
+        if below:
+            away = {b for p in below for b in set(p.replicas) - set(p.isr)}
+            enough = topic.replication_factor >= topic.min_isr
+            yield Hit(
+                f"topic {topic.name}",
+                f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
+                # With fewer replicas than min.insync.replicas, bringing brokers back does not help.
+                f"bring back broker {ids(away)}" if enough else min_isr_fix(snapshot, topic),
+            )
+
+
+@check("KP011", "critical", "offline: no leader, so nothing can be written or read")
+def _offline(snapshot: Snapshot) -> Iterator[Hit]:
+    alive = {broker.id for broker in snapshot.brokers}
+    for topic in snapshot.topics:
+        gone = [p for p in topic.partitions if p.leader is None]
+        if gone:
+            # Kafka may leave brokers that are down out of the ISR.
+            last = gone[0].isr
+            back = last or [broker for broker in gone[0].replicas if broker not in alive]
+            yield Hit(
+                f"topic {topic.name}",
+                f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
+                f"bring back broker {listed(back or gone[0].replicas)}; "
+                "an unclean election would lose the messages that only it has",
+            )
+
+
+@check("KP012", "critical", "only one controller votes: without it there are no elections")
+def _lone_voter(snapshot: Snapshot) -> Iterator[Hit]:
+    if snapshot.quorum is not None and len(snapshot.quorum.voters) == 1:
+        yield Hit(
+            "metadata quorum",
+            f"the only voter is {ids(snapshot.quorum.voters)}",
+            "run three controllers: kafka-metadata-quorum add-controller",
+        )
+
+
+@check("KP013", "warning", "an even number of voters survives no more failures than one fewer")
+def _even_voters(snapshot: Snapshot) -> Iterator[Hit]:
+    if snapshot.quorum is not None and len(snapshot.quorum.voters) % 2 == 0:
+        yield Hit(
+            "metadata quorum",
+            f"{len(snapshot.quorum.voters)} voters: {ids(snapshot.quorum.voters)}",
+            "add or remove one: kafka-metadata-quorum add-controller, remove-controller",
+        )
+
+
+@check("KP014", "warning", "a voter lags behind: it cannot take over, and does not count in a majority")
+def _lagging_voter(snapshot: Snapshot) -> Iterator[Hit]:
+    if snapshot.quorum is None:
+        return
+    end = snapshot.quorum.voters.get(snapshot.quorum.leader) or 0
+    for voter, offset in sorted(snapshot.quorum.voters.items()):
+        if offset is None or end - offset > _LAGGING:
+            behind = "has never reported" if offset is None else f"{end - offset:,} records behind"
+            yield Hit(f"controller {voter}", behind, f"check controller {voter}")
+
+
+@check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
+def _outlived(snapshot: Snapshot) -> Iterator[Hit]:
+    for group, commit in _commits(snapshot):
+        unread = max(commit.committed, commit.start)
+        if commit.aged is not None and unread < min(commit.aged, commit.end):
+            yield Hit(
+                _place(group, commit),
+                f"{min(commit.aged, commit.end) - unread:,} unread records are older than 80 % of "
+                "retention.ms",
+                f"kaput tool configs --alter --topic {commit.topic} --add-config retention.ms=MORE",
+            )
+
+
+@check("KP019", "warning", "the group has no members, and its lag grows")
+def _abandoned(snapshot: Snapshot) -> Iterator[Hit]:
+    for group in snapshot.groups:
+        lag = sum(commit.lag for commit in group.commits)
+        if not group.has_members and lag:
+            yield Hit(
+                f"group {group.id}",
+                f"no member, lag {lag:,}",
+                f"start its members, or delete it: kaput tool consumer-groups --delete --group {group.id}",
+            )
+
+
+@check("KP020", "critical", "the group's next records were deleted before it read them")
+def _deleted_unread(snapshot: Snapshot) -> Iterator[Hit]:
+    for group, commit in _commits(snapshot):
+        if commit.committed < commit.start:
+            yield Hit(
+                _place(group, commit),
+                f"committed offset {commit.committed:,}, but the log starts at {commit.start:,}",
+                f"decide where to continue: kaput tool consumer-groups --reset-offsets --group {group.id} "
+                f"--topic {commit.topic} --to-earliest --dry-run",
+            )
+
+
+def _commits(snapshot: Snapshot) -> Iterator[tuple[GroupState, Commit]]:
+    for group in snapshot.groups:
+        for commit in group.commits:
+            yield group, commit
+
+
+def _place(group: GroupState, commit: Commit) -> str:
+    return f"group {group.id}, {commit.topic}/{commit.partition}"
+
+
+_RESUME = "kaput reassign --resume"
+
+
+@check(
+    "KP022",
+    "warning",
+    "replication is throttled while nothing is being moved: replicas that fall behind catch up slowly",
+)
+def _throttled(snapshot: Snapshot) -> Iterator[Hit]:
+    if snapshot.moving:
+        return
+    rates: dict[str, list[int]] = {}
+    for broker in snapshot.brokers:
+        if broker.throttles:
+            rates.setdefault(_settings(broker.throttles), []).append(broker.id)
+    for settings, brokers in sorted(rates.items()):
+        which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {ids(brokers)}"
+        remove = [_remove(f"--broker {broker}", THROTTLED_RATES) for broker in brokers]
+        yield Hit(which, settings, _RESUME if snapshot.interrupted else " && ".join(remove))
+    for topic in snapshot.topics:
+        if topic.throttles:
+            remedy = _RESUME if snapshot.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)
+            yield Hit(f"topic {topic.name}", _settings(topic.throttles), remedy)
+
+
+@check("KP023", "warning", "a reassignment was interrupted: it is neither finished nor undone")
+def _interrupted(snapshot: Snapshot) -> Iterator[Hit]:
+    if snapshot.interrupted is not None:
+        throttle = snapshot.interrupted.throttle
+        rate = (
+            "without a throttle" if throttle is None else f"with a throttle of {throttle:,} bytes per second"
+        )
+        yield Hit(
+            "reassignment",
+            f"{snapshot.interrupted.partitions} partitions were to be reassigned, {rate}",
+            f"{_RESUME}; to undo it: kaput reassign --rollback {snapshot.interrupted.rollback}",
+        )
+
+
+def _settings(throttles: dict[str, str]) -> str:
+    return ", ".join(f"{key}={_shortened(value)}" for key, value in throttles.items())
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= 40 else f"{value[:40].rpartition(',')[0]},..."
+
+
+def _remove(entity: str, keys: tuple[str, ...]) -> str:
+    return f"kaput tool configs --alter {entity} --delete-config {','.join(keys)}"

@@ -1,4 +1,6 @@
-"""Turns a snapshot into findings: worst first, without those in a baseline."""
+"""Turns a snapshot into findings: worst first, without those in a baseline; as JSON, or as SARIF 2.1.0, which
+code hosts show in pull requests (OASIS, sarif-v2.1.0).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import kaput
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS, SEVERITIES, Severity
 from kaput.operate.doctor.snapshot import Snapshot
@@ -82,3 +85,32 @@ def read_baseline(path: Path) -> set[str]:
         return {f"{each['id']} {each['resource']}" for each in json.loads(text)["findings"]}
     except (ValueError, KeyError, TypeError):
         raise UsageError(f"{path}: neither lines of keys nor the output of kaput doctor --json") from None
+
+
+_LEVELS = {"critical": "error", "warning": "warning", "info": "note"}
+
+
+def as_sarif(findings: Sequence[Finding]) -> str:
+    """One run with a rule for each check; locations are logical, because a cluster has no source lines."""
+    rules = [
+        {
+            "id": check.id,
+            "shortDescription": {"text": check.title},
+            "defaultConfiguration": {"level": _LEVELS[check.severity]},
+        }
+        for check in CHECKS
+    ]
+    results = [
+        {
+            "ruleId": finding.id,
+            "level": _LEVELS[finding.severity],
+            "message": {"text": f"{finding.title}: {finding.evidence}. Remedy: {finding.remedy}"},
+            "locations": [{"logicalLocations": [{"fullyQualifiedName": finding.resource}]}],
+            "partialFingerprints": {"kaput/v1": finding.key},
+        }
+        for finding in findings
+    ]
+    driver = {"name": "kaput doctor", "version": kaput.__version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "results": results}
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)

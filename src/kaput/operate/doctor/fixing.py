@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaput.cluster.placement import Goal
+from kaput.operate.doctor.checks import SAFE_REPLICAS
 from kaput.operate.doctor.diagnosis import Finding
-from kaput.operate.doctor.settings import SAFE_REPLICAS
 from kaput.operate.doctor.snapshot import Snapshot, TopicState
 
 _AT_START = "brokers read it at startup: set it in server.properties and restart one after the other"

@@ -1,11 +1,22 @@
-"""A snapshot of a cluster as plain data: snapshot_reader.py reads it, checks.py judges it."""
+"""A snapshot of a cluster as plain data: read here, and judged in checks.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-# As in reassign/throttles.py, which would import Kafka's client.
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
+from kaput.errors import LabError, UsageError
+from kaput.java_properties import read_properties
+from kaput.operate.reassign.journal import Folder
+
+# As in reassign/applying.py.
 THROTTLED_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 _NO_LIMIT = str(2**63 - 1)
@@ -140,3 +151,202 @@ class Snapshot:
         """Brokers that have replicas and are down."""
         known = {broker for topic in self.topics for p in topic.partitions for broker in p.replicas}
         return sorted(known - {broker.id for broker in self.brokers})
+
+
+with warnings.catch_warnings():  # see cluster/protocol.py
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import TopicPartition
+    from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
+    from kafka.errors import KafkaConnectionError, KafkaError
+
+TIMEOUT_S = 30.0
+_POLL_S = 0.2
+_AGED_SHARE = 0.8  # of a topic's retention
+_T = TypeVar("_T")
+
+
+def read_snapshot(
+    servers: str,
+    command_config: Path | None = None,
+    client_config: Path | None = None,
+    folder: Folder | None = None,
+) -> Snapshot:
+    """Reads the snapshot. `command_config`: client properties to sign in with; `client_config`: properties to
+    check; both in Java's format. `folder`: the journals of reassignments; tests use another one.
+
+    The snapshot's `unknown` names what could not be read. Raises UsageError for the files, LabError if the
+    cluster cannot be reached.
+    """
+    client = read_properties(client_config) if client_config is not None else None
+    access = Access.read(command_config) if command_config else OPEN
+    with admin_client(servers, access) as admin:
+        reader = partial(_Reader, admin, access.principal, folder or Folder())
+        try:
+            return retry_connection_errors(lambda: reader().snapshot(client))
+        except (KafkaError, OSError) as error:
+            raise LabError(f"{servers} did not answer: {one_line(error)}") from None
+
+
+def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
+    """Returns `request()`, repeated while it fails to connect: a broker that died a moment ago is still in
+    the metadata, and is asked like any other. Raises KafkaError.
+    """
+    limit = time.monotonic() + timeout_s
+    while True:
+        try:
+            return request()
+        except KafkaConnectionError:
+            if time.monotonic() >= limit:
+                raise
+            time.sleep(_POLL_S)
+
+
+class _Reader:
+    """Reads one snapshot."""
+
+    def __init__(self, admin: Any, principal: str, folder: Folder) -> None:
+        self._admin, self._principal, self._folder = admin, principal, folder
+        self._unknown: list[str] = []
+
+    def snapshot(self, client: Mapping[str, str] | None) -> Snapshot:
+        cluster = self._admin.describe_cluster()
+        described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
+        self._check_rights(cluster.get("authorized_operations"), bool(described))
+        # Before the settings: a reassignment that ends in between still counts with its throttles.
+        cluster_id = cluster["cluster_id"]
+        moving = self._or_unknown(
+            "reassignments", lambda: bool(self._admin.list_partition_reassignments()), True
+        )
+        busy = self._folder.busy(cluster_id)
+        interrupted = None if busy else self._interrupted(cluster_id)
+        topics = self._topics(described)
+        return Snapshot(
+            cluster_id,
+            self._brokers(cluster["brokers"]),
+            topics,
+            self._or_unknown("groups", lambda: self._groups(topics), []),
+            self._or_unknown("the metadata quorum", self._quorum, None),
+            client,
+            self._unknown,
+            moving or busy,
+            interrupted,
+        )
+
+    def _interrupted(self, cluster_id: str) -> InterruptedReassignment | None:
+        try:
+            journal = self._folder.read(cluster_id)
+        except UsageError as error:
+            self._unknown.append(f"whether a reassignment was interrupted: {error}")
+            return None
+        if journal is None:
+            return None
+        return InterruptedReassignment(len(journal.moves), journal.throttle, journal.rollback)
+
+    def _check_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
+        """Notes resources that Kafka hides from this user. Raises LabError if it hides everything."""
+        if hidden := hidden_resources(self._principal, rights, sees_topics):
+            self._unknown.append(hidden)
+
+    def _or_unknown(self, what: str, request: Callable[[], _T], otherwise: _T) -> _T:
+        """The answer, or `otherwise` and a note in `unknown` if Kafka refuses or lacks it."""
+        try:
+            return request()
+        except KafkaError as error:
+            self._unknown.append(f"{what}: {one_line(error)}")
+            return otherwise
+
+    def _configs(self, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:
+        """The effective settings by name, without resources that the user may not read."""
+        if not names:
+            return {}
+        wanted = [ConfigResource(kind, name) for name in names]
+        what = f"settings of {kind.name.lower()}s"
+        found: Any = self._or_unknown(
+            what, lambda: self._admin.describe_configs(wanted, config_filter="all"), {}
+        )
+        by_name = found.get(kind.name.lower(), {})
+        return {
+            str(name): {
+                key: _text(data["value"]) for key, data in config.items() if data["value"] is not None
+            }
+            for name, config in by_name.items()
+        }
+
+    def _brokers(self, described: list[dict[str, Any]]) -> list[Broker]:
+        ids = [broker["broker_id"] for broker in described if not broker.get("is_fenced")]
+        configs = self._configs(ConfigResourceType.BROKER, [str(number) for number in ids])
+        racks = {broker["broker_id"]: broker["rack"] for broker in described}
+        return [Broker(number, racks[number], configs.get(str(number), {})) for number in sorted(ids)]
+
+    def _topics(self, described: list[dict[str, Any]]) -> list[TopicState]:
+        configs = self._configs(ConfigResourceType.TOPIC, [topic["name"] for topic in described])
+        return [
+            TopicState(
+                topic["name"],
+                [
+                    Replicas(
+                        p["partition_index"],
+                        p["leader_id"] if p["leader_id"] >= 0 else None,
+                        p["replica_nodes"],
+                        p["isr_nodes"],
+                    )
+                    for p in sorted(topic["partitions"], key=lambda p: p["partition_index"])
+                ],
+                configs.get(topic["name"], {}),
+            )
+            for topic in sorted(described, key=lambda topic: topic["name"])
+        ]
+
+    def _quorum(self) -> Quorum:
+        quorum = self._admin.describe_metadata_quorum()["topics"][0]["partitions"][0]
+        ends = {voter["replica_id"]: voter["log_end_offset"] for voter in quorum["current_voters"]}
+        return Quorum(quorum["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
+
+    def _groups(self, topics: list[TopicState]) -> list[GroupState]:
+        groups_by_id = {
+            g["group_id"]: g for g in self._admin.list_groups() if g["protocol_type"] == "consumer"
+        }
+        if not groups_by_id:
+            return []
+        committed = self._admin.list_group_offsets(list(groups_by_id))
+        led = {TopicPartition(t.name, p.number) for t in topics for p in t.partitions if p.leader is not None}
+        places = {place for offsets in committed.values() for place in offsets} & led
+        start = self._offsets(dict.fromkeys(places, OffsetSpec.EARLIEST))
+        end = self._offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+        aged = self._offsets(_aged_before_ms(places, {topic.name: topic for topic in topics}))
+        groups = []
+        for name, group in sorted(groups_by_id.items()):
+            commits = [
+                # Without such an offset, all records are older.
+                Commit(p.topic, p.partition, at.offset, start[p], end[p], _aged(aged.get(p), end[p]))
+                for p, at in sorted(committed[name].items())
+                if p in places and at.offset >= 0
+            ]
+            groups.append(GroupState(name, group.get("group_state") != "Empty", commits))
+        return groups
+
+    def _offsets(self, specs: Mapping[Any, Any]) -> dict[Any, int]:
+        if not specs:
+            return {}
+        found = self._admin.list_partition_offsets(dict(specs))
+        return {place: at.offset for place, at in found.items()}
+
+
+def _aged_before_ms(places: set[Any], topics: Mapping[str, TopicState]) -> dict[Any, int]:
+    """By partition, the time (ms) before which records have used up 80 % of their retention."""
+    now_ms = time.time_ns() // 1_000_000
+    found = {}
+    for place in places:
+        config = topics[place.topic].config
+        retention = int(config.get("retention.ms", -1))
+        if retention >= 0 and "delete" in config.get("cleanup.policy", "delete"):
+            found[place] = max(0, now_ms - round(_AGED_SHARE * retention))
+    return found
+
+
+def _aged(offset: int | None, end: int) -> int | None:
+    return end if offset is not None and offset < 0 else offset
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,15 +7,102 @@ cli/reassign.py shows a plan first; journal.py stores what must survive a kill.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.cluster.admin.reassignments import ClusterView, ReassignmentAdmin
+from kaput.cluster.admin.reassignments import ClusterView, Configs, ReassignmentAdmin
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.operate.reassign import throttles
 from kaput.operate.reassign.journal import Folder, MoveJournal
 from kaput.operate.reassign.moves import Move
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+def copying(moves: Iterable[Move]) -> list[Move]:
+    """The moves that copy data; others need no throttle."""
+    return [move for move in moves if move.adding]
+
+
+def read_settings(cluster: ReassignmentAdmin, moves: Sequence[Move]) -> tuple[Configs, Configs]:
+    """The throttle settings of brokers and topics, to restore later."""
+    brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
+    topics = sorted({move.topic for move in copying(moves)})
+    alive = {str(broker) for broker in cluster.view().racks}
+    return (
+        cluster.configs("broker", [broker for broker in brokers if broker in alive], RATES),
+        cluster.configs("topic", topics, REPLICAS),
+    )
+
+
+def set_rate(cluster: ReassignmentAdmin, rate: int, brokers: Configs) -> None:
+    """Limits copying to `rate` bytes per second from and to each broker, for all copies together."""
+    alive = {str(broker) for broker in cluster.view().racks}
+    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in alive})
+
+
+class ThrottledReplicas:
+    """Applies the throttles to the replicas of active moves, and updates them when that set changes."""
+
+    def __init__(self, cluster: ReassignmentAdmin, before: Configs) -> None:
+        self._cluster, self._before = cluster, before
+        self._set: dict[str, Mapping[str, str | None]] = {}  # what was set; empty after a restart
+
+    def update(self, active: Sequence[Move], existing: Collection[str]) -> None:
+        """Throttles only these moves from now on; `existing`: topics that exist."""
+        wanted: dict[str, Mapping[str, str | None]] = {**self._before, **_replicas(copying(active))}
+        changed = {
+            topic: config
+            for topic, config in wanted.items()
+            if topic in existing and self._set.get(topic) != config
+        }
+        self._cluster.configure("topic", changed)
+        self._set |= changed
+
+
+def restore_settings(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> None:
+    """Restores all settings; a broker that is down keeps its throttle until it is back."""
+    alive = {str(broker) for broker in cluster.view().racks}
+    cluster.configure("broker", {name: config for name, config in brokers.items() if name in alive})
+    existing = {topic for topic, _ in cluster.view().partitions}
+    cluster.configure("topic", {name: config for name, config in topics.items() if name in existing})
+
+
+def unreachable_brokers(cluster: ReassignmentAdmin, brokers: Configs) -> list[str]:
+    """Brokers that are down, and so cannot be configured now."""
+    alive = {str(broker) for broker in cluster.view().racks}
+    return sorted(set(brokers) - alive)
+
+
+def differences(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> list[str]:
+    """Sentences about settings that differ from before."""
+    view = cluster.view()
+    alive = {str(broker) for broker in view.racks}
+    existing = {topic for topic, _ in view.partitions}
+    now_brokers = cluster.configs("broker", [name for name in brokers if name in alive], RATES)
+    now_topics = cluster.configs("topic", [name for name in topics if name in existing], REPLICAS)
+    return [
+        f"{kind} {name}: {key}={value}"
+        for kind, now, before in (("broker", now_brokers, brokers), ("topic", now_topics, topics))
+        for name, config in now.items()
+        for key, value in config.items()
+        if value != before[name].get(key)
+    ]
+
+
+def _replicas(moves: Iterable[Move]) -> dict[str, dict[str, str | None]]:
+    """The settings by topic: replicas to read from, and replicas to write."""
+    read: dict[str, list[str]] = {}
+    written: dict[str, list[str]] = {}
+    for move in moves:
+        read.setdefault(move.topic, []).extend(f"{move.partition}:{broker}" for broker in move.before)
+        written.setdefault(move.topic, []).extend(f"{move.partition}:{broker}" for broker in move.adding)
+    return {
+        topic: dict(zip(REPLICAS, (",".join(read[topic]), ",".join(written[topic])), strict=True))
+        for topic in read
+    }
+
 
 STALL_TIMEOUT_S = 300.0  # without any progress
 REFUSED_TIMEOUT_S = 30.0  # without any progress, if all remaining partitions were rejected
@@ -67,7 +154,7 @@ def begin(
     throttle settings.
     """
     earlier = folder.read(cluster_id)
-    brokers, topics = throttles.read_settings(cluster, moves)
+    brokers, topics = read_settings(cluster, moves)
     if earlier is not None:
         brokers, topics = {**brokers, **earlier.brokers}, {**topics, **earlier.topics}
     return folder.begin(MoveJournal(cluster_id, moves, throttle, in_flight, brokers, topics, ""))
@@ -89,9 +176,9 @@ def apply(
     began = time.monotonic()
     states = _read_states(cluster, journal)
     if journal.throttle is not None and (states.active or states.waiting):
-        throttles.set_rate(cluster, journal.throttle, journal.brokers)
+        set_rate(cluster, journal.throttle, journal.brokers)
     _move(cluster, journal, on_progress, sleep)
-    throttles.restore_settings(cluster, journal.brokers, journal.topics)
+    restore_settings(cluster, journal.brokers, journal.topics)
     elect_all(cluster, {move.topic_partition for move in journal.moves}, sleep)
     states = _verify(cluster, journal, sleep, allow_offline)
     folder.end(journal.cluster_id)
@@ -111,7 +198,7 @@ def _move(
 ) -> None:
     """Keeps `in_flight` partitions active until all are done."""
     seen, since = -1, time.monotonic()
-    throttled = throttles.ThrottledReplicas(cluster, journal.topics)
+    throttled = ThrottledReplicas(cluster, journal.topics)
     refused: Mapping[TopicPartition, str] = {}
     while True:
         states = _read_states(cluster, journal)
@@ -227,7 +314,7 @@ def _verify(
         if time.monotonic() > limit:
             raise LabError(f"{difference}; kaput reassign --resume tries again")
         sleep(POLL_S)
-    down = throttles.unreachable_brokers(cluster, journal.brokers) if journal.throttle is not None else []
+    down = unreachable_brokers(cluster, journal.brokers) if journal.throttle is not None else []
     if down and not allow_offline:
         raise LabError(
             f"broker {', '.join(down)} is down, so its throttle could not be removed: once it is back, run "
@@ -241,5 +328,5 @@ def _difference(cluster: ReassignmentAdmin, journal: MoveJournal, states: _MoveS
     undone = [*states.active, *states.waiting]
     if undone:
         return f"{undone[0].topic}/{undone[0].partition} changed again after everything was done"
-    left = throttles.differences(cluster, journal.brokers, journal.topics)
+    left = differences(cluster, journal.brokers, journal.topics)
     return f"a throttle was not removed: {left[0]}" if left else ""

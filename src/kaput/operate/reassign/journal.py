@@ -18,8 +18,8 @@ from pathlib import Path
 
 from kaput.cluster.admin.reassignments import Configs
 from kaput.errors import LabError, UsageError
-from kaput.operate.reassign.journals import journals
 from kaput.operate.reassign.moves import Move, to_kafka_json
+from kaput.operate.registry import journals
 
 SCHEMA = "kaput.reassignment/1"
 

@@ -1,0 +1,203 @@
+"""Requests about what is in a cluster: topics and their ids, settings, groups, rights and quotas.
+
+Its place: a base of Admin. Topics are deleted by id, never by a name that another topic may have by now. Not
+here: partitions and their state (cluster_admin.py).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kaput.cluster.admin import existing_requests as asked
+from kaput.cluster.admin import requests
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
+from kaput.cluster.admin.groups import GroupAdmin
+from kaput.cluster.wire import ask, error_name
+from kaput.errors import LabError
+from kaput.scenario.model import Config, Topic
+
+_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID, _GROUP_NOT_FOUND = 3, 100, 69
+_NO_AUTHORIZER = 54
+# As Kafka numbers them.
+_RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
+_PATTERNS = {3: "literal", 4: "prefixed"}
+_OPERATIONS = {
+    2: "All", 3: "Read", 4: "Write", 5: "Create", 6: "Delete", 7: "Alter", 8: "Describe", 9: "ClusterAction",
+    10: "DescribeConfigs", 11: "AlterConfigs", 12: "IdempotentWrite", 13: "CreateTokens",
+    14: "DescribeTokens", 15: "TwoPhaseCommit",
+}  # fmt: skip
+_PERMISSIONS = {2: "Deny", 3: "Allow"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Effective settings by name, without secrets; `own`: those that were set, not defaults."""
+
+    every: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
+class AccessRule(NamedTuple):
+    """An ACL, in Kafka's words."""
+
+    resource: str
+    name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+
+class ResourceAdmin(GroupAdmin):
+    """Requests about what is in a cluster. Methods raise LabError after `timeout_s`."""
+
+    def topic_id(self, name: str) -> uuid.UUID:
+        """The id of a topic; a topic created later under the same name has another."""
+        (found,) = self._ask_any(lambda: asked.topics_with_ids([name]), f"the id of topic {name}").topics
+        self._check(f"topic {name} cannot be described", found.error_code)
+        id_: uuid.UUID = found.topic_id
+        return id_
+
+    def own_settings(self, name: str) -> Config:
+        """The settings that were made for the topic itself, without the cluster's defaults."""
+        what = f"the settings of topic {name}"
+        (found,) = self._ask_any(lambda: asked.describe_configs(asked.TOPIC, [name]), what).results
+        self._check(f"topic {name} cannot be described", found.error_code)
+        return {each.name: each.value for each in found.configs if each.config_source == asked.OF_TOPIC}
+
+    def _ask_any(self, make: Any, what: str) -> Any:
+        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
+
+    def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
+        """The ids of the topics that exist."""
+        names = sorted(topics)
+        answer = self._ask_any(lambda: asked.topics_with_ids(names), "the topics")
+        for topic in answer.topics:
+            if topic.error_code not in (0, _UNKNOWN_TOPIC):
+                self._check(f"topic {topic.name} cannot be described", topic.error_code)
+        return {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+
+    def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
+        """The ids of the created topics, and a sentence for each that could not be created."""
+        answer = self._ask_any(lambda: asked.create_topics(topics, self._timeout_s), "create topics")
+        made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+        refused = [
+            f"topic {topic.name} cannot be created: {topic.error_message or error_name(topic.error_code)}"
+            for topic in answer.topics
+            if topic.error_code
+        ]
+        return made, refused
+
+    def delete_topics(self, ids: Mapping[str, uuid.UUID]) -> None:
+        """Deletes topics by id; topics that no longer exist are no error."""
+        if not ids:
+            return
+        answer = self._ask_any(lambda: asked.delete_topics(ids.values(), self._timeout_s), "delete topics")
+        names = {found: name for name, found in ids.items()}
+        for topic in answer.responses:
+            if topic.error_code not in (0, _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
+                why = topic.error_message or error_name(topic.error_code)
+                raise LabError(f"topic {names.get(topic.topic_id, topic.name)} cannot be deleted: {why}")
+
+    def delete_group(self, group: str, config: Iterable[str] = ()) -> None:
+        """Deletes these settings of a group, then the group itself, which must have no members."""
+        keys = list(config)
+        if keys:
+            self._ask_any(lambda: asked.delete_group_config(group, keys), f"settings of group {group}")
+
+        def delete() -> None:
+            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+            (found,) = ask(endpoint, asked.delete_group(group), ANSWER_TIMEOUT_S).results
+            if found.error_code not in (0, _GROUP_NOT_FOUND):
+                self._check(f"group {group} cannot be deleted", found.error_code)
+
+        # Killed members stay in the group until their session times out.
+        self._broadcaster.retry(delete, f"group {group} to be deleted")
+
+    def every_group(self) -> set[str]:
+        """The ids of all groups of any kind. Raises LabError unless every broker answers."""
+        answers = self._ask_every_broker(requests.list_groups, "groups")
+        return {group.group_id for answer in answers for group in answer.groups}
+
+    def open_transactions(self) -> set[str]:
+        """The transactional ids of all transactions that are not complete. Raises LabError unless every
+        broker answers.
+        """
+        answers = self._ask_every_broker(requests.list_transactions, "transactions")
+        return {one.transactional_id for answer in answers for one in answer.transaction_states}
+
+    def _ask_every_broker(self, request: Callable[[], Any], what: str) -> list[Any]:
+        brokers = self._cluster.broker_endpoints
+        answers = self._broadcaster.ask_all(brokers, request, ANSWER_TIMEOUT_S)
+        if silent := sorted(set(brokers) - set(answers)):
+            raise LabError(f"cannot list all {what}: broker {', '.join(map(str, silent))} did not answer")
+        for broker, answer in answers.items():
+            self._check(f"the {what} of broker {broker}", answer.error_code)
+        return list(answers.values())
+
+    def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
+        """The settings of each topic that the user may describe."""
+        names = sorted(topics)
+        answer = self._ask_any(lambda: asked.describe_configs(asked.TOPIC, names), "settings of topics")
+        return {found.resource_name: _settings(found) for found in answer.results if not found.error_code}
+
+    def broker_settings(self) -> dict[int, Settings]:
+        """The settings of each broker that answers and that the user may describe."""
+        found: dict[int, Settings] = {}
+        for broker, endpoint in self._cluster.broker_endpoints.items():
+            with suppress(LabError):
+                request = asked.describe_configs(asked.BROKER, [str(broker)])
+                (answer,) = ask(endpoint, request, ANSWER_TIMEOUT_S).results
+                if not answer.error_code:
+                    found[broker] = _settings(answer)
+        return found
+
+    def access_rules(self) -> frozenset[AccessRule] | None:
+        """Every ACL; None if the cluster has no authorizer."""
+        answer = self._ask_any(asked.describe_acls, "the access rules")
+        if answer.error_code == _NO_AUTHORIZER:
+            return None
+        self._check("access rules cannot be described", answer.error_code, answer.error_message)
+        return frozenset(
+            AccessRule(
+                _RESOURCES.get(found.resource_type, str(found.resource_type)),
+                found.resource_name,
+                _PATTERNS.get(found.pattern_type, str(found.pattern_type)),
+                rule.principal,
+                rule.host,
+                _OPERATIONS.get(rule.operation, str(rule.operation)),
+                _PERMISSIONS.get(rule.permission_type, str(rule.permission_type)),
+            )
+            for found in answer.resources
+            for rule in found.acls
+        )
+
+    def cluster_rights(self) -> list[str]:
+        """The operations on the cluster that the user is allowed, in Kafka's capitals: `DESCRIBE`, ..."""
+        allowed = self._ask_any(asked.cluster_operations, "the user's rights").authorized_operations
+        return [name.upper() for number, name in _OPERATIONS.items() if number in allowed]
+
+    def quotas(self) -> dict[str, dict[str, float]]:
+        """The quotas of each entity, such as `user alice, client-id <default>`."""
+        answer = self._ask_any(asked.describe_quotas, "the quotas")
+        self._check("quotas cannot be described", answer.error_code, answer.error_message)
+        return {
+            ", ".join(
+                f"{part.entity_type} {'<default>' if part.entity_name is None else part.entity_name}"
+                for part in sorted(entry.entity, key=lambda part: str(part.entity_type))
+            ): {value.key: value.value for value in entry.values}
+            for entry in answer.entries or []
+        }
+
+
+def _settings(found: Any) -> Settings:
+    known = [each for each in found.configs if each.value is not None and not each.is_sensitive]
+    return Settings(
+        {each.name: each.value for each in known},
+        {each.name: each.value for each in known if each.config_source != asked.KAFKAS_DEFAULT},
+    )

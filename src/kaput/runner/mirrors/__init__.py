@@ -1,0 +1,1 @@
+"""The mirrors between the clusters of a run: their processes, their progress, and the positions of groups."""
