@@ -143,11 +143,13 @@ def test_acks_and_transactions_that_need_an_explanation() -> None:
     schema = {"state": pl.Int64, "first_seq": pl.Int64}
     stretches = pl.DataFrame(rows, schema_overrides=schema)
     times = {"attempts": np.arange(12), "dones": np.arange(12) + 50}
-    stretches = stretches.with_columns(part="seq", delivered_0=pl.lit(0), delivered_1=pl.col("seq") == 5)
+    stretches = stretches.with_columns(
+        epoch=0, done_ns_first="seq", part="seq", delivered_0=pl.lit(0), delivered_1=pl.col("seq") == 5
+    )
     stretches = stretches.with_columns(pl.col("delivered_1").cast(pl.Int64))
     copies = pl.DataFrame({"part": [0, 10, 10]})  # in another cluster
     messages: Any = SimpleNamespace(stretches=stretches, times=times, copies=copies)
-    (found,) = losses.Losses().of_messages(messages)
+    _, found = losses.Losses().of_messages(messages)
     assert isinstance(found, To) and found.table == "contradicted_acks"
     told = found.rows.select("seq", "lost", "first_seq").rows()
     assert told == [

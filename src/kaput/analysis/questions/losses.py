@@ -168,6 +168,7 @@ class Losses(Question):
 
     needs = {"places": ("contradicted_acks",)}
     sums = {
+        "first_acks_by_epoch": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
         "removed": Sum(_REMOVED, ("n",)),
         "losses": Sum(
             ("producer", "topic", "cause", *CIRCUMSTANCES, "fault"),
@@ -196,9 +197,12 @@ class Losses(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Passes on acknowledgements that contradict the log; lost messages that the log has but that are not
-        visible; and other missing messages of transactions (with its `first_seq`), with their times.
+        """Finds a producer's first acknowledgement in each epoch. Passes on acknowledgements that contradict
+        the log; lost messages that the log has but that are not visible; and other missing messages of
+        transactions (with its `first_seq`), with their times.
         """
+        known = messages.stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
+        yield SumPart("first_acks_by_epoch", known.rename({"done_ns_first": "first_ns"}))
         contradicted = ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)
         contradicting = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
         if contradicting.is_empty():

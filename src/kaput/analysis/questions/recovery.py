@@ -55,7 +55,6 @@ class Recovery(Question):
     sums = {
         "first_acks": _FIRST,
         "first_deliveries": _FIRST,
-        "first_acks_by_epoch": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
     }
 
     def before_messages(self, run: Run) -> Recovery:
@@ -63,15 +62,13 @@ class Recovery(Question):
         return replace(self, reached=list(_reached_partitions(run)))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """First acknowledgements and deliveries; and a producer's first acknowledgement in each epoch."""
+        """First acknowledgements and deliveries."""
         stretches = messages.stretches
         yield SumPart("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
         yield SumPart(
             "first_deliveries",
             first_deliveries(stretches, messages.deliveries, messages.polls, self.reached),
         )
-        known = stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
-        yield SumPart("first_acks_by_epoch", known.rename({"done_ns_first": "first_ns"}))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The recovery times of each fault's partitions and groups."""
