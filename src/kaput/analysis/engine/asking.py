@@ -64,8 +64,9 @@ class _Collector:
         if isinstance(find, SumPart):
             self._sums[find.name] = question.sums[find.name].of(find.rows)
         elif isinstance(find, To):
+            rows = find.rows.select(*question.passes[find.table])
             place = self._parts.place(pl.col("place"))
-            self._pieces += by_part(find.rows, place, self._parts.places, find.table)
+            self._pieces += by_part(rows, place, self._parts.places, find.table)
         elif isinstance(find, Unclear):
             self._count("unclear", find.name, find.rows.drop("flag", strict=False))
         else:

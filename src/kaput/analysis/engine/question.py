@@ -74,7 +74,9 @@ class SumPart(NamedTuple):
 
 
 class To(NamedTuple):
-    """Rows to pass to the tasks of their places (column `place`), for a table of the question's `passes`."""
+    """Rows to pass to the tasks of their places (column `place`): the columns that a table of the question's
+    `passes` declares.
+    """
 
     table: str
     rows: pl.DataFrame
