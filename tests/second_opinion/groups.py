@@ -88,7 +88,7 @@ class Groups:
                 unread.append(send)
         acked = [s for s in stored if s["outcome"] == "acked"]
         some = [s for s in stored if s["outcome"] == "acked" or (s["producer"], s["seq"]) in first]
-        readings = [acked, stored, some]
+        readings = [acked] if len(acked) == len(stored) else [acked, stored, some]
         if unread:
             readings += [one + unread for one in list(readings)]
         return readings

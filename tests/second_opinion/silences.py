@@ -123,7 +123,7 @@ class Silences:
                 timed.append(Waiting(begin, max(begin, done), send["outcome"] == "acked"))
             elif send["outcome"] != "acked":
                 untimed.append(Waiting(begin, begin, False))
-        return [timed + untimed, timed]
+        return [timed + untimed, timed] if untimed else [timed]
 
     def _deliveries(self, scope: Scope) -> list[list[Waiting]]:
         assert scope.group is not None
@@ -135,8 +135,10 @@ class Silences:
                 continue
             wait = Waiting(send["attempt_ns"], max(send["attempt_ns"], at), True)
             (owed if self.tables.visible(send) else other).append((wait, send["outcome"]))
+        readings = [[wait for wait, _ in owed]]
+        if other:
+            # What it did not have to be delivered does not wait, but ends a silence all the same.
+            readings.insert(0, readings[0] + [Waiting(wait.end, wait.end, True) for wait, _ in other])
+            readings.append([wait for wait, _ in owed + other])
         acked = [wait for wait, outcome in owed if outcome == "acked"]
-        every = [wait for wait, _ in owed + other]
-        # What it did not have to be delivered does not wait, but ends a silence all the same.
-        ends = [Waiting(wait.end, wait.end, True) for wait, _ in other]
-        return [[wait for wait, _ in owed] + ends, [wait for wait, _ in owed], acked, every]
+        return readings if len(acked) == len(owed) else [*readings, acked]
