@@ -22,7 +22,6 @@ MIRROR = version_with("mirror", NEWEST_KAFKA)
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """scripts/newest_kafka.py as a module."""
     spec = importlib.util.spec_from_file_location("newest_kafka", ROOT / "scripts" / "newest_kafka.py")
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -50,7 +49,6 @@ def test_nothing_newer_is_exit_status_0(
 def test_a_newer_release_is_exit_status_1(
     kafka: str, script: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the next step."""
     assert script.main(repository(kafka).__getitem__) == 1
     assert capsys.readouterr().out == (
         f"Kafka {kafka} is out, and the default is {NEWEST_KAFKA}: scripts/lock_jars.py {kafka}, then "

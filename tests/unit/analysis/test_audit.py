@@ -47,7 +47,6 @@ def test_only_complete_and_settled_buckets_are_checked() -> None:
 
 
 def test_record_found_after_the_check_is_late_not_missing() -> None:
-    """And missing no more."""
     _, audit = Audit(0).after([log(99, 8, 7)], [report(99, 10)], {}).checked_at(NOW)
     (row,), audit = audit.after([log(99, 2, 9)], [], {}).checked_at(NOW)
     assert (row.missing, audit.late) == ({}, {"stored": 2})

@@ -23,7 +23,6 @@ def _delivered(*rows: tuple[int | None, ...], group: int = 0, place: int = 7) ->
 
 
 def _commits(*rows: tuple[int, int], group: int = 0, place: int = 7) -> pl.DataFrame:
-    """(offset, time)."""
     frame = _frame(("offset", "at_ns"), *rows, group=group, place=place)
     return frame.select("group", "place", "offset", "at_ns")
 
@@ -156,7 +155,6 @@ def test_commit_ahead_is_checked_per_group() -> None:
 
 
 def _stays(*rows: tuple[int, int | None], place: int = 7) -> pl.DataFrame:
-    """(since when, offset)."""
     return _frame(("since_ns", "offset"), *rows, place=place).select("group", "place", "since_ns", "offset")
 
 

@@ -141,7 +141,7 @@ def test_consequence_of_an_unclear_loss_is_unclear(tmp_path: Path) -> None:
 def test_ack_without_offset_may_be_lost_to_an_unclean_election(
     allowed: bool, verdict: str, tmp_path: Path
 ) -> None:
-    """By an unclean election: where these are enabled nobody can tell."""
+    """By an unclean election: where these are enabled it cannot be known."""
     history = unclean(allowed=allowed)
     history.groups, history.blocks = {}, {}
     for row in history.rows["sends"][2:4]:

@@ -80,7 +80,7 @@ ELECTION = "unclean-election"
 
 @pytest.mark.parametrize("name", SAME_OFFSET)
 def test_anomaly_follows_from_an_overwritten_delivery_at_its_offset(name: str) -> None:
-    """There, and at no offset beside it."""
+    """There, and at no offset next to it."""
     assert found({name: [{"offset": 2}]}, handed=[_handed(2)]) == [(name, ELECTION, 1)]
     assert found({name: [{"offset": 3}]}, handed=[_handed(2)]) == []
     assert found({name: [{"offset": 1}]}, handed=[_handed(2)]) == []
@@ -88,7 +88,7 @@ def test_anomaly_follows_from_an_overwritten_delivery_at_its_offset(name: str) -
 
 @pytest.mark.parametrize("name", [name for name in SAME_OFFSET if name != "processed-twice"])
 def test_share_anomaly_follows_from_an_overwritten_ack_at_its_offset(name: str) -> None:
-    """There, and at no offset beside it; in every group that has such a case."""
+    """There, and at no offset next to it; in every group that has such a case."""
     assert found({name: [{"offset": 2}]}, acks=[_ack(2)]) == [(name, ELECTION, 1)]
     assert found({name: [{"offset": 3}]}, acks=[_ack(2)]) == []
     assert found({name: [{"offset": 3}]}, acks=[_ack(2)], handed=[_handed(4)]) == []

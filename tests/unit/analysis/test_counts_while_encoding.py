@@ -84,7 +84,6 @@ def test_step_width_grows_tenfold_until_rows_fit(monkeypatch: pytest.MonkeyPatch
 def test_record_without_producer_or_seq_is_foreign(
     producer: int | None, seq: int | None, intact: bool, foreign: int
 ) -> None:
-    """Unless it is damaged."""
     row = {"place": 7, "epoch": 1, "n": 3, "offset": 10, "intact": intact, "producer": producer, "seq": seq}
     runs = pl.DataFrame([row], schema_overrides={"producer": pl.Int64, "seq": pl.Int64})
     of: Any = SimpleNamespace(table="log", coded=SimpleNamespace(runs=runs))

@@ -60,7 +60,6 @@ class Watches(Question):
     sums = {"seen": Sum((), ("n",))}
 
     def of_messages(self, view: View) -> Iterator[Find]:
-        """How many odd ones."""
         yield SumPart("seen", pl.DataFrame({"n": [len(view.cases.get("odd", ()))]}))
 
 
@@ -127,7 +126,6 @@ class Twice(Question):
         return replace(self, looks=self.looks + 1) if self.looks < 2 else None
 
     def of_sends(self, _view: object) -> Iterator[Find]:
-        """Nothing."""
         yield from ()
 
 
@@ -145,6 +143,6 @@ def test_question_repeats_its_stage_until_it_returns_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["sums", "passes", "stories"])
 def test_question_names_are_unique(kind: str) -> None:
-    """Sums, tables and anomalies are told apart by their names alone."""
+    """Sums, tables and anomalies are kept apart by their names alone."""
     names = [name for question in questions() for name in getattr(question, kind)]
     assert len(names) == len(set(names))

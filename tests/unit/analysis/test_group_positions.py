@@ -1,4 +1,4 @@
-"""What members had, where they were told to begin, and which topics they read: histories by hand."""
+"""What members had, where they were asked to begin, and which topics they read: histories by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def polled(history: History, *polls: tuple[float, int]) -> History:
 
 
 def test_assignment_of_an_owned_partition_is_no_change(tmp_path: Path) -> None:
-    """Told between two polls, it hides neither that one jumped nor that the next went back."""
+    """Reported between two polls, it hides neither that one jumped nor that the next went back."""
     history = stored(4).event("assigned", 10, 0)
     polled(history, (20, 0), (30, 2), (40, 1), (50, 3)).event("assigned", 25).event("assigned", 35)
     findings = judged(history, tmp_path)
@@ -44,7 +44,7 @@ def test_assignment_of_an_owned_partition_is_no_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["revoked", "lost", "left", "killed"])
 def test_reassignment_after_revocation_is_a_change(kind: str, tmp_path: Path) -> None:
-    """The member goes on where the group stands, which had committed nothing."""
+    """The member goes on where the group is, which had committed nothing."""
     history = polled(stored(2).event("assigned", 10, 0), (20, 0), (40, 0), (41, 1))
     history.event(kind, 30, **(WHOLE if kind in ("left", "killed") else {})).event("assigned", 31, 0)
     findings = judged(history, tmp_path)
@@ -54,7 +54,7 @@ def test_reassignment_after_revocation_is_a_change(kind: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["left", "killed"])
 def test_restarted_member_resumes_at_the_committed_offset(kind: str, tmp_path: Path) -> None:
-    """No assignment is on record; it is another process, which begins where the group stands."""
+    """No assignment is on record; it is another process, which begins where the group is."""
     history = polled(stored(2), (20, 0), (40, 0), (41, 1)).event(kind, 30, **WHOLE)
     findings = judged(history, tmp_path)
     assert counts(findings) == {"redelivered": 1}
@@ -100,7 +100,7 @@ def retried(*commits: tuple[float, int], assigned_ms: float = 50) -> History:
 
 
 def test_last_confirmed_commit_decides_redelivery(tmp_path: Path) -> None:
-    """10, then a retried 5: the group stands at 5, and what follows is within the uncommitted window."""
+    """10, then a retried 5: the group is at 5, and what follows is within the uncommitted window."""
     findings = judged(retried((40, 10), (41, 5)), tmp_path / "back")
     assert counts(findings) == {"redelivered": 5} and findings.verdict == "held", findings.reasons
     findings = judged(retried((40, 5), (41, 10)), tmp_path / "forth")

@@ -1,4 +1,4 @@
-"""What is told of a group beside its anomalies: how fast it read, and how far behind it was at the end."""
+"""What is told of a group next to its anomalies: how fast it read, and how far behind it was at the end."""
 
 from __future__ import annotations
 

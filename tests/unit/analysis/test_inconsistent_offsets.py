@@ -62,7 +62,7 @@ def test_two_acks_of_one_offset_are_inconsistent() -> None:
 
 
 def test_corrupt_offset_is_shown_once_with_its_first_claimant() -> None:
-    """Acknowledged by one and delivered as another; the one beside it is claimed by none."""
+    """Acknowledged by one and delivered as another; the one next to it is claimed by none."""
     damaged = pl.DataFrame({"place": [7, 7], "offset": [20, 21], "n": [1, 1]})
     acks, log = _runs((2, 9, 7, 20, 1)), _runs((None, None, 7, 20, 2), intact=False)
     found = offsets.claimed(damaged, acks, log, _runs((1, 4, 7, 19, 2), (1, 8, 8, 21, 1)))

@@ -236,7 +236,6 @@ def test_a_refused_message_that_is_stored_is_a_ghost(tmp_path: Path) -> None:
 
 
 def test_a_message_in_a_store_that_was_never_sent_is_malformed(tmp_path: Path) -> None:
-    """Whichever table names it."""
     rows = {
         "kept": {"tries": 1, "in_doubt": False, "at_ns": at(1)},
         "replayed": {"topic": "orders", "replay": 1, "at_ns": at(1)},

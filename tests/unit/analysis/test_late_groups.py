@@ -65,7 +65,6 @@ def test_record_of_unknown_outcome_is_unclear(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("offset", "permitted"), [(0, 0), (1, 1), (2, 2)])
 def test_assignment_with_an_offset_sets_the_start(offset: int, permitted: int, tmp_path: Path) -> None:
-    """Whatever the times are."""
     history = late().event("assigned", 1_500, offset, partition=1)
     verdict = "held" if permitted == 2 else "violated"
     assert found(history, tmp_path) == ({"unseen": (2, permitted)}, verdict)

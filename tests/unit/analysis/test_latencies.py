@@ -49,6 +49,5 @@ def test_unhealed_fault_has_no_after_phase(tmp_path: Path) -> None:
 
 
 def test_run_without_faults_has_one_phase(tmp_path: Path) -> None:
-    """noop is none."""
     found = judged(_history(fault="noop"), tmp_path).latency_ms
     assert found.around_faults == [] and found.ack.max == 1_500

@@ -61,14 +61,12 @@ def test_allowed_open_time_of_a_transaction(
 
 
 def test_story_rounds_the_stall_to_a_tenth_of_a_second() -> None:
-    """Rounded from the nanosecond."""
     story = HangingTransactions.stories["hanging-transaction"]
     row = {"at_ns": 0, "to_ns": 90_150_000_000, "topic": "orders", "partition": 0, "offset": 2}
     assert "stalled at orders/0 offset 2 for 90.2 s from" in story(row)
 
 
 def test_mean_rates_without_traffic_are_zero() -> None:
-    """Before, during and after."""
     given: Any = SimpleNamespace(fault_span=(3 * S, 5 * S))
     with patch("kaput.analysis.questions.rates.ordered_per_s", return_value=10.0):
         found = rates.means(given, {}, range(8))

@@ -51,7 +51,6 @@ def test_a_history_shows_its_anomaly(name: str, tmp_path: Path) -> None:
 
 
 def test_every_anomaly_of_mirrors_has_its_history() -> None:
-    """None is left out."""
     assert set(MIRROR_CASES) == OF_MIRRORS
 
 

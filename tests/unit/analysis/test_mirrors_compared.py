@@ -30,7 +30,7 @@ def _answer(**changes: Any) -> str:
 
 
 def _judged(path: Path, answer: str | None, history: History | None = None) -> tuple[Findings, str]:
-    """Three messages, all mirrored, unless told."""
+    """Three messages, all mirrored, unless given."""
     history = history or sent_and_mirrored(two_clusters(), 0, 1, 2)
     history.expect = {"mirror": "identical"}
     folder = history.read_to_end().write(path)
@@ -89,6 +89,5 @@ def test_a_mirror_that_was_stopped_is_not_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answer", ["{", _answer(status="fine"), _answer(schema="kaput.compare/2")])
 def test_malformed_comparison_file_is_rejected(tmp_path: Path, answer: str) -> None:
-    """With the file's name."""
     with pytest.raises(EvidenceError, match=r"compare/dc1-dc2\.json: "):
         _judged(tmp_path, answer)

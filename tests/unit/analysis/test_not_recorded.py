@@ -34,7 +34,7 @@ def _elected(isr: list[int] | None, allowed: bool) -> History:
 def test_election_with_unrecorded_isr_may_be_unclean(
     isr: list[int] | None, allowed: bool, verdict: str, tmp_path: Path
 ) -> None:
-    """Nobody can tell where the ISR before it is not known, which matters where these are enabled."""
+    """It cannot be known where the ISR before it is not known, which matters where these are enabled."""
     findings = judged(_elected(isr, allowed), tmp_path)
     (lost,) = findings.anomaly("lost")
     assert (lost.count, lost.permitted, findings.verdict) == (1, verdict == "held", verdict), findings.reasons

@@ -86,7 +86,6 @@ def test_redelivery_after_a_seek_is_permitted(tmp_path: Path) -> None:
 
 
 def test_a_seek_is_of_its_own_partition_and_member(tmp_path: Path) -> None:
-    """Another one's explains nothing."""
     history = back(pipe()).event("seek", 30, 0, partition=1).event("seek", 30, 0, member="m2")
     findings = judged(history, tmp_path)
     assert counts(findings)["nonmonotonic-poll"] == 1

@@ -55,7 +55,7 @@ def test_leader_outside_the_polled_isr_is_not_called_unclean(tmp_path: Path) -> 
 
 
 def test_unobserved_epoch_leaves_the_leader_unknown(tmp_path: Path) -> None:
-    """Between two epochs of broker 1 somebody else may have led, and overwritten what it had acknowledged."""
+    """Between two epochs of broker 1 another one may have led, and overwritten what it had acknowledged."""
     seen = judged(failover(1, second=1), tmp_path / "seen")
     assert seen.anomaly("lost")[0].causes == {"leader-restarted": 2}
     history = failover(1, second=1, epoch=2)
@@ -71,7 +71,6 @@ def test_fault_is_matched_with_the_next_observed_election(tmp_path: Path) -> Non
 
 
 def test_no_precision_note_for_recorded_times(tmp_path: Path) -> None:
-    """They are exact."""
     history = failover(1)
     history.rows["cluster_events"] = [{**row, "within_ns": None} for row in history.rows["cluster_events"]]
     assert not any("polling" in note for note in judged(history, tmp_path).notes)

@@ -107,7 +107,7 @@ def test_inconsistent_offset_by_ack_log_or_delivery() -> None:
 
 
 def test_corrupt_records_are_counted_by_offset() -> None:
-    """In the log and as delivered, once; and the least message that is said to be there."""
+    """In the log and as delivered, once; and the least message that is reported to be there."""
     log = _log((0, 0, 7, 10, 2)).vstack(_log((None, None, 7, 12, 3)).with_columns(intact=pl.lit(False)))
     delivered = _delivered((None, None, 7, 14, 2, 1, 1)).with_columns(intact=pl.lit(False))
     damaged = offsets.corrupt(log, delivered)
@@ -134,7 +134,7 @@ def test_a_message_behind_a_later_one(rows: list[tuple[int, ...]], late: list[tu
 
 
 def test_messages_at_one_offset_are_not_reordered() -> None:
-    """Two of a producer share an offset: neither stands before the other."""
+    """Two of a producer share an offset: neither is before the other."""
     assert order.reordered(_log((0, 5, 7, 10, 1), (0, 3, 7, 10, 1))).is_empty()
 
 

@@ -50,7 +50,7 @@ def test_member_join_triggers_a_rebalance(tmp_path: Path) -> None:
 
 
 def test_killed_member_leaves_partitions_unowned(tmp_path: Path) -> None:
-    """Its two partitions are nobody's until another has them, ten seconds later."""
+    """Its two partitions have no owner until another has them, ten seconds later."""
     history = _group().event("joined", 10, member="m2", **NOBODYS).event("killed", 5000, **NOBODYS)
     for partition in (0, 1):
         history.event("assigned", 15_000, 0, member="m2", partition=partition)
@@ -61,7 +61,7 @@ def test_killed_member_leaves_partitions_unowned(tmp_path: Path) -> None:
 
 
 def test_rebalance_without_a_new_owner_has_no_end(tmp_path: Path) -> None:
-    """The rebalance has no end, and the partition is nobody's until that of the run."""
+    """The rebalance has no end, and the partition has no owner until that of the run."""
     history = _group(1).event("killed", 5000, **NOBODYS)
     found = judged(history, tmp_path).rebalances[1]
     assert (found.ended_ns, found.members, found.unowned_partition_seconds) == (None, 0, 3595)
@@ -130,7 +130,6 @@ def test_final_and_maximum_lag(tmp_path: Path) -> None:
 
 
 def test_without_commits_or_samples_no_lag_is_known(tmp_path: Path) -> None:
-    """Null is not zero."""
     (group,) = judged(_group(), tmp_path).groups
     assert (group.lag.max, group.lag.final, group.longest_commit_gap_ms) == (None, None, None)
 
@@ -166,7 +165,7 @@ def test_group_shutdown_soon_after_a_rebalance_is_separate(tmp_path: Path) -> No
 
 
 def test_revocation_before_later_deliveries_is_no_shutdown(tmp_path: Path) -> None:
-    """The same with a delivery in between: the partition is nobody's until the end of the run."""
+    """The same with a delivery in between: the partition has no owner until the end of the run."""
     history = _group(1).event("joined", 1900, member="m2", **NOBODYS).event("revoked", 2000)
     history.event("assigned", 2500, 0, member="m2").handed(2, 0, 2, 3000, member="m2")
     history.event("revoked", 2900, member="m2").event("left", 2901, member="m2", **NOBODYS)

@@ -71,7 +71,7 @@ def test_first_ack_after_a_fault(reached: Reached, rows: tuple[int, int], found:
 
 
 def test_first_deliveries_of_several_faults() -> None:
-    """Of what the new leader took, whatever its outcome; where no epoch is known nothing is told."""
+    """Of what the new leader took, whatever its outcome; where no epoch is known nothing is reported."""
     stretches = _stretches(
         *((0, 7, 3, 0, 2, 0, "acked"), (1, 7, 4, 2, 2, 0, "unknown"), (2, 8, 9, 4, 1, 0, "acked")),
         (3, 7, 5, 5, 1, 0, "acked"),

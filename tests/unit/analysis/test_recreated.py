@@ -79,7 +79,6 @@ def test_delayed_ack_of_the_old_topic_is_permitted(tmp_path: Path) -> None:
 
 
 def test_loss_from_the_new_topic_is_a_violation(tmp_path: Path) -> None:
-    """Message 7 is not."""
     findings = _judged(_history([0, 1, 2, 6], stored=range(3, 7)), tmp_path)
     assert _counts(findings)["lost"] == (4, 3)
     assert findings.verdict == "violated"

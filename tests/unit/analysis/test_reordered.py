@@ -23,7 +23,6 @@ ELECTIONS = {7: [100, 200], 8: [150]}
 
 
 def _late(*rows: tuple[int | None, ...]) -> pl.DataFrame:
-    """Stretches of reordered messages."""
     names = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch")
     found = pl.DataFrame(list(rows), schema=dict.fromkeys(names, pl.Int64), orient="row")
     return found.with_columns(replay=False, by_key=False)

@@ -92,7 +92,7 @@ def test_resize_without_keys_has_no_key_figures(tmp_path: Path) -> None:
 
 
 def test_run_without_a_resize_has_no_resize_block(tmp_path: Path) -> None:
-    """Nothing is told, also where the fault had no effect."""
+    """Nothing is reported, also where the fault had no effect."""
     history = History().acked(0, 0, 0)
     assert judged(history, tmp_path / "none").resized == []
     history = _history().acked(0, 0, 0)

@@ -91,7 +91,6 @@ def test_negative_duration_rounds_towards_zero() -> None:
 
 
 def test_no_durations_have_no_percentiles() -> None:
-    """Not even zeros."""
     assert latency.percentiles(pl.DataFrame({"us": [], "times": []})) is None
 
 

@@ -23,7 +23,6 @@ def lagging(*values: float) -> History:
 
 @pytest.mark.parametrize("value", ODD)
 def test_impossible_lag_sample_is_ignored_with_a_note(value: float, tmp_path: Path) -> None:
-    """The other samples count."""
     findings = judged(lagging(3, value, 1), tmp_path)
     assert findings.groups[0].lag.max == 3
     assert any(note.startswith("1 samples of lag") for note in findings.notes)
@@ -41,7 +40,7 @@ def test_impossible_offset_sample_is_ignored_with_a_note(value: float, tmp_path:
 
 
 def test_unknown_metric_is_ignored_silently(tmp_path: Path) -> None:
-    """A metric of somebody else's is not looked at, and nothing is said of it."""
+    """A metric of another program is not looked at, and nothing is reported of it."""
     history = lagging(3)
     history.add("samples", at_ns=at(1), source="lab", name="heat", labels=[], value=float("nan"))
     findings = judged(history, tmp_path)

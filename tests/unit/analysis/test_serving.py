@@ -126,7 +126,6 @@ def test_sign_of_life_in_one_cluster_is_none_of_the_other() -> None:
 
 
 def test_faults_on_clients_are_by_target() -> None:
-    """They have no brokers."""
     times = {name: at(ms) for name, ms in (("injected_ns", 1), ("effective_ns", 1), ("healed_ns", 9))}
     row = {"id": "0-pause", "fault": "pause", "target": "producer 1", "brokers": [], "bit": True}
     found = _serving(History().add("faults", **row, proof="", **times))

@@ -165,7 +165,7 @@ NOTICED: dict[str, Case] = {
 
 @pytest.mark.parametrize("name", UNNOTICED)
 def test_killed_member_may_hold_the_last_delivery(name: str, tmp_path: Path) -> None:
-    """Before its poll returned, so that nobody recorded it: nobody can tell."""
+    """Before its poll returned, so that nobody recorded it: it cannot be known."""
     findings = judged(UNNOTICED[name](queue()), tmp_path)
     assert {a.name: a.count for a in findings.anomalies if a.count} == {}
     assert findings.verdict == "inconclusive"
@@ -208,7 +208,6 @@ def test_delivery_limit_of_the_group(tmp_path: Path) -> None:
 
 
 def test_delivery_limit_defaults_to_the_brokers(tmp_path: Path) -> None:
-    """Kafka's own is five."""
     history = queue().shared("acquired", 0, 1, 6).shared("accepted", 0, 2)
     history.cluster = {"config": {"group.share.delivery.count.limit": 6}}
     assert counts(history, tmp_path) == {}
@@ -222,7 +221,7 @@ def test_unstored_record_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_share_groups_have_no_ordering_guarantee(tmp_path: Path) -> None:
-    """Steps back, jumps and redelivery in a share group, which another group beside it may not make."""
+    """Steps back, jumps and redelivery in a share group, which another group next to it may not make."""
     history = History(groups={"audit": True, "billing": True}, blocks={"billing": {"type": "share"}})
     for seq in range(3):
         history.acked(0, seq, seq)

@@ -38,7 +38,6 @@ def _found(*rows: tuple[str, int, int, int | None]) -> dict[str, Any]:
 
 
 def _names(*rows: tuple[str, int, int, int | None], drained: bool = True) -> set[str]:
-    """Which anomalies there are."""
     found = shares.cases(_log(), _events(*rows), LIMITS, {0} if drained else set())
     return {name for name, cases in found.items() if cases.height}
 

@@ -65,7 +65,6 @@ def test_a_slump_that_is_longer_than_expected_is_a_violation(tmp_path: Path) -> 
 
 
 def test_max_rate_has_no_target(tmp_path: Path) -> None:
-    """Null is not zero."""
     rates = judged(_history("max"), tmp_path).rates
     assert (rates.ordered_per_s, rates.slumps, rates.means) == (None, [], [])
 
@@ -96,7 +95,6 @@ class _Few(dict[int, int]):
         assert self.looks < 1_000, "each second of a gap is looked at"
 
     def get(self, second: int, default: int = 0) -> int:  # type: ignore[override]
-        """As of a dict."""
         self._look()
         return super().get(second, default)
 
@@ -151,7 +149,6 @@ def test_total_target_rate_of_all_producers(ordered: list[Any], told: float | No
 
 @pytest.mark.parametrize(("first", "last"), [(None, 5), (5, None), (None, None)])
 def test_no_load_seconds_without_attempts(first: int | None, last: int | None) -> None:
-    """There was no load."""
     assert seconds(first, last) == range(0)
 
 

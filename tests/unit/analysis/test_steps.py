@@ -46,7 +46,7 @@ def test_everything_is_counted_in_its_step(at_ns: list[int], ordered: bool) -> N
 def test_percentiles_of_steps_are_close_and_the_longest_is_exact(
     rows: list[tuple[int, int]], ordered: bool
 ) -> None:
-    """Beside those that are counted one by one."""
+    """Besides those that are counted one by one."""
     rows = sorted(rows) if ordered else rows
     done, us = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     found = steps.percentiles(*steps.graded("acked", done, us, 10**9)).rows_by_key("at_ns", named=True)

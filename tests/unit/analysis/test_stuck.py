@@ -99,7 +99,6 @@ def test_records_from_before_the_run_are_not_stuck(tmp_path: Path) -> None:
 
 
 def test_records_before_a_late_group_are_not_stuck(tmp_path: Path) -> None:
-    """It never gets them."""
     history = _incident(**{"auto.offset.reset": "latest"})
     history.rows["deliveries"].clear()
     history.rows["group_events"].clear()

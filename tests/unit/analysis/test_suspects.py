@@ -108,7 +108,6 @@ def test_loss_with_acks_0_is_not_suspect(tmp_path: Path) -> None:
 
 
 def test_unknown_client_may_be_suspect(tmp_path: Path) -> None:
-    """There is no scenario."""
     folder = History().acked(0, 0, 0).sent(0, 1, None).read_to_end().write(tmp_path)
     folder.scenario_path.unlink()
     (suspect,) = analyse(check(folder), InProcess()).suspects  # type: ignore[arg-type]

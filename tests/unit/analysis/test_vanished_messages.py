@@ -1,4 +1,4 @@
-"""What was delivered and is gone: where and when it was first, and what its sender was told, by hand."""
+"""What was delivered and is gone: where and when it was first, and what its sender got, by hand."""
 
 from __future__ import annotations
 

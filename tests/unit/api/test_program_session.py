@@ -61,7 +61,7 @@ def test_a_session_that_the_program_has_stopped_is_replaced(own: ProgramSession)
 
 
 def test_the_programs_own_session_is_used(own: ProgramSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is started beside it, not even for a run."""
+    """Nothing is started next to it, not even for a run."""
     theirs = SimpleNamespace(_jsc=object())
     monkeypatch.setattr(SparkContext, "_active_spark_context", theirs)
     own.prepare()

@@ -29,7 +29,6 @@ def fill(name: str, size: int) -> Path:
 
 
 def call(*words: str) -> str:
-    """What the verb prints."""
     result = CliRunner().invoke(app, ["cache", *words])
     if result.exception:
         raise result.exception

@@ -31,7 +31,6 @@ def path(tmp_path: Path) -> Path:
 
 
 def run(*words: object) -> str:
-    """Its stdout."""
     result = CliRunner().invoke(app, ["keep", *map(str, words)])
     if result.exception is not None:
         raise result.exception

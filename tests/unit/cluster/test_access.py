@@ -83,7 +83,6 @@ def test_scram_over_tls_is_translated_for_both_client_libraries() -> None:
 
 
 def test_jks_truststore_is_rejected() -> None:
-    """Java's own formats."""
     with pytest.raises(UsageError, match=r"x: ssl\.truststore\.type=JKS: kaput only reads PEM"):
         Access({"ssl.truststore.type": "JKS"}, Path("x")).librdkafka()
 
@@ -114,7 +113,7 @@ def test_secrets_are_not_in_repr_or_errors() -> None:
 
 
 def test_secret_file_has_mode_600_and_is_not_overwritten(tmp_path: Path) -> None:
-    """Whatever the umask; and never over a file of somebody else's making."""
+    """Whatever the umask; and never over a file that it did not make."""
     path = write_secret(tmp_path / "secret", "hush")
     assert path.read_text() == "hush" and path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):

@@ -77,7 +77,6 @@ def test_missing_command_config_is_reported_promptly(answer: Callable[[bytes], b
 def test_wrong_security_protocol_error_names_the_config(
     tmp_path: Path, answer: Callable[[bytes], bytes], protocol: str, what: str
 ) -> None:
-    """With what it says."""
     path = tmp_path / "client.properties"
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b";'
     path.write_text(

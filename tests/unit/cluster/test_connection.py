@@ -18,7 +18,6 @@ _TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x46"
 
 @pytest.fixture
 def server() -> Iterator[socket.socket]:
-    """A server's socket."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening
 

@@ -1,4 +1,4 @@
-"""Locked jars: what is verified when, and what is said when a jar is not the locked one."""
+"""Locked jars: what is verified when, and the error when a jar is not the locked one."""
 
 import os
 import threading
@@ -79,7 +79,7 @@ def test_version_without_a_lock_file_error_lists_available_versions() -> None:
 
 
 def test_every_committed_lock_file_is_valid() -> None:
-    """Each line parses, nothing stands twice, and the broker and its logging are in."""
+    """Each line parses, nothing is there twice, and the broker and its logging are in."""
     assert any(LOCKS.glob("kafka-*.lock"))
     for path in LOCKS.glob("kafka-*.lock"):
         locked = read_lock(path.stem.removeprefix("kafka-"))

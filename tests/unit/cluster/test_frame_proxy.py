@@ -39,7 +39,7 @@ class Bench:
         self.clients: list[Client] = []
 
     def client(self, port: int | None = None) -> Client:
-        """A new connection to the proxy, as a client's unless told otherwise."""
+        """A new connection to the proxy, as a client's unless given otherwise."""
         self.clients.append(Client(port or self.for_clients))
         return self.clients[-1]
 
@@ -49,7 +49,6 @@ class Bench:
         self.proxy.put(rule, self.frames.append)
 
     def end(self) -> Counts:
-        """Ends it."""
         return self.proxy.end("r")
 
 
@@ -114,7 +113,6 @@ def test_delayed_request_is_delivered_after_the_sender_closes(bench: Bench) -> N
 
 
 def test_end_of_a_rule_releases_delayed_requests(bench: Bench) -> None:
-    """At once."""
     client = bench.client()
     bench.rule("delay", delay_s=60.0)
     client.send(request(END_TXN, 1))

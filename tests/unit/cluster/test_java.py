@@ -1,4 +1,4 @@
-"""Which Java is used, and what is said when there is none that will do."""
+"""Which Java is used, and the error when there is none that will do."""
 
 from pathlib import Path
 

@@ -91,7 +91,6 @@ def test_mirror_lock_has_only_additional_jars() -> None:
 
 @pytest.mark.parametrize("version", ["3.6.9", "2.8.0", "0.0.1", "4", "4.x.1", "4.0.0-rc1"])
 def test_unsupported_version_is_rejected_before_any_download(version: str) -> None:
-    """Before anything is fetched."""
     with pytest.raises(
         DistributionError, match=rf"kaput does not support Kafka {version}: use 3\.7\.0 or newer"
     ):

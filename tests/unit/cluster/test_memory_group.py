@@ -50,7 +50,6 @@ def test_memory_usage_and_limit_of_cgroup_v1_and_v2(tmp_path: Path, version: int
 def test_unavailable_cgroup_error_has_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str, why: str
 ) -> None:
-    """With what it needs."""
     (tmp_path / "cgroup.controllers").write_text("cpu io")
     (tmp_path / "mounts").write_text(mounts.format(tmp_path))
     monkeypatch.setattr(memory_group, "MOUNTS", tmp_path / "mounts")
@@ -62,7 +61,6 @@ def test_unavailable_cgroup_error_has_the_reason(
 def test_cgroup_v2_is_created_with_the_memory_controller_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its owner."""
     (tmp_path / "cgroup.controllers").write_text("cpu memory")
     (tmp_path / "cgroup.subtree_control").write_text("")
     (tmp_path / "mounts").write_text(f"cgroup2 {tmp_path} cgroup2 rw 0 0\n")

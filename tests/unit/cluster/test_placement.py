@@ -39,12 +39,10 @@ def goals(racks: Racks) -> st.SearchStrategy[Goal]:
 
 
 def after(now: Assignment, planned: Assignment) -> Wanted:
-    """The whole assignment."""
     return {place: list(planned.get(place, replicas)) for place, replicas in now.items()}
 
 
 def added(now: Assignment, wanted: Assignment) -> int:
-    """Replicas that are copied."""
     return sum(len(set(wanted[place]) - set(now[place])) for place in now)
 
 

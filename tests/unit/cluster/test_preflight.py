@@ -1,4 +1,4 @@
-"""Whether network namespaces can be had: what is missing is said in one sentence, with its remedy."""
+"""Whether network namespaces can be had: what is missing is reported in one sentence, with its remedy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def script(path: Path, body: str) -> None:
 
 
 def said(kind: type[LabError] = NamespacesError) -> str:
-    """The one sentence."""
     with pytest.raises(LabError) as caught:
         namespace_command()
     assert caught.type is kind and caught.value.exit_status == 4

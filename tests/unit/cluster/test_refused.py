@@ -51,7 +51,6 @@ def test_authorization_error_is_not_retried(asker: Broadcaster) -> None:
 
 
 def test_unanswered_request_is_retried(asker: Broadcaster) -> None:
-    """Until it is."""
     looks: list[int] = []
 
     def look() -> int:

@@ -115,7 +115,6 @@ def test_secured_node_has_client_internal_and_controller_listeners(security: Sec
 
 
 def test_unsecured_node_has_plaintext_listeners_only(tmp_path: Path) -> None:
-    """Not a setting more."""
     place = NodeLayout(1, "combined", HERE, 9092, 9093, tmp_path / "1", internal_port=9094)
     write_properties(place, [place], Cluster(brokers=1), Unsecured().node_settings(place))
     told = place.properties.read_text()

@@ -123,6 +123,6 @@ def test_backlog_is_limited_to_the_newest_bytes(tmp_path: Path) -> None:
 
 
 def test_missing_log_raises_file_not_found(tmp_path: Path) -> None:
-    """Said as the system says it."""
+    """Reported as the system says it."""
     with pytest.raises(FileNotFoundError):
         SegmentReader(tmp_path / "orders-0", 0, 0)

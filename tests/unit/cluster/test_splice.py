@@ -69,6 +69,6 @@ def test_splice_passes_bytes_sent_before_the_sender_closes() -> None:
 
 
 def test_splice_reports_a_closed_reader() -> None:
-    """What was on its way to it is lost, which is said."""
+    """What was on its way to it is lost, which is reported."""
     found, passed, over = _run(_played(SENT, len(SENT), "reader"))
     assert (found, passed, over) == (b"", 0, [False])

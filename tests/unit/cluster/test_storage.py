@@ -1,4 +1,4 @@
-"""What Kafka's storage tool leaves behind: where it is known, and what is said where it is not."""
+"""What Kafka's storage tool leaves behind: where it is known, and the error where it is not."""
 
 from __future__ import annotations
 

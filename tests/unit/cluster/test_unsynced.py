@@ -42,7 +42,7 @@ def _log(data: Path, name: str = "orders-0") -> Path:
 
 
 def test_log_is_cut_at_the_recovery_point(tmp_path: Path) -> None:
-    """The rest is counted, then gone, with what stands beside its segments; a second look finds nothing."""
+    """The rest is counted, then gone, with what is next to its segments; a second look finds nothing."""
     replica = _log(tmp_path)
     _checkpoint(tmp_path, "orders 0 3", "payments 0 99")
     (found,) = tails(tmp_path, tmp_path / "server.log")

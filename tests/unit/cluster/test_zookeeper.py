@@ -36,7 +36,6 @@ def plan(spec: Cluster, folder: Path) -> dict[int, NodeLayout]:
 
 
 def written(path: Path) -> dict[str, str]:
-    """A file of settings."""
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 

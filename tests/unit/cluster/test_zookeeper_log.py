@@ -92,7 +92,6 @@ def events(*logs: list[str], source: str = "state-change-log") -> list[ClusterEv
 
 
 def at(ms: int) -> int:
-    """Milliseconds after 13:27:20."""
     return FIRST_NS + ms * 1_000_000
 
 

@@ -87,7 +87,6 @@ def _parsed(data: bytes) -> list[list[Any]]:
 
 
 def test_a_batch_with_append_time_has_one_timestamp() -> None:
-    """That of the broker."""
     (one,) = batches(batch(3))
     found = columns([(changed(one, attributes=_APPEND_TIME, max_timestamp=5), True)])
     assert found.timestamp.tolist() == [5, 5, 5]

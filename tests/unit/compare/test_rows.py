@@ -39,14 +39,12 @@ def test_groups_that_may_be_hidden_in_the_target_are_not_compared() -> None:
 
 
 def statuses(rows: list[AspectRow]) -> dict[str, str]:
-    """By aspect."""
     return {row.aspect: row.status for row in rows}
 
 
 def topic(
     config: Mapping[str, str] | None = None, partitions: int = 3, replicas: int = 3
 ) -> TopicDescription:
-    """The topic `orders`."""
     every = {"retention.ms": "1000", "cleanup.policy": "delete", "min.insync.replicas": "2", **(config or {})}
     return TopicDescription("orders", partitions, replicas, every, config or {})
 
@@ -74,7 +72,6 @@ def of_records(pair: PairTotals, waited: bool = False, quiet: bool = False, **co
 
 
 def different(found: dict[str, str]) -> dict[str, str]:
-    """Without what is identical."""
     return {aspect: status for aspect, status in found.items() if status != "identical"}
 
 
@@ -137,7 +134,6 @@ def test_a_difference_between_topics_is_judged(
 def test_a_difference_between_records_is_judged(
     pair: PairTotals, options: dict[str, bool], expected: dict[str, str]
 ) -> None:
-    """Each on its own."""
     assert different(of_records(pair, **options)) == expected
 
 

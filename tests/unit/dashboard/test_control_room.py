@@ -34,7 +34,6 @@ def state() -> Iterator[Path]:
 
 @pytest.fixture
 def lab(state: Path) -> Iterator[StandingLab]:
-    """A standing cluster."""
     with standing_lab() as found:
         yield found
 
@@ -80,7 +79,7 @@ def test_oversized_request_is_rejected(site: Site, lab: StandingLab) -> None:
 
 
 def test_a_dashboard_without_a_key_changes_nothing(lab: StandingLab, tmp_path: Path) -> None:
-    """With --read-only, and beside a run; an empty key opens nothing, either."""
+    """With --read-only, and next to a run; an empty key opens nothing, either."""
     with served(tmp_path) as site:
         for key in (KEY, "", "None"):
             answer = site.post("/clusters/lab/inject", KILL, X_Kaput_Key=key)
@@ -152,7 +151,7 @@ def test_event_stream_ends_when_the_cluster_is_gone(site: Site, state: Path) -> 
 
 
 def test_sidecar_dashboard_of_a_cluster_gets_its_key(state: Path, tmp_path: Path) -> None:
-    """In its environment, and it is on the address that is shown; one beside a run has none."""
+    """In its environment, and it is on the address that is shown; one next to a run has none."""
     for key, status in ((KEY, 400), (None, 405)):
         with sidecar(tmp_path, key=key) as found:
             url = f"http://127.0.0.1:{found.port}"

@@ -87,7 +87,6 @@ def _refused(*options: str) -> str:
 
 
 def test_port_in_use_is_reported(tmp_path: Path) -> None:
-    """With what to do."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -22,7 +22,7 @@ EVIL = "<script>alert(1)</script>\"'&"
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory beside the folder of runs, with a run folder that is nobody's business."""
+    """A directory next to the folder of runs, with a run folder that is nobody's business."""
     path = tmp_path_factory.mktemp("outside")
     folder = judged(path, "private", scenario="private")
     (path / "secret.txt").write_text(SECRET)
@@ -178,7 +178,7 @@ def test_run_and_scenario_names_are_escaped(site: Site) -> None:
     assert "<script>alert" not in site.ask("/runs/%3Cscript%3Ealert(1)").text
 
 
-def test_pages_have_no_external_urls(site: Site) -> None:
+def test_list_live_and_replay_pages_have_no_external_urls(site: Site) -> None:
     """Every address of a page is one of the dashboard itself."""
     for path in ("/", "/runs/good/live", "/runs/good/replay"):
         answer = site.ask(path)

@@ -50,14 +50,12 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """A folder of runs."""
     (tmp_path / "runs").mkdir()
     return tmp_path / "runs"
 
 
 @pytest.fixture
 def starter(runs: Path) -> Iterator[Starter]:
-    """What starts such programs."""
     with closing(Starter(Runs(runs), PROGRAM)) as found:
         yield found
 
@@ -140,7 +138,6 @@ def test_forged_request_starts_and_stops_nothing(site: Site, runs: Path, attempt
     ],
 )
 def test_invalid_start_request_starts_nothing(site: Site, scenario: str, wanted: Any, status: int) -> None:
-    """And is a sentence."""
     answer = site.post(f"/new/{scenario}/start", wanted)
     assert answer.status == status and answer.text
     assert _started(site) == {}

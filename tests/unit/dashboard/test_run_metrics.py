@@ -18,12 +18,10 @@ PLACE = ("orders", "0")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    """A run in progress."""
     return made(tmp_path, "a", "recording", "isolated", started_ns=now_ns(), phase="inject")
 
 
 def values(metrics: FolderMetrics) -> dict[tuple[str, ...], float]:
-    """By name and labels."""
     families = text_string_to_metric_families(metrics.exposition.text()[0].decode())
     return {
         (

@@ -40,7 +40,6 @@ RIGHT = {
 
 @st.composite
 def traffics(draw: st.DrawFn) -> Traffic:
-    """Any troubles together."""
     share = st.sampled_from([0.0, 0.05, 0.3])
     return Traffic(
         seed=draw(st.integers(0, 2**32)),

@@ -1,4 +1,4 @@
-"""Recording and sealing: nothing that was flushed is lost, a torn tail is dropped and said."""
+"""Recording and sealing: nothing that was flushed is lost, a torn tail is dropped and reported."""
 
 import os
 import shutil
@@ -306,7 +306,7 @@ def test_whole_columns_write_what_rows_write(tmp_path: Path) -> None:
     ],
 )
 def test_a_batch_with_a_mistake_is_refused(tmp_path: Path, wrong: dict[str, Values], why: str) -> None:
-    """What the table cannot hold is said, not written."""
+    """What the table cannot hold is reported, not written."""
     columns: dict[str, Values] = {"topic": "t", "partition": 0, "end_offset": 5, "drained_to": 5}
     with Recorder(tmp_path, "end_offsets", "p") as recorder, pytest.raises(ValueError, match=why):
         recorder.batch(2, columns | wrong)

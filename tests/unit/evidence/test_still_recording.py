@@ -47,7 +47,6 @@ except StillRecording as error:
 
 
 def python(code: str, *arguments: object) -> subprocess.Popen[str]:
-    """Another process."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

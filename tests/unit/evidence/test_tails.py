@@ -35,7 +35,6 @@ def _taken(tail: StreamTail) -> list[tuple[str, int]]:
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Iterator[Recorder]:
-    """A recorder of sends."""
     with Recorder(tmp_path, "sends", "p") as made:
         yield made
 
@@ -114,7 +113,6 @@ def test_damaged_stream_yields_no_rows_and_no_error(tmp_path: Path, damage: byte
 
 
 def test_a_stream_without_the_columns_is_left_alone(tmp_path: Path, recorder: Recorder) -> None:
-    """Somebody else's table."""
     _record(recorder, range(2))
     tail = StreamTail(os.open(_stream(tmp_path), os.O_RDONLY), ("no such column",))
     assert list(tail.take()) == [] and tail.broken

@@ -21,13 +21,11 @@ from waiting import eventually
 
 @pytest.fixture
 def client() -> FakeClient:
-    """Kafka is there."""
     return FakeClient()
 
 
 @pytest.fixture
 def store() -> BreakableStore:
-    """It works."""
     return BreakableStore()
 
 
@@ -37,7 +35,6 @@ def producing(client: FakeClient, store: Any, **options: Any) -> keep.Producer:
 
 
 def send(producer: keep.Producer, *values: str, key: str | None = None) -> None:
-    """To one topic."""
     for value in values:
         producer.produce("orders", value, key)
 
@@ -90,7 +87,6 @@ def test_resend_delivers_without_using_the_store(client: FakeClient, store: Brea
 
 
 def test_permanent_error_is_kept_without_resending(client: FakeClient, store: BreakableStore) -> None:
-    """Without sending it again."""
     producer = producing(client, store)
     client.fails[b"1"] = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     send(producer, "1")
@@ -139,7 +135,6 @@ def test_a_full_queue_spills_into_the_store(client: FakeClient, store: Breakable
 
 
 def test_next_store_is_used_when_one_is_down(client: FakeClient, store: BreakableStore) -> None:
-    """And counted by name."""
     second = BreakableStore("second")
     producer = producing(client, [store, second], policy="spill", resends=0)
     client.away, store.down = True, True
@@ -398,7 +393,6 @@ def test_every_message_is_accounted_for_under_random_failures(seed: int, options
 
 
 def test_several_threads_may_produce_at_once(client: FakeClient, store: BreakableStore) -> None:
-    """While another one polls."""
     producer = producing(client, store, policy="spill", resends=0)
 
     def produce() -> None:

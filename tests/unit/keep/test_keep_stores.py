@@ -18,11 +18,8 @@ from waiting import PATIENCE_S
 
 
 class TestSQLite(StoreContract):
-    """The embedded default."""
-
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[keep.MessageStore]:
-        """A new file."""
         opened = keep.SQLite(tmp_path / "kept.db")
         yield opened
         opened.close()
@@ -33,7 +30,6 @@ class TestFailureLog(StoreContract):
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> keep.MessageStore:
-        """A new directory."""
         return keep.FailureLog(tmp_path / "log", rotate_bytes=20_000)
 
 

@@ -43,7 +43,6 @@ def announced(steps: Iterable[list[Sample]]) -> list[str]:
 
 @pytest.mark.parametrize(("rate", "names"), [(1000, []), (810, []), (780, ["low-send-rate"])])
 def test_low_send_rate_alert_fires_below_800_per_second(rate: int, names: list[str]) -> None:
-    """Added up over partitions."""
     acked, places = "kaput_messages_acked_total", [{"topic": "t", "partition": str(n)} for n in range(3)]
     assert names == announced(
         [observed(at), *(sample(rate * at / 3, at, acked, **place) for place in places)] for at in range(120)

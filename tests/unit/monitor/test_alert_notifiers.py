@@ -48,14 +48,12 @@ def transitions(*mirrors: str, resolved: bool = False) -> list[Transition]:
 
 
 def firing_and_resolved(mirror: str = "m") -> tuple[Transition, Transition]:
-    """Both of one."""
     first, second = transitions(mirror, resolved=True)
     return first, second
 
 
 @pytest.fixture
 def reports() -> list[str]:
-    """What senders report."""
     return []
 
 

@@ -39,7 +39,6 @@ def known(values: list[float | None], first: int, last: int) -> list[float]:
 
 
 def at_s(transition: Transition) -> int:
-    """The second."""
     return transition.at_ns // SECOND
 
 

@@ -28,7 +28,6 @@ def values(recording: Recording, signal: str, **labels: str) -> list[float]:
 
 
 def sent(history: History, seconds: range, latency_ms: int = 5, first: int = 0, **more: object) -> History:
-    """Ten messages a second."""
     for number, ms in enumerate(range(seconds.start * 1000, seconds.stop * 1000, 100)):
         offset = first + number
         history.sent(0, offset, offset, attempt_ns=at(ms), done_ns=at(ms + latency_ms), **more)

@@ -1,4 +1,4 @@
-"""Whatever stands in a file of alert rules, loading ends in rules or in mistakes with their lines.
+"""Whatever is in a file of alert rules, loading ends in rules or in mistakes with their lines.
 
 And rules that were loaded can be evaluated, put into words, and exported, whatever they are.
 """

@@ -38,7 +38,6 @@ def run(values: Sequence[float], *faults: ScoredFault, name: str = "r", signal: 
 
 
 def fault(from_s: int, until_s: int, *needs: Need, id_: str = "1-kill") -> ScoredFault:
-    """One that took effect."""
     return ScoredFault(id_, "kill", "broker 1", from_s * SECOND, until_s * SECOND, needs)
 
 
@@ -191,7 +190,6 @@ class TestNeeds:
 
 # Two outages of 9 s that an election ended, one of 20 s that only the heal did.
 def outage(seconds: int) -> list[float]:
-    """As long as that."""
     return [*QUIET, *(float(second) for second in range(seconds)), *QUIET]
 
 

@@ -25,7 +25,6 @@ def exposition() -> Exposition:
 
 @pytest.fixture
 def where() -> Iterator[ListenAddress]:
-    """Where it is served."""
     with serving(exposition(), bind(ListenAddress("127.0.0.1", 0), "--listen")) as address:
         yield address
 

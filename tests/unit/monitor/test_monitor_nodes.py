@@ -81,7 +81,6 @@ def test_unexpected_exception_is_propagated(nodes: Nodes, silent: Endpoint) -> N
 
 
 def test_monitor_requests_can_be_encoded() -> None:
-    """Each can be encoded."""
     for request in (
         monitor_requests.list_groups(),
         monitor_requests.fetch_offsets(["a", "b"]),

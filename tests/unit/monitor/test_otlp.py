@@ -27,8 +27,6 @@ class Collector:
         taken = self.taken
 
         class Handler(BaseHTTPRequestHandler):
-            """One push."""
-
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
@@ -60,7 +58,6 @@ class Collector:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """A collector."""
     found = Collector()
     yield found
     found.close()

@@ -1,4 +1,4 @@
-"""Polls in a thread: what they give, how old it is, and what is said about troubles."""
+"""Polls in a thread: what they give, how old it is, and what is reported about troubles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waiting import eventually
 
 
 class Source:
-    """Gives a sample, unless it is told to fail."""
+    """Gives a sample, unless it is asked to fail."""
 
     def __init__(self) -> None:
         self.polls = 0

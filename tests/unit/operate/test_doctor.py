@@ -45,7 +45,6 @@ def partition(number: int = 0, leader: int | None = 1, isr: tuple[int, ...] = (1
 
 
 def commit(committed: int = 90, start: int = 0, end: int = 100, aged: int | None = 50) -> Commit:
-    """Of orders/0."""
     return Commit("orders", 0, committed, start, end, aged)
 
 
@@ -227,7 +226,6 @@ def found(snapshot: Snapshot, number: str) -> list[str]:
 
 
 def test_healthy_cluster_has_no_findings() -> None:
-    """No check cries wolf."""
     assert diagnose(sound()) == []
 
 
@@ -381,12 +379,10 @@ def test_remedy_for_leader_imbalance_depends_on_preferred_leaders() -> None:
 
 
 def bad() -> Snapshot:
-    """Something of every severity."""
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")
 
 
 def test_findings_are_sorted_by_severity() -> None:
-    """Then by number."""
     findings = diagnose(bad())
     assert [(f.id, f.severity) for f in findings] == [
         ("KP003", "critical"),

@@ -32,7 +32,6 @@ def test_a_fault_is_active_until_it_is_healed() -> None:
 
 
 def test_ids_are_never_given_twice() -> None:
-    """Healed or not."""
     lab = breaking(World("kill"))
     first = lab.inject("kill", "broker 1", {})
     lab.heal(first.id)

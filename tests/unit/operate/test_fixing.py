@@ -20,7 +20,6 @@ CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "
 
 
 def cluster(*topics: TopicState, brokers: int = 3) -> Snapshot:
-    """Brokers without racks."""
     return Snapshot("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
 
 
@@ -98,13 +97,11 @@ def test_unclean_leader_election_is_disabled() -> None:
 
 
 def test_leaders_are_balanced_by_a_preferred_election() -> None:
-    """Balanced over all topics."""
     led = TopicState("orders", [Replicas(0, 2, (1, 2, 3), (1, 2, 3))], {"min.insync.replicas": "2"})
     assert kinds(cluster(led)) == [(("orders",), Goal(), {})]
 
 
 def test_replicas_on_one_rack_are_spread() -> None:
-    """By a reassignment."""
     brokers = [Broker(number, "a" if number < 4 else "b", {}) for number in (1, 2, 3, 4)]
     snapshot = replace(cluster(topic(min_insync_replicas="2")), brokers=brokers)
     assert kinds(snapshot) == [(("orders",), Goal(spread_racks=True), {})]
@@ -166,7 +163,6 @@ def test_min_isr_above_the_replication_factor_is_fixed_by_replicas() -> None:
 
 
 def test_unfixable_finding_has_a_reason() -> None:
-    """In the user's words."""
     snapshot = replace(cluster(topic(min_insync_replicas="2")), client={"acks": "1"})
     assert [(each.id, why) for each, why in found(snapshot).cannot] == [
         ("KP017", "it is a setting of your client")

@@ -57,7 +57,6 @@ def cluster() -> GrowingCluster:
 
 @pytest.fixture
 def grown(cluster: GrowingCluster) -> StandingCluster:
-    """A lab around it."""
     made = StandingCluster(brokers=3)
     made._cluster, made._faults = cluster, NoFaults()  # type: ignore[assignment]
     return made
@@ -113,7 +112,6 @@ def test_added_broker_that_is_not_ready_belongs_to_the_cluster(
 def test_concurrent_grow_calls_get_different_broker_ids(
     grown: StandingCluster, cluster: GrowingCluster
 ) -> None:
-    """One after the other."""
     added: list[int] = []
     threads = [threading.Thread(target=lambda: added.extend(grown.grow())) for _ in range(3)]
     for thread in threads:

@@ -32,7 +32,6 @@ def world() -> World:
 
 @pytest.fixture
 def made(world: World) -> StandingCluster:
-    """A lab around it."""
     found = StandingCluster(brokers=3, controllers=1, network="namespaces")
     faults = FaultInjector(world.nodes, world.network, world.admin, lambda: found.spec, seed=1)  # type: ignore[arg-type]
     found._faults, found._cluster = faults, WholeCluster()  # type: ignore[assignment]

@@ -35,7 +35,6 @@ def to_three(cluster: FakeCluster) -> list[Move]:
 
 
 def started(cluster: FakeCluster, folder: Folder, throttle: int | None = RATE, in_flight: int = 2) -> None:
-    """A journal for it."""
     begin(cluster, folder, "cluster-1", to_three(cluster), throttle, in_flight)
 
 
@@ -149,7 +148,7 @@ def test_rollback_restores_replicas_and_throttles(tmp_path: Path, monkeypatch: p
 
 
 def test_partitions_changed_by_others_are_left_alone(tmp_path: Path) -> None:
-    """And said: a topic that was deleted, a partition that somebody else moved."""
+    """And said: a topic that was deleted, a partition that another one moved."""
     cluster, folder = FakeCluster({**ORDERS, ("gone", 0): (1,)}), Folder(tmp_path)
     started(cluster, folder)
     del cluster.replicas[("gone", 0)]
@@ -232,7 +231,6 @@ def test_concurrent_reassignment_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_journal_is_named(tmp_path: Path) -> None:
-    """Whatever is in it."""
     for text in ("", "[]", "{}", '{"schema": "kaput.reassignment/9"}', '{"schema": "kaput.reassignment/1"}'):
         (tmp_path / "c.json").write_text(text)
         with pytest.raises(UsageError, match=r"c\.json"):
@@ -258,7 +256,6 @@ def test_nothing_moves_while_a_broker_is_down() -> None:
 
 
 def test_unknown_topic_or_broker_is_named() -> None:
-    """With the nearest word."""
     view = FakeCluster(ORDERS).view()
     with pytest.raises(UsageError, match=r"no topic order; .*orders"):
         planning.plan_moves(view, {}, ["order"], Goal(factor=3))

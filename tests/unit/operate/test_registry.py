@@ -162,7 +162,6 @@ def test_strange_names_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}'])
 def test_malformed_entry_is_ignored(text: str) -> None:
-    """Whoever wrote it."""
     place = directory_of("lab")
     place.create()
     (place.path / "cluster.json").write_text(text)

@@ -38,7 +38,6 @@ def test_records_are_read_from_segment_files(data: Path, offset: int, count: int
 
 
 def test_replica_without_files_is_an_error(tmp_path: Path) -> None:
-    """Nobody tells."""
     with pytest.raises(LabError, match="has no file for orders/0"):
         _from_files(tmp_path, PLACE, 1, None, RecordRange(0, 1))
 

@@ -36,7 +36,6 @@ def behind(main: str, words: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("name", ["topics", "kafka-topics", "kafka-topics.sh", "topics.sh"])
 def test_tool_is_found_by_every_spelling(name: str) -> None:
-    """As people know it."""
     assert find_tool(name).name == "topics"
 
 
@@ -186,7 +185,6 @@ def test_tool_missing_in_this_kafka_version_is_reported(kafka: Distribution) -> 
     ],
 )
 def test_removed_tool_error_names_its_successor(name: str, successor: str) -> None:
-    """It is named."""
     with pytest.raises(UsageError, match=successor):
         find_tool(name)
 

@@ -205,6 +205,5 @@ def test_junit_has_availability_expectations(raw: dict[str, Any]) -> None:
 
 
 def test_expectations_are_in_the_report(raw: dict[str, Any]) -> None:
-    """Met or not."""
     raw["expectations"] = [{"name": "lost", "wanted": "<5", "found": 23, "met": "exceeded"}]
     assert "  lost         <5        23  exceeded\n" in to_text(Findings.model_validate(raw), "x").plain

@@ -83,7 +83,6 @@ def test_markdown_and_pages_have_the_same_columns(paths: list[str]) -> None:
     ],
 )
 def test_unknown_column_error_suggests_the_nearest(paths: list[str], command: list[str]) -> None:
-    """Before anything starts."""
     words = [word for given in command for word in (paths if given == "RUNS" else [given])]
     result = runner.invoke(app, words)
     assert isinstance(result.exception, UsageError) and result.exception.exit_status == 2

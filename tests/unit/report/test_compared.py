@@ -1,4 +1,4 @@
-"""Several runs beside each other: on one clock, each a point, whatever their data say."""
+"""Several runs next to each other: on one clock, each a point, whatever their data say."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Findings]:
 
 
 def timeline_of(run: tuple[RunFolder, Findings]) -> TimelineData:
-    """Its timeline."""
     found = read_timeline(*run)
     assert found is not None
     return found

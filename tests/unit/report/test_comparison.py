@@ -53,7 +53,6 @@ def test_scenarios_are_named_where_they_differ(raw: dict[str, Any]) -> None:
 
 
 def test_indistinguishable_runs_are_named_by_folder(raw: dict[str, Any]) -> None:
-    """Repetitions of a scenario."""
     _, header, *lines = rows([entry(raw, 1, run="a", variant="x"), entry(raw, 2, run="b", variant="x")])
     assert header == ["run", "verdict", "lost"]
     assert lines[:2] == [["a", "held", "1"], ["b", "held", "2"]]
@@ -92,7 +91,6 @@ def test_five_repetitions_get_an_interval_table(raw: dict[str, Any]) -> None:
 
 
 def test_failed_run_has_a_row_without_figures(raw: dict[str, Any]) -> None:
-    """Without figures."""
     failed = Entry("-", "2", "leader-kill-lagging-acks-1", {ACKS: 1}, None)
     _, _, _, line = rows([entry(raw, 3, {ACKS: "all"}), failed])
     assert line[:3] == ["1", "failed", "-"]

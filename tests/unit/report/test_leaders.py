@@ -22,7 +22,7 @@ def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> N
 
 
 def test_metadata_delay_is_shown_per_client(raw: dict[str, Any]) -> None:
-    """One producer of a kind, several, and librdkafka alone, of which nothing is said."""
+    """One producer of a kind, several, and librdkafka alone, of which nothing is reported."""
     ours = {"client": "librdkafka", "producers": 1, "first_ms": 300.0, "last_ms": 300.0}
     java = {"client": "java 3.9.2", "producers": 3, "first_ms": 500.0, "last_ms": 2000.0}
     change = {

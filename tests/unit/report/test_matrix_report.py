@@ -34,7 +34,7 @@ def measured() -> list[CellRuns]:
 
 
 def test_matrix_figures_use_conclusive_runs_only(measured: list[CellRuns]) -> None:
-    """The inconclusive one is counted beside them; of two in three that lost, Wilson's interval is wide."""
+    """The inconclusive one is counted besides them; of two in three that lost, Wilson's interval is wide."""
     text = terminal.render(matrix_report.document(load_matrix(None)[0], measured, AGAIN)).plain
     assert re.search(
         r"fault=crash,acks=0,min-isr=1,unclean=off +3 \(and 1 inconclusive\) +10 \(0 to 20\) +"
@@ -65,7 +65,6 @@ def test_every_matrix_cell_links_to_its_repeat_command(measured: list[CellRuns])
 
 
 def test_json_has_every_run_and_the_command(measured: list[CellRuns]) -> None:
-    """For other programs."""
     found = measured[0].to_json()
     assert found["command"] == measured[0].cell.command and found["fault"] == "crash"
     assert [one["lost"] for one in found["runs"]] == [10, 0, 20, 99]

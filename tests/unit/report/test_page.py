@@ -40,7 +40,6 @@ class Tags(HTMLParser):
         self.feed(document)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes it."""
         self.tags.append((tag, dict(attrs)))
         self._within = tag
 
@@ -154,7 +153,7 @@ def test_page_has_every_section(tmp_path: Path) -> None:
 
 
 def test_cells_of_the_ledger_add_up(findings: Findings) -> None:
-    """By row, by column, and all together; where they do not, that is said."""
+    """By row, by column, and all together; where they do not, that is reported."""
     table = fates_table(findings)
 
     def whole(cell: str | Cell) -> int:

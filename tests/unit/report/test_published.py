@@ -1,4 +1,4 @@
-"""Published figures stand beside ours."""
+"""Published figures are next to ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_every_published_figure_has_a_built_in_scenario() -> None:
 
 
 def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict[str, Any]) -> None:
-    """A tenth of the brokers killed, and the affected share beside it."""
+    """A tenth of the brokers killed, and the affected share next to it."""
     raw["run"]["scenario"] = "broker-failover-10x1"
     published, ours = compared_with_published(Findings.model_validate(raw))
     assert "42 of 393 (about 10 %) over about 800 ms" in published
@@ -25,7 +25,7 @@ def test_the_share_of_a_failover_is_compared_with_the_share_of_brokers(raw: dict
 
 
 def test_stuck_messages_are_compared_with_the_incident(raw: dict[str, Any]) -> None:
-    """Where nothing was, nothing is said of it."""
+    """Where nothing was, nothing is reported of it."""
     raw["run"]["scenario"] = "replication-factor-1"
     assert "stuck" not in compared_with_published(Findings.model_validate(raw))[1]
     raw["faults"][0]["stuck"] = {"billing": 4321}

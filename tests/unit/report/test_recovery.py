@@ -51,7 +51,6 @@ def test_unknown_recovery_steps_are_omitted(known: dict[str, float], row: str, b
 
 
 def test_recovery_chart_without_data_is_omitted() -> None:
-    """Not even an axis."""
     assert list(recovery_bars(fault())) == []
 
 

@@ -22,7 +22,6 @@ def run(lost: int = 0, election: float = 9000.0, acked: float = 2000.0, verdict:
 
 
 def runs(found: list[Findings]) -> Runs:
-    """By seeds from 1."""
     return {seed: (f"run-{seed}", one) for seed, one in enumerate(found, 1)}
 
 
@@ -32,7 +31,6 @@ def sides(before: list[Findings], now: list[Findings]) -> Sides:
 
 
 def verdicts(found: Sides) -> dict[str, str]:
-    """By figure."""
     return {each.figure: each.verdict for each in found.differences()}
 
 

@@ -80,7 +80,6 @@ def test_every_renderer_draws_every_block_that_is_text(render: Callable[[Documen
 
 
 def test_markup_and_control_characters_of_data_are_text() -> None:
-    """In all three forms."""
     page, text, plain = (render(DOCUMENT) for render in RENDERERS)
     assert "&lt;b&gt;" in page and "<b>|" not in page
     assert "\\<b\\>\\|\\*" in text
@@ -93,7 +92,6 @@ def test_markdown_folds_details() -> None:
 
 
 def test_a_section_without_blocks_is_left_out_of_text() -> None:
-    """Also its title."""
     assert all("Empty" not in render(DOCUMENT) for render in RENDERERS[1:])
 
 

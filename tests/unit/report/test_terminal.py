@@ -137,7 +137,7 @@ def test_forbidden_anomalies_are_in_the_first_sentence(raw: dict[str, Any]) -> N
 
 
 def test_unread_messages_are_in_the_first_sentence(raw: dict[str, Any]) -> None:
-    """What was not read back stands in the first sentence."""
+    """What was not read back is in the first sentence."""
     raw["verdict"] = "inconclusive"
     raw["totals"]["unread"] = 1234
     said = verdict_sentence(Findings.model_validate(raw))

@@ -29,7 +29,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def timeline(run: Run) -> TimelineData:
-    """Its timeline."""
     found = read_timeline(*run)
     assert found is not None
     return found
@@ -133,7 +132,6 @@ def test_partition_ownership_lasts_until_revoked_or_reassigned() -> None:
 
 
 def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:
-    """Where several did."""
     (one,) = [one for one in run[1].rebalances if one.trigger == "m2 was killed"]
     two = [one, one.model_copy(update={"group": "audit", "ended_ns": None})]
     found = bars.rebalances(

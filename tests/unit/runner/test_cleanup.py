@@ -125,7 +125,7 @@ def test_unreachable_cluster_is_reported(tmp_path: Path) -> None:
 
 
 def test_pending_heals_run_first(tmp_path: Path) -> None:
-    """In the words that were noted; a heal that fails stays noted and is said."""
+    """In the words that were noted; a heal that fails stays noted and is reported."""
     mark = tmp_path / "mended"
     heals = [
         PendingHeal(step="1-command", brokers=[1], heals=[["touch", str(mark)]]),
@@ -139,7 +139,6 @@ def test_pending_heals_run_first(tmp_path: Path) -> None:
 
 
 def test_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """It called them `owed`."""
     noted = {"bootstrap_servers": "kafka:9092", "owed": [{"step": "1-command", "brokers": [1], "heals": []}]}
     (tmp_path / "made.json").write_text(json.dumps(noted))
     assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]

@@ -30,7 +30,6 @@ def found(*brokers: int, **config: str) -> ClusterFacts:
 
 
 def scenario(**cluster: Any) -> Scenario:
-    """noop, with that cluster."""
     built = load_builtin("noop")
     return built.model_copy(update={"cluster": built.cluster.model_copy(update=cluster)})
 
@@ -60,7 +59,6 @@ def test_broker_setting_that_differs_is_rejected() -> None:
 
 
 def test_missing_brokers_are_rejected() -> None:
-    """Every mistake at once."""
     wanted = load_builtin("leader-kill-acks-all").model_copy(update={"cluster": scenario().cluster})
     with pytest.raises(UsageError, match=r"topics.0.assignment: no such broker: 3; the cluster has 0, 1, 2"):
         with_cluster_facts(wanted, found(0, 1, 2))
@@ -104,6 +102,5 @@ def test_bootstrap_servers_are_parsed(text: str, wanted: list[tuple[str, int]]) 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", "a:0", "a:70000", "a:1,,b:2", "http://a:1"])
 def test_invalid_bootstrap_servers_are_rejected(text: str) -> None:
-    """Before anything is asked."""
     with pytest.raises(UsageError, match="is not HOST:PORT"):
         addresses(text)

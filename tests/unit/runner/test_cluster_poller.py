@@ -34,7 +34,6 @@ def test_isr_order_is_ignored() -> None:
 
 
 def test_leader_change_and_isr_shrink_are_events() -> None:
-    """Also that nobody leads."""
     assert told(FIRST, PartitionState(2, [1, 2, 3], [2, 3], 5)) == [("leader", 2, 5, [2, 3])]
     assert told(FIRST, PartitionState(1, [1, 2, 3], [1, 3], 4)) == [("isr", 1, 4, [1, 3])]
     assert told(FIRST, PartitionState(None, [1, 2, 3], [1], 5)) == [("leader", -1, 5, [1])]
@@ -47,7 +46,6 @@ def test_skipped_leader_epoch_is_an_event_without_a_leader() -> None:
 
 
 def test_stale_leader_epoch_is_ignored() -> None:
-    """It may answer alone."""
     assert told(FIRST, PartitionState(3, [1, 2, 3], [3], 3)) == []
 
 

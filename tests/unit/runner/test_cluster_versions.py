@@ -30,7 +30,6 @@ def scenario(dc1: str, dc2: str) -> Scenario:
 
 
 def resolved(version: str, *more: str) -> Distribution:
-    """A distribution without jars."""
     return Distribution(version, tuple(map(Path, more)), version)
 
 

@@ -29,7 +29,7 @@ def test_commit_of_loose_packed_and_detached_heads(tmp_path: Path) -> None:
 
 
 def test_commit_of_a_worktree(tmp_path: Path) -> None:
-    """Its .git is a file; the branch stands in the repository's."""
+    """Its .git is a file; the branch is in the repository's."""
     main = _git(tmp_path / "main" / ".git", refs__heads__side=f"{_COMMIT}\n")
     _git(main / "worktrees" / "side", HEAD="ref: refs/heads/side\n", commondir="../..\n")
     (tmp_path / "side").mkdir()

@@ -52,7 +52,6 @@ def test_only_changed_leaders_and_isrs_are_sampled(tmp_path: Path) -> None:
 
 
 def test_sampler_continues_without_a_response(tmp_path: Path) -> None:
-    """Until it is left."""
     cluster = _Cluster(answers=False)
     with (
         Recorder(tmp_path, "samples", "leaders") as recorder,

@@ -1,4 +1,4 @@
-"""The steps of a plan without a cluster: what clients and mirrors are told, and the proofs."""
+"""The steps of a plan without a cluster: what clients and mirrors are given, and the proofs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ class Played:
         self.plan = Plan(self.scenario.plan, self.world, self._recorder, self.said.append)
 
     def rows(self, table: str = "plan") -> list[dict[str, Any]]:
-        """Once it has ended."""
         if self._recorder is not None:
             self.plan.start()
             assert eventually(self.plan.all_ended, 30)
@@ -182,7 +181,6 @@ def test_moved_groups_start_at_the_requested_positions(tmp_path: Path, positions
 
 
 def test_clients_that_are_late_are_a_failed_step(tmp_path: Path) -> None:
-    """With their names."""
     played = Played(tmp_path, {"step": "move-producers", "to": "dc2"})
     played.clients.late = ["producer-0 has not moved within 60 s"]
     (row,) = played.rows()

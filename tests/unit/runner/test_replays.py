@@ -61,7 +61,6 @@ def replayed(
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """What was recorded."""
     seal(RunFolder(folder))
     return [
         row

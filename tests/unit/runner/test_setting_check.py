@@ -53,7 +53,6 @@ def test_java_clients_have_java_names() -> None:
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    """One line each."""
     with pytest.raises(UsageError) as raised:
         checked("cluster.config.nonsense=1", "topics.0.config.nonsense=1", f"{_PRODUCER}.config.nonsense=1")
     assert [line.split(":")[0] for line in str(raised.value).splitlines()] == [

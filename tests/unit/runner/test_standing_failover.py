@@ -55,7 +55,7 @@ def committed(servers: str, group: str) -> list[int]:
 
 
 def test_group_is_moved_to_its_last_checkpoints(target: str) -> None:
-    """The source is gone, and that is said; of other groups nothing is touched."""
+    """The source is gone, and that is reported; of other groups nothing is touched."""
     status, steps = failover(NOBODY, target, "--alias", "dc1", "--group", "billing")
     assert status == 0, steps
     assert [step["step"] for step in steps] == ["notice", "move-groups billing"]

@@ -23,7 +23,6 @@ class Refusing:
         self.committed: list[int] = []
 
     def commit(self, offsets: list[PartitionOffset], asynchronous: bool) -> list[PartitionOffset]:
-        """Raises KafkaException, or commits."""
         if self.errors:
             raise KafkaException(KafkaError(self.errors.pop(0)))
         self.committed += [at.offset for at in offsets]

@@ -30,7 +30,6 @@ GROW = {"fault": "grow", "target": "cluster", "brokers": 2}
 
 
 def test_brokers_added_by_grow_can_be_used_and_targeted() -> None:
-    """Three brokers in all."""
     reassign = {"fault": "reassign", "target": "cluster", "replication-factor": 3}
     kill = {"fault": "kill", "target": "broker 3", "for": "3s"}
     assert found(GROW, reassign, kill) == {}

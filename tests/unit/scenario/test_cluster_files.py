@@ -167,7 +167,6 @@ def test_strimzi_resources(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_mistakes(name: str, text: str | None, message: str, tmp_path: Path) -> None:
-    """With their name."""
     if text is not None:
         _written(tmp_path, name, text)
     with pytest.raises(UsageError, match=f"{name}.*{message}"):
@@ -216,7 +215,6 @@ def test_scenario_is_made_of_a_file(tmp_path: Path) -> None:
 
 
 def test_scenario_that_does_not_fit_the_cluster_is_a_mistake(tmp_path: Path) -> None:
-    """Both files are named."""
     path = _written(tmp_path, "compose.yaml", "services: {kafka: {image: apache/kafka}}")
     done = CliRunner().invoke(app, ["from", str(path)])
     assert isinstance(done.exception, UsageError)

@@ -32,7 +32,7 @@ COMMAND = {"client": "command", "command": "python 'a client.py' produce"}
 
 
 def test_command_clients_are_accepted() -> None:
-    """Of producers and groups, with what it is told."""
+    """Of producers and groups, with what it is given."""
     assert mistakes({**COMMAND, "partitioner": "round-robin", "config": {"linger": 5}}, COMMAND) == []
     assert mistakes({"client": "librdkafka"}, {}) == []
 

@@ -24,7 +24,6 @@ def test_disk_faults_target_brokers_only(fault: str) -> None:
 
 @pytest.mark.parametrize("fault", ["disk-stall", "disk-error"])
 def test_disk_faults_require_a_sized_ext4_disk(fault: str) -> None:
-    """Which has a size."""
     (mistake,) = _mistakes(f"faults.0.fault={fault}", "cluster.disk-fs=tmpfs")
     assert mistake == f"{fault} needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4"
     assert "disk-fs needs disk-mb, the size of the file systems" in _mistakes("cluster.disk-mb=null")

@@ -41,7 +41,6 @@ def found(*groups: dict[str, Any], kafka: str = "4.3.1") -> dict[str, str]:
     ],
 )
 def test_valid_groups_are_accepted(group: dict[str, Any]) -> None:
-    """Everything that goes together."""
     assert found(group, {}) == {}
 
 

@@ -36,7 +36,6 @@ def scenario(
 
 
 def mistakes(*of: Any, **more: Any) -> list[str]:
-    """Of such a scenario."""
     found = check(scenario(*of, **more))
     return [f"{'.'.join(map(str, mistake.path))}: {mistake.text}" for mistake in found]
 

@@ -61,7 +61,7 @@ def test_all_errors_are_reported_at_once_with_line_numbers(tmp_path: Path) -> No
 
 
 def test_value_errors_do_not_hide_cross_reference_errors(tmp_path: Path) -> None:
-    """A misspelt key and a topic that does not exist are both said."""
+    """A misspelt key and a topic that does not exist are both reported."""
     text = GOOD.replace("acks: all", "aks: all").replace("topics: [orders]", "topics: [order]")
     text = text.replace("kill, target: leader-of orders/1", "kil, target: leader-of orders/1")
     assert mistakes(tmp_path, text) == [
@@ -72,7 +72,7 @@ def test_value_errors_do_not_hide_cross_reference_errors(tmp_path: Path) -> None
 
 
 def test_invalid_key_causes_no_follow_up_errors(tmp_path: Path) -> None:
-    """Without the number of partitions nothing is said of partitions that may well exist."""
+    """Without the number of partitions nothing is reported of partitions that may well exist."""
     assert mistakes(tmp_path, GOOD.replace("partitions: 2", "partitons: 2")) == [
         "4: topics.0.partitons: no such key; did you mean partitions?"
     ]

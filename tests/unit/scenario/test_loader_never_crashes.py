@@ -1,4 +1,4 @@
-"""Whatever stands in a file, loading ends in a scenario or in a mistake with a sentence."""
+"""Whatever is in a file, loading ends in a scenario or in a mistake with a sentence."""
 
 from __future__ import annotations
 

@@ -84,7 +84,6 @@ def test_cells_are_selected_by_labels_and_patterns() -> None:
     ],
 )
 def test_selector_without_matches_is_a_usage_error(selector: str, says: str) -> None:
-    """With the nearest word."""
     with pytest.raises(UsageError, match=says):
         chosen(load_matrix(None)[1], [selector])
 
@@ -103,7 +102,6 @@ def test_selector_without_matches_is_a_usage_error(selector: str, says: str) -> 
     ],
 )
 def test_matrix_file_errors_are_reported_with_their_path(small: Path, old: str, new: str, says: str) -> None:
-    """Before anything starts."""
     small.write_text(SMALL.replace(old, new))
     with pytest.raises(UsageError, match=says):
         load_matrix(small)

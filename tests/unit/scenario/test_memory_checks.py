@@ -18,7 +18,6 @@ def test_memory_pressure_requires_cgroups() -> None:
 
 
 def test_memory_pressure_has_a_minimum_page_cache() -> None:
-    """The least is said."""
     (mistake,) = _mistakes("faults.0.page-cache-mb=15")
     assert mistake.startswith("write 16 or more: ")
     assert "takes no page-cache-mb" in _mistakes("faults.0.fault=pause")[0]

@@ -41,7 +41,6 @@ def read(**changes: Any) -> Scenario:
 
 
 def mistakes(**changes: Any) -> dict[str, str]:
-    """By their paths."""
     return {dotted(each.path): each.text for each in check(read(**changes))}
 
 
@@ -139,7 +138,6 @@ def test_topic_defined_on_target_is_not_duplicated_by_mirror() -> None:
     ],
 )
 def test_valid_faults_on_clusters_and_mirrors(step: dict[str, Any]) -> None:
-    """Are understood."""
     assert mistakes(faults=[{"at": "1s", **step}]) == {}
 
 

@@ -83,7 +83,7 @@ def test_last_override_of_a_key_wins() -> None:
     ],
 )
 def test_errors_name_the_override(override: str, said: str) -> None:
-    """Each mistake stands behind its --set; there is no line in the file to blame."""
+    """Each mistake is behind its --set; there is no line in the file to blame."""
     with pytest.raises(UsageError) as caught:
         load_builtin(NAME, [override])
     assert f"--set {override}: {said}" in str(caught.value)

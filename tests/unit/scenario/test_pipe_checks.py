@@ -1,4 +1,4 @@
-"""Groups that consume, transform and produce, in a scenario: what they may be told, and which producers they
+"""Groups that consume, transform and produce, in a scenario: what they may be given, and which producers they
 are.
 """
 
@@ -35,7 +35,6 @@ def scenario(group: dict[str, Any], producer: dict[str, Any] | None = None) -> S
 
 
 def found(group: dict[str, Any], producer: dict[str, Any] | None = None) -> dict[str, str]:
-    """Mistakes by their path."""
     mistakes = check(scenario(group, producer))
     return {dotted(m.path).removeprefix("workload.groups.0."): m.text for m in mistakes}
 
@@ -105,7 +104,6 @@ def test_invalid_pipe_is_reported_at_its_path(group: dict[str, Any], path: str, 
 
 
 def test_transactional_input_topic_is_rejected() -> None:
-    """Of producers as well."""
     assert "written in transactions" in found(MADE, {"transactions": {"size": 5}})["topics.0"]
 
 

@@ -45,7 +45,6 @@ def raw(plan: list[dict[str, Any]] = PLAN, **changes: Any) -> dict[str, Any]:
 
 
 def mistakes(plan: list[dict[str, Any]] = PLAN, **changes: Any) -> dict[str, str]:
-    """By their paths."""
     return {dotted(each.path): each.text for each in check(Scenario.model_validate(raw(plan, **changes)))}
 
 
@@ -84,7 +83,6 @@ def test_plan_step_defaults() -> None:
     ],
 )
 def test_invalid_plan_step_is_reported_at_its_key(step: dict[str, Any], path: str, text: str) -> None:
-    """Each at its key."""
     assert mistakes([PLAN[0], step])[f"plan.1.{path}"].startswith(text)
 
 

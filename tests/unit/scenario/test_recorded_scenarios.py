@@ -55,7 +55,6 @@ def test_unreadable_faults_and_expectations_are_skipped(tmp_path: Path) -> None:
 
 
 def test_missing_title_and_unsupported_mode_are_readable(tmp_path: Path) -> None:
-    """Judging needs neither."""
     document = load_builtin("noop").dump()
     del document["title"]
     document["cluster"] |= {"mode": "zookeeper", "network": "namespaces"}

@@ -31,7 +31,6 @@ def document() -> dict[str, Any]:
 
 
 def found(raw: dict[str, Any]) -> dict[str, str]:
-    """Mistakes by their path."""
     return {dotted(m.path): m.text for m in check(Scenario.model_validate(raw))}
 
 

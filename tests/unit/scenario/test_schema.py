@@ -44,7 +44,6 @@ def test_schema_keys_match_scenario_file_keys() -> None:
 
 
 def test_scenarios_schema_prints_the_schema() -> None:
-    """One JSON document."""
     result = runner.invoke(app, ["scenarios", "schema"])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == json_schema()
@@ -63,6 +62,5 @@ def test_scenarios_list_and_show_output() -> None:
 
 
 def test_show_of_unknown_scenario_is_a_usage_error() -> None:
-    """With the nearest name."""
     result = runner.invoke(app, ["scenarios", "show", "nop"])
     assert "did you mean noop" in str(result.exception)

@@ -59,7 +59,6 @@ def test_secrets_in_client_config_are_rejected(name: str, cluster: dict[str, Any
     ],
 )
 def test_invalid_client_security_config_is_rejected(config: dict[str, Any], text: str) -> None:
-    """At its key."""
     (mistake,) = found(SECURED, config, {}).items()
     assert mistake[0] == f"producers.0.config.{next(iter(config))}" and text in mistake[1]
 
@@ -72,6 +71,5 @@ def test_invalid_client_security_config_is_rejected(config: dict[str, Any], text
     ],
 )
 def test_scram_tls_requires_kraft_and_kafka_3_5(cluster: dict[str, Any], text: str) -> None:
-    """Said before anything starts."""
     assert found({**SECURED, **cluster}, {}, {}) == {"cluster.security": text}
     assert found(cluster, {}, {}) == {}

@@ -27,6 +27,5 @@ def test_tutorial_scenario_has_exactly_the_documented_error(tmp_path: Path) -> N
 
 
 def test_tutorial_links_resolve() -> None:
-    """Beside it, in docs."""
     links = re.findall(r"\]\(([^)#]+)\)", TUTORIAL)
     assert links and all((Path(__file__).parents[3] / "docs" / link).exists() for link in links)

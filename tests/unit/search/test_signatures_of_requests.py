@@ -57,7 +57,7 @@ def test_retried_request_is_a_near_miss() -> None:
     ],
 )
 def test_unrelated_request_is_not_a_retry(following: list[dict[str, Any]]) -> None:
-    """The same connection goes on, or somebody else asked, or something else, or earlier."""
+    """The same connection goes on, or another one asked, or something else, or earlier."""
     frames = sorted([frame(10, 1, "delayed"), *following], key=lambda row: row["at_ns"])
     assert signatures(EventRows([], frames, [transaction(11, 20)]), met(10)) == {
         "EndTxn delayed at ISR 0, 0 out, then nothing"

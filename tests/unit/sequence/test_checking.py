@@ -153,7 +153,7 @@ def test_far_apart_gaps_are_windows_of_their_own() -> None:
 
 
 def test_a_window_at_an_end_of_the_sequence_has_no_length() -> None:
-    """Nobody knows when it began, or ended; without any times there are no windows."""
+    """It is not known when it began, or ended; without any times there are no windows."""
     text = "".join(f"{n} {T0 + n * 1000}\n" for n in range(5, 10))
     first, last = checked(text, (1, 12)).producers[0].windows
     assert (first.ms, first.to_ns, last.ms, last.from_ns) == (None, (T0 + 5000) * MS, None, (T0 + 9000) * MS)

@@ -36,18 +36,15 @@ def check(text: str | bytes, *options: str, status: int = 0) -> subprocess.Compl
 
 
 def told(text: str | bytes, *options: str, status: int = 0) -> dict[str, Any]:
-    """The same as JSON."""
     document: dict[str, Any] = json.loads(check(text, *options, "--json", status=status).stdout)
     return document
 
 
 def numbers(*ranges: range) -> str:
-    """One number a line."""
     return "".join(f"{number}\n" for some in ranges for number in some)
 
 
 def test_generated_sequence_passes_the_check() -> None:
-    """Through a real pipe."""
     pipe = " ".join(
         [*KAPUT, "generate", "--count", "200000", "|", *KAPUT, "check", "--expect", "1..200000", "--json"]
     )
@@ -64,7 +61,6 @@ def test_generated_sequence_passes_the_check() -> None:
 
 
 def test_missing_numbers_exit_with_status_1() -> None:
-    """The contract's document."""
     found = told(numbers(range(1, 5), range(4, 10)), "--expect", "1..12", status=1)
     assert (found["missing"], found["missing_ranges"], found["duplicates"]) == (3, [[10, 12]], 1)
 
@@ -77,7 +73,7 @@ def test_strict_fails_on_duplicates_reordering_and_unreadable_lines() -> None:
 
 
 def test_input_without_numbers_is_rejected() -> None:
-    """With the first line, and what would help; an empty one is told apart."""
+    """With the first line, and what would help; an empty one is kept apart."""
     assert b"line 1: 'foo 1'" in check("foo 1\nbar\n", status=2).stderr
     assert b"the input is empty" in check("", status=2).stderr
     check("", "--expect", "1..3", status=1)
@@ -97,7 +93,6 @@ def test_input_without_numbers_is_rejected() -> None:
     ],
 )
 def test_invalid_options_exit_with_status_2(options: list[str], said: str) -> None:
-    """No traceback."""
     assert said in check("1\n", *options, status=2).stderr.decode()
 
 
@@ -138,7 +133,6 @@ def test_compressed_file_with_a_byte_order_mark_is_read(
 
 
 def test_damaged_compressed_file_is_a_mistake(tmp_path: Path) -> None:
-    """It is named."""
     (tmp_path / "received").write_bytes(gzip.compress(numbers(range(5000)).encode())[:-900])
     assert b"received: cannot be read as gzip" in check("", str(tmp_path / "received"), status=2).stderr
 
@@ -229,7 +223,6 @@ def test_pattern_shows_what_it_matched() -> None:
 
 
 def test_overlong_line_is_one_unreadable_line() -> None:
-    """However long it is."""
     found = told(b"1\n" + b"7" * (5 << 20) + b"\n2\n", "--expect", "1..2")
     assert (found["lines"], found["unreadable"], found["seen"]) == (3, 1, 2)
 
@@ -301,7 +294,6 @@ def test_spark_is_not_loaded() -> None:
 
 
 def test_time_units_ns_and_none() -> None:
-    """--time."""
     ns = next(chunks(GeneratorSpec(1, unit="ns"), time.time_ns)).split()
     assert abs(int(ns[1]) - time.time_ns()) < 10**11
     assert next(chunks(GeneratorSpec(2, start=7, unit="none"))) == b"7\n8\n"

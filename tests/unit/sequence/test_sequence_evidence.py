@@ -34,7 +34,6 @@ def both(lines: list[str], expected: tuple[int, int], path: Path, cut: int) -> t
 
 
 def count(findings: Findings, name: str) -> int:
-    """Of an anomaly."""
     return sum(found.count for found in findings.anomaly(name))
 
 

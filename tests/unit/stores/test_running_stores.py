@@ -32,7 +32,7 @@ def test_store_files_exist_only_during_the_run(tmp_path: Path) -> None:
 
 
 def test_external_store_must_be_empty(tmp_path: Path) -> None:
-    """Else a replay would send what it kept for somebody else."""
+    """Else a replay would send what it kept for another one."""
     theirs = keep.SQLite(tmp_path / "theirs.db")
     theirs.put([record(1)])
     stores = {"mine": Store(kind="mongodb", where=theirs.name)}

@@ -16,7 +16,7 @@ Make = Callable[..., Scenario]
 
 
 def facts_of(**more: Any) -> Facts:
-    """A sealed run of 1,000 messages, 990 of them acknowledged, unless told."""
+    """A sealed run of 1,000 messages, 990 of them acknowledged, unless given."""
     known = {"state": "sealed", "sent": 1000, "acked": 990} | more
     return Facts(**known)
 

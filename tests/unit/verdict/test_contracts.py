@@ -245,7 +245,7 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
 def test_on_loss(
     acks: Any, cause: str, known: Circumstances, more: dict[str, Any], ruling: Ruling, scenario: Make
 ) -> None:
-    """What acks and the topic promise decides, by the cause and by what is known beside it."""
+    """What acks and the topic promise decides, by the cause and by what is known next to it."""
     assert on_loss(scenario(acks=acks, **more), Loss(0, "orders", cause, 5, known)) == ruling
 
 
@@ -327,7 +327,7 @@ IDEMPOTENT = Ruling("violation", "an idempotent producer keeps its order")
     ],
 )
 def test_on_reordered(producer: dict[str, Any], across: bool, ruling: Ruling, scenario: Make) -> None:
-    """Requests in flight beside others overtake, and one retried across a change of leader does."""
+    """Requests in flight among others overtake, and one retried across a change of leader does."""
     assert on_reordered(scenario(**producer), Reordered(0, 2, across)) == ruling
     assert on_reordered(scenario(**producer), Reordered(3, 2, across)) == STRANGER
 

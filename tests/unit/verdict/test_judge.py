@@ -100,7 +100,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
 def test_each_doubt_makes_the_run_inconclusive_with_one_reason(
     facts: dict[str, Any], sentence: str, scenario: Make
 ) -> None:
-    """One doubt makes a run inconclusive, and is all that is said."""
+    """One doubt makes a run inconclusive, and is all that is reported."""
     judgement = judge(facts_of(**facts), scenario())
     assert (judgement.verdict, judgement.reasons) == ("inconclusive", [sentence])
 
@@ -178,7 +178,7 @@ def test_consumer_group_anomalies_that_are_never_permitted(name: str, sentence: 
 
 
 def test_redelivery_after_commit_is_a_violation_before_it_permitted(scenario: Make) -> None:
-    """What was delivered before is permitted, and said in numbers alone."""
+    """What was delivered before is permitted, and reported in numbers alone."""
     judgement = judge(
         facts_of(groups=[GroupFacts("billing", True, {"redelivered": 9000}, {"redelivered": 7000})]),
         scenario(),
@@ -286,7 +286,7 @@ def test_broken_transaction_is_ruled_by_the_worst_loss_in_it(
 
 
 def test_broken_transaction_without_a_loss_is_never_permitted(scenario: Make) -> None:
-    """Beside what one broke, of the same run and the same kind."""
+    """Besides what one broke, of the same run and the same kind."""
     facts = facts_of(
         counts={"lost": 1, "torn-transaction": 5, "lost-commit": 2},
         losses=[Loss(0, "orders", "deposed-leader", 1)],
@@ -465,12 +465,12 @@ LUCK = (
 def test_notes_on_lucky_acks_1_and_high_watermark_arithmetic(
     acks: Any, facts: dict[str, Any], notes: list[str], scenario: Make
 ) -> None:
-    """Luck is called luck, and what high-watermark arithmetic hides is said."""
+    """Luck is called luck, and what high-watermark arithmetic hides is reported."""
     assert judge(facts_of(**facts), scenario(acks=acks)).notes == notes
 
 
 def test_share_release_possibly_held_by_a_killed_member_is_unclear(scenario: Make) -> None:
-    """Counted beside what is a lost-release, and no part of it."""
+    """Counted next to what is a lost-release, and no part of it."""
     group = GroupFacts("billing", True, {"lost-release": 0}, unclear={"lost-release": 2})
     judgement = judge(facts_of(groups=[group]), scenario())
     assert judgement.verdict == "inconclusive"
@@ -495,7 +495,7 @@ def test_share_group_without_share_events_is_inconclusive(scenario: Make) -> Non
 
 @pytest.mark.parametrize("losses", [[], [Loss(0, "orders", "unexplained", 1)]])
 def test_consequence_of_a_forbidden_loss_is_a_plain_violation(losses: list[Loss], scenario: Make) -> None:
-    """Said as if nothing were known of it."""
+    """Reported as if nothing were known of it."""
     group = GroupFacts("billing", True, {"unseen": 3})
     follows = [Consequence("unseen", "billing", 2, losses)]
     judgement = judge(facts_of(groups=[group], consequences=follows), scenario(acks="all"))
@@ -504,7 +504,7 @@ def test_consequence_of_a_forbidden_loss_is_a_plain_violation(losses: list[Loss]
 
 
 def test_a_hang_while_the_coordinator_may_have_been_down_is_unclear(scenario: Make) -> None:
-    """Beside one that is too long in any case."""
+    """Besides one that is too long in any case."""
     facts = facts_of(
         counts={"hanging-transaction": 3},
         flagged={"hanging-transaction": 1},

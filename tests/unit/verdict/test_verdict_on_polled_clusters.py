@@ -132,7 +132,7 @@ def test_recorded_isr_leaves_only_command_faults_unclear(scenario: Make) -> None
 
 
 def test_polling_does_not_change_an_already_unclear_ruling(scenario: Make) -> None:
-    """Of a producer that the scenario does not have nothing else is said."""
+    """Of a producer that the scenario does not have nothing else is reported."""
     stranger = "the scenario does not have producer 9, so what it was promised is not known"
     facts = facts_of(losses=[Loss(9, "orders", "unexplained", 3)], polled_ns=POLLED)
     assert judge(facts, scenario()).reasons == [f"3 acknowledged messages are lost: {stranger}."]
@@ -174,7 +174,7 @@ def test_reordering_near_a_polled_leader_change_is_inconclusive(scenario: Make) 
 
 
 def test_note_gives_the_precision_of_polled_times(scenario: Make) -> None:
-    """Of a cluster that has recorded them itself nothing is said."""
+    """Of a cluster that has recorded them itself nothing is reported."""
     assert judge(facts_of(polled_ns=POLLED), scenario()).notes == [
         "Changes of leader and ISR were seen by polling: their times are those at which they were seen, and "
         "known to ± 211 ms."

@@ -20,7 +20,6 @@ def value(samples: list[Sample], name: str, partition: str) -> float:
 
 
 def status(missing: int, second: int = 0, **more: Any) -> dict[str, Any]:
-    """What the ledger says."""
     counts = {"late": 1, "duplicated": 2, "reordered": 3, "missing": missing}
     place = {"topic": "canary", "partition": 0, "stored": 90, **counts}
     return {"at_ns": BEGIN + second * SECOND, "places": [place], "missing": missing, **more}

@@ -34,7 +34,6 @@ class SupervisedClients:
         return Supervisor(self._owner, of, self.folder, RUN, servers, [50], heard, stores=stores)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """A sealed table."""
         found: list[dict[str, Any]] = ds.dataset(self.folder.table(table)).to_table().to_pylist()
         return found
 

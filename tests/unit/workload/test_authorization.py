@@ -19,7 +19,7 @@ UNAUTHORIZED = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 class Client:
-    """Knows the topic with that error; without one it cannot be reached, which is said to `heard`."""
+    """Knows the topic with that error; without one it cannot be reached, which is reported to `heard`."""
 
     def __init__(
         self, authorization: AuthorizationErrors, error: int | None, sign_in: str | None = None
@@ -54,7 +54,6 @@ def test_authentication_error_is_not_retried() -> None:
 
 
 def test_metadata_request_is_retried_until_the_timeout() -> None:
-    """That is no refusal."""
     authorization = AuthorizationErrors({})
     with pytest.raises(KafkaException):
         authorization.describe_topic(Client(authorization, None), "orders", 0.2)
@@ -101,6 +100,5 @@ def test_member_spec_contains_no_secret(tmp_path: Path) -> None:
 
 
 def test_without_security_no_client_properties_are_added() -> None:
-    """Nothing is added."""
     spec = MemberSpec("run", "id", "billing", "member-1", ["orders"], {"bootstrap.servers": "b:1"})
     assert client_settings(spec) == spec.config and client_properties(spec) == {}

@@ -17,7 +17,7 @@ READER = Group(id="billing", topics=["jobs"])
 
 
 class Asked:
-    """Answers what it was told to, one answer a question, the last one again and again."""
+    """Answers what it was asked to, one answer a question, the last one again and again."""
 
     def __init__(self, *answers: dict[TopicPartition, int] | None) -> None:
         self.answers = list(answers)

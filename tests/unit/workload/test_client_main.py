@@ -28,6 +28,5 @@ def test_os_error_is_reported_without_a_traceback(capsys: pytest.CaptureFixture[
 
 
 def test_unexpected_exception_keeps_its_traceback() -> None:
-    """Its traceback is needed."""
     with pytest.raises(ZeroDivisionError):
         run_client(lambda: divmod(1, 0) and None)

@@ -49,7 +49,6 @@ class Clusters:
 
 @pytest.fixture
 def clusters() -> Clusters:
-    """Both alive."""
     return Clusters()
 
 
@@ -57,7 +56,6 @@ class Clients(SupervisedClients):
     """Clients under way, and what they have recorded so far."""
 
     def started(self, of: Scenario, servers: str) -> Supervisor:
-        """They have begun."""
         supervisor = self.supervisor_of(of, servers)
         supervisor.start()
         supervisor.go()
@@ -197,7 +195,7 @@ def test_moved_member_resumes_at_the_groups_offset(kind: str, clients: Clients, 
 
 
 def test_member_leaves_a_dead_cluster_without_waiting(clients: Clients, clusters: Clusters) -> None:
-    """It does not wait longer than it was told to."""
+    """It does not wait longer than it was asked to."""
     group = {**GROUP, "config": QUICK}
     supervisor = clients.started(scenario(300, [group]), clusters[0])
     wait_for(lambda: len(clients.so_far("deliveries")) >= 100, "deliveries", 60)

@@ -51,7 +51,6 @@ class Play(SupervisedClients):
         return f"{sys.executable} {path}"
 
     def __call__(self, of: Scenario, servers: str = "nobody:1", read: bool = False) -> list[str]:
-        """Plays it; its troubles."""
         supervisor = self.supervisor_of(of, servers)
         supervisor.start()
         supervisor.go()
@@ -143,7 +142,7 @@ def transactional(end: str, refused: int = -1) -> str:
 
 
 def test_transactions_of_a_program(play: Play) -> None:
-    """Each begins before its first message, and ends as it was told, once all its messages are known; a
+    """Each begins before its first message, and ends as it was asked, once all its messages are known; a
     message that fails breaks its transaction.
     """
     of = scenario(play.program(transactional(ENDED, refused=130)), transactions=TRANSACTIONS)

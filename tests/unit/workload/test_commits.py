@@ -75,7 +75,7 @@ def test_commit_every_n_records_ignores_time() -> None:
 
 
 def test_rejected_commit_is_retried_unless_superseded() -> None:
-    """Told by the client later (async), or at once (sync)."""
+    """Reported by the client later (async), or at once (sync)."""
     commits, client, arrived = made()
     commits.note({ORDERS: 5}, 5)
     commits.now(wait=False)

@@ -85,7 +85,6 @@ def test_messages_acked_but_not_sent_are_lost_and_unexplained(tmp_path: Path) ->
 
 
 def test_an_honest_client_holds(tmp_path: Path) -> None:
-    """The example."""
     findings = judged(f"{sys.executable} {EXAMPLE} produce", "truths", tmp_path)
     assert {anomaly.name: anomaly.count for anomaly in findings.anomalies if anomaly.count} == {}
     assert (findings.verdict, findings.totals.acked) == ("held", MESSAGES), findings.reasons

@@ -64,11 +64,9 @@ class Stands(JavaTools):
         self._folder = folder
 
     def producer(self, version: str | None) -> list[str]:
-        """A program that sends."""
         return self._words("produce.py")
 
     def member(self, name: str, servers: str, member: str, group: Group) -> list[str]:
-        """A program that reads."""
         return self._words("consume.py")
 
     share_member = member

@@ -128,7 +128,7 @@ def test_member_of_another_client_version(tools: JavaTools) -> None:
 
 
 def test_properties_file_is_private_and_escaped_for_java(tmp_path: Path) -> None:
-    """Whatever stands in them; nobody else may read them."""
+    """Whatever is in them; nobody else may read them."""
     path = tmp_path / "x.properties"
     write_properties(path, {"a b": "c=d: e", "path": " C:\\x", "text": "näh\n\U0001f600", "yes": True})
     assert path.read_text() == (

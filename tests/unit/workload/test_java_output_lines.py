@@ -33,7 +33,6 @@ def test_partitions_and_offsets_are_parsed() -> None:
     "bad", [None, {}, "x", [1], [{"topic": "t"}], [{"topic": 1, "partition": 0}], [None]]
 )
 def test_malformed_partitions_are_rejected(bad: Any) -> None:
-    """Anything else."""
     assert parse_partitions(bad) is parse_offsets(bad) is parse_offset_sets(bad) is None
 
 

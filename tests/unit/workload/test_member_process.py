@@ -16,7 +16,7 @@ from kaput.workload.librdkafka.member_process import Pace, run_member
 
 
 class Member:
-    """Works until it is told to stop."""
+    """Works until it is asked to stop."""
 
     def __init__(self) -> None:
         self.stopping, self.pace = threading.Event(), Pace(0)

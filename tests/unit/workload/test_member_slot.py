@@ -107,7 +107,6 @@ def test_killed_member_is_recorded_and_replaced(supervisor_of: Make, tmp_path: P
 
 
 def test_unexpected_end_is_reported_after_a_restart(supervisor_of: Make) -> None:
-    """Told once."""
     slot = supervisor_of().member("billing", 1)
     assert eventually(lambda: slot.ready)
     slot.process.kill()

@@ -41,7 +41,7 @@ payloads = st.one_of(
 
 @given(st.lists(payloads, max_size=20))
 def test_bulk_and_single_decoding_agree(mixed: list[bytes | None]) -> None:
-    """Whatever stands in the log: own, damaged, of another run, of another size, foreign, or empty."""
+    """Whatever is in the log: own, damaged, of another run, of another size, foreign, or empty."""
     said = BulkDecoder(Codec(RUN)).decode(mixed)
     for at, payload in enumerate(mixed):
         intact, identity = Codec(RUN).decode(payload)
@@ -69,7 +69,7 @@ def test_payloads_split_at_other_boundaries_are_not_joined() -> None:
 
 
 def test_message_inside_a_longer_record_is_not_decoded() -> None:
-    """A short record makes up for what stands before the message: their sizes add up."""
+    """A short record makes up for what is before the message: their sizes add up."""
     first, second = small.encode(0, 0, NOW), small.encode(0, 1, NOW)
     said = BulkDecoder(Codec(RUN)).decode([first, b"x" * 50, b"y" * 10 + second, second])
     assert list(said.intact) == [True, True, True, True]

@@ -1,4 +1,4 @@
-"""Messages as text: told apart from everybody else's, one by one and by the thousand."""
+"""Messages as text: kept apart from everybody else's, one by one and by the thousand."""
 
 from __future__ import annotations
 

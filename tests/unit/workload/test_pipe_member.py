@@ -70,7 +70,7 @@ def piped(tmp_path: Path) -> RunFolder:
 
 
 class _Cluster:
-    """Of a group that stands at offset 7; what is sought is noted with what was on disk by then."""
+    """Of a group that is at offset 7; what is sought is noted with what was on disk by then."""
 
     def __init__(self, table: Path) -> None:
         self._table = table
@@ -99,7 +99,7 @@ class _Aborted(PipeMember):
 
 
 def test_seek_is_recorded_before_it_is_made(tmp_path: Path) -> None:
-    """With the offset that the group stands at; a member that dies on the way has sought nothing."""
+    """With the offset that the group is at; a member that dies on the way has sought nothing."""
     folder = RunFolder(tmp_path)
     client = _Cluster(folder.table("group_events"))
     member = _Aborted(tmp_path, client)
@@ -126,7 +126,7 @@ def _rows(folder: RunFolder, table: str) -> list[dict[str, Any]]:
 
 
 def test_each_record_becomes_one_message(tmp_path: Path) -> None:
-    """At most 20 at a time; every process is a producer of its own, beside the scenario's."""
+    """At most 20 at a time; every process is a producer of its own, next to the scenario's."""
     folder = piped(tmp_path)
     transactions = _rows(folder, "transactions")
     assert {row["outcome"] for row in transactions} == {"committed"}

@@ -73,13 +73,11 @@ def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tup
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """Of what was sealed."""
     found: list[dict[str, Any]] = pq.read_table(folder / "evidence" / table).to_pylist()
     return found
 
 
 def closed(outputs: PipeOutputs, folder: Path, member: PipeMember | None = None) -> None:
-    """Its evidence is there."""
     outputs.finish()
     if member is not None:
         member.recorder.close()
@@ -108,7 +106,7 @@ def test_messages_and_offsets_are_one_transaction(making: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("fails", ["send", "offsets", "commit"])
 def test_failed_transaction_is_aborted_and_retried(making: Any, tmp_path: Path, fails: str) -> None:
-    """Aborted, and said so: no offset is committed without its message; the next one is another try."""
+    """Aborted, and reported so: no offset is committed without its message; the next one is another try."""
     outputs, client = making(**{fails: [trouble(**ABORT)]})
     assert not outputs.send_outputs(records(0, 3), {("orders", 1): 3}, "billing's")
     assert client.done[-1] == "abort" and "abort" not in client.done[:-1]
@@ -120,14 +118,13 @@ def test_failed_transaction_is_aborted_and_retried(making: Any, tmp_path: Path, 
 
 
 def test_retriable_error_for_offsets_is_retried(making: Any) -> None:
-    """Also for the offsets."""
     outputs, client = making(offsets=[trouble(**RETRIABLE), None])
     assert outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
     assert client.done == ["begin", "send", "offsets", "offsets", "commit"]
 
 
 def test_fenced_producer_is_replaced(making: Any, tmp_path: Path) -> None:
-    """After a pause somebody else has its partitions; no commit was asked for, so nothing was committed."""
+    """After a pause another one has its partitions; no commit was asked for, so nothing was committed."""
     outputs, client = making(offsets=[trouble(**FATAL)])
     assert not outputs.send_outputs(records(0, 1), {("orders", 1): 1}, "billing's")
     assert client.done[-2:] == ["purge", "init"] and "commit" not in client.done

@@ -30,7 +30,6 @@ def kept(path: Path, count: int) -> keep.SQLite:
 
 
 def reported(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    """Its messages."""
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 

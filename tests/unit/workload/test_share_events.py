@@ -23,12 +23,10 @@ class Handed(Message):
         self.count = count
 
     def delivery_count(self) -> int | None:
-        """As it was told."""
         return self.count
 
 
 def spec(folder: Path, release: int | None = None, reject: int | None = None) -> ShareMemberSpec:
-    """An explicit member's order."""
     return ShareMemberSpec(
         str(folder), "", "workers", "member-1", ["jobs"], {}, "share",
         explicit=True, release_every=release, reject_every=reject,

@@ -66,7 +66,6 @@ def test_kill_of_a_shared_process_is_reported(owner: Owner, brokers: str, tmp_pa
 
 
 def test_failed_start_of_one_producer_ends_the_process(owner: Owner, tmp_path: Path) -> None:
-    """With the reason."""
     of = scenario(config={"socket.timeout.ms": 1_000, "debug": "nonsense"})
     clients = SupervisedClients(owner, tmp_path).supervisor_of(of, "127.0.0.1:1")
     with pytest.raises(LabError, match="producers-0-2 ended on its own"):

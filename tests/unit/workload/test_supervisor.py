@@ -47,7 +47,7 @@ def supervisor_of(owner: Owner, brokers: str, tmp_path: Path) -> Callable[[Scena
 
 
 def test_a_producer_that_dies_between_ready_and_go(supervisor_of: Make, tmp_path: Path) -> None:
-    """Its pipe is closed when it is told to go: who died, and by what."""
+    """Its pipe is closed when it is asked to go: who died, and by what."""
     supervisor = supervisor_of(scenario())
     supervisor.start()
     supervisor.producers[0].process.kill()

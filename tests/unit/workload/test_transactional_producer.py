@@ -83,7 +83,6 @@ def test_outcomes_are_on_disk_before_a_sigkill(made: Made, tmp_path: Path) -> No
 
 
 def test_configured_share_is_aborted(played: Any) -> None:
-    """Every second one."""
     rows, done = played("50%")
     assert [r["outcome"] for r in rows] == ["committed", "aborted", "committed"]
     assert done.count("commit") == 2 and done.count("abort") == 1
