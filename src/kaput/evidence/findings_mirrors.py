@@ -69,7 +69,8 @@ class MirrorFindings(FindingsPart):
     conflicting_keys: int | None = None
     """Keys of which both wrote messages in this way; null where no producer repeats keys."""
     own_last_keys: int | None = None
-    """Of these, keys whose last message in the target is its own, not a copy; null likewise."""
+    """Of these, keys whose last message in the target is its own, not a copy; null where no producer repeats
+    keys."""
     looped: int = 0
     """Messages that came back to the target of this mirror, which was their own cluster."""
     lag_max: int | None = None

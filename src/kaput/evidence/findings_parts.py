@@ -122,7 +122,7 @@ class PartitionSnapshot(FindingsPart):
     isr: list[int] | None
     """In-sync replicas; null if no event tells."""
     leader_down: bool = False
-    """Whether the leader's process was gone, and nobody else had been elected yet."""
+    """Whether the leader's process was gone, and no other leader had been elected yet."""
     created: bool = True
     """False if the partition did not exist yet: the cluster's own record of it begins later."""
 
@@ -255,6 +255,6 @@ class ClientRequests(FindingsPart):
     client: str
     """Who: producers or a group with their client, or, for other clients, the client id."""
     libraries: list[str] = []
-    """Its library with its version, as its processes said; empty if they did not."""
+    """Its library with its version, as its processes reported it; empty if they did not."""
     requests: dict[str, list[int]] = {}
     """By Kafka's name of a request: the versions of it that were used."""

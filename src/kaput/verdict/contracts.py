@@ -35,7 +35,7 @@ class Ruling(NamedTuple):
 
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on lost acknowledged messages."""
-    # Whoever led the partition: a record that was there was not lost by its leader.
+    # Regardless of who led the partition: a record that was there was not lost by its leader.
     if loss.known.removed_by is not None:
         return Ruling("permitted", REMOVED[loss.known.removed_by])
     ruling = on_overwritten(scenario, loss)

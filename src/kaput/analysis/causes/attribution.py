@@ -116,8 +116,8 @@ def _by_start(epochs: Sequence[Epoch], acks: Acks, ack_epoch: Ints, old: Ints) -
 
 def _by_time(epochs: Sequence[Epoch], acks: Acks) -> Ints:
     """Index of the overwriting epoch by time, for when the records do not tell: the first leader change after
-    the acknowledgement, else the last one before it (a deposed leader continues for a while), else likewise a
-    new epoch of the same leader. An unclean election precedes all of these. -1 for none.
+    the acknowledgement, else the last one before it (a deposed leader continues for a while), else a new
+    epoch of the same leader, chosen in the same way. An unclean election precedes all of these. -1 for none.
     """
     candidates = [np.full(len(acks.own), -1) for _ in range(5)]
     for number, epoch in enumerate(epochs):

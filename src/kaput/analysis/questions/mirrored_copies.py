@@ -3,7 +3,7 @@
 mirrored-twice: a message of which a topic in another cluster has more visible copies than its home has
 copies (or more than one, if its home has none). Counted as messages, for each such topic. A restarted mirror
 copies records again whose copying it had not recorded. Only exactly-once mirrors promise not to (KIP-618):
-their duplicate copies are in aborted transactions, which nobody sees.
+their duplicate copies are in aborted transactions, which no reader sees.
 
 mirror-reordered: among the first visible copies of one source partition's records in a partition of another
 cluster, in offset order there, one whose offset in the source is below the highest before it. Counted as

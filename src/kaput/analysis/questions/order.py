@@ -206,9 +206,9 @@ def reordered(copies: pl.DataFrame) -> pl.DataFrame:
         columns = (*_STREAM, "seq", "offset", "epoch", "n", "top", "top_epoch")
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
     # Only runs that share messages with these can tell whether a copy is the first.
-    (beside,) = overlay([meeting(copies, behind, STREAMS)], STREAMS)
+    (cut,) = overlay([meeting(copies, behind, STREAMS)], STREAMS)
     first = (
-        beside.sort("offset")
+        cut.sort("offset")
         .unique("part", keep="first", maintain_order=True)
         .select(*_STREAM, "seq", "offset", "epoch", "n")
     )

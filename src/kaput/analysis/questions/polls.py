@@ -1,10 +1,10 @@
 """poll-skip, nonmonotonic-poll and unassigned-delivery: the sequence of deliveries to each member.
 
 poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, without a
-change of its assignment. nonmonotonic-poll [nonmonotonic-poll]: likewise, its offset is not above the one
-before. Both are judged if an assignment of the partition is recorded in the group, or it has a single member.
-unassigned-delivery: a record is delivered to a member that does not own its partition at that time.
-Counted as jumps, steps and records, per group.
+change of its assignment. nonmonotonic-poll [nonmonotonic-poll]: its offset is not above the one before,
+without a change either. Both are judged if an assignment of the partition is recorded in the group, or it has
+a single member. unassigned-delivery: a record is delivered to a member that does not own its partition at
+that time. Counted as jumps, steps and records, per group.
 """
 
 from __future__ import annotations
@@ -65,8 +65,10 @@ class Polls(Question):
         events = places.known.events
         assigned = events.filter(kind="assigned").drop_nulls("place").select("group", "place").unique()
         ordered, lone = places.ordered, pl.col("group").is_in(list(self.lone))
-        told = ordered.filter(~lone).join(assigned, on=["group", "place"], how="semi", maintain_order="left")
-        judged = pl.concat([ordered.filter(lone), told])
+        assigned_to_several = ordered.filter(~lone).join(
+            assigned, on=["group", "place"], how="semi", maintain_order="left"
+        )
+        judged = pl.concat([ordered.filter(lone), assigned_to_several])
         stepped = [steps(mine, log) for mine, log in places.shown_to(judged)]
         skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
         yield Cases("poll-skip", _polled(skips))

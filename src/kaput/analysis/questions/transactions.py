@@ -240,8 +240,8 @@ _STANDSTILLS = ("place", "offset", "n", "at_ns", "to_ns", "grace_ns")
 def _hanging(row: Row) -> str:
     seconds = (row["to_ns"] - row["at_ns"]) / 1e9
     behind = "" if row.get("producer") is None else f", behind {message(row)}"
-    stood = f"the last stable offset stalled at {at(row)} for {seconds:.1f} s"
-    return f"{stood} from {clock(row['at_ns'])} on{behind}"
+    stall = f"the last stable offset stalled at {at(row)} for {seconds:.1f} s"
+    return f"{stall} from {clock(row['at_ns'])} on{behind}"
 
 
 _IN_TIME = Ruling("permitted", "the coordinator checks for timed-out transactions only periodically")
