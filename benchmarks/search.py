@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from kaput.errors import UsageError
-from kaput.search.store import Find, Store
+from kaput.search.store import Find, SearchStore
 
 NEVER = float("inf")
 
@@ -39,7 +39,7 @@ class Search:
         """Whether something was seen, or the search has ended. Ends it if something was seen."""
         with suppress(UsageError):  # not there yet
             for path in self._folder.glob("*/search.db"):
-                store = Store(path.parent, read_only=True)
+                store = SearchStore(path.parent, read_only=True)
                 self.drawn = len(store.experiments("draw"))
                 self.first = next(iter(store.finds()), None)
                 store.close()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import yaml
 
-from kaput.cli.alerts_scores import chart_of
+from kaput.cli.alerts import chart_of
 from kaput.monitor.alerts.rules import AlertRules, builtin, condition_words
 from kaput.monitor.alerts.scoring.score import (
     FiredAlert,

@@ -2,7 +2,7 @@
 
 Such text is record keys and values, log lines, error messages of clients, and names from a cluster or a run
 folder. `printable` is for a value within a line, `printable_lines` for text of several lines. kaput's streams
-(cli/streams.py) pass everything through `printable_lines` again, to catch what a caller forgot.
+(cli/main.py) pass everything through `printable_lines` again, to catch what a caller forgot.
 """
 
 from __future__ import annotations

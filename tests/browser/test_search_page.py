@@ -15,22 +15,23 @@ from browser.conftest import READY_MS, Opens
 from fakes.run_folders import Site, served
 from fakes.trials import World
 from kaput.search.dashboard_data import Searches
-from kaput.search.resuming import create_search
-from kaput.search.store import Settings, Store
+from kaput.search.store import SearchSettings, SearchStore, create_search
 from unit.search.test_searching import SPACE_OF, loses, search
 
 expect.set_options(timeout=READY_MS)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path) -> Iterator[SearchStore]:
     """Of a search that has only begun."""
-    with closing(Store(create_search(tmp_path / "searches", SPACE_OF, Settings("mine", 1)))) as found:
+    with closing(
+        SearchStore(create_search(tmp_path / "searches", SPACE_OF, SearchSettings("mine", 1)))
+    ) as found:
         yield found
 
 
 @pytest.fixture
-def site(store: Store, tmp_path: Path) -> Iterator[Site]:
+def site(store: SearchStore, tmp_path: Path) -> Iterator[Site]:
     """A dashboard over its folder."""
     (tmp_path / "runs").mkdir()
     with served(tmp_path / "runs", searches=Searches(store.folder.parent)) as found:
@@ -41,7 +42,7 @@ def site(store: Store, tmp_path: Path) -> Iterator[Site]:
     ("width", "scheme"), [(1280, "light"), pytest.param(400, "dark", marks=pytest.mark.long)]
 )
 def test_a_search_is_followed_to_its_find(
-    site: Site, store: Store, opens: Opens, tmp_path: Path, width: int, scheme: str
+    site: Site, store: SearchStore, opens: Opens, tmp_path: Path, width: int, scheme: str
 ) -> None:
     """Figures, the chart, the find and the way to what was written of it; axe finds nothing."""
     opened = opens(f"{site.url}/searches/{store.folder.name}", width=width, color_scheme=scheme)

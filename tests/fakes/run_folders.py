@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kaput.dashboard.app import Dashboard
+from kaput.dashboard.app import Dashboard, server_of
 from kaput.dashboard.opening import bind
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.serving import server_of
 from kaput.dashboard.starter import Starter
 from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.attempts import AttemptWriter

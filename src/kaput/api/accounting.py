@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.api.findings import Findings
-from kaput.api.sending import Sent, block_of, sender_of, sending
+from kaput.api.sending import ProducerSent, block_of, sender_of, sending
 from kaput.cluster.admin import Admin
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import UsageError
@@ -48,7 +48,7 @@ class Accounting:
     @contextmanager
     def producing(
         self, spec: Cluster, topics: Sequence[Topic], topic: str, **settings: Any
-    ) -> Iterator[Sent]:
+    ) -> Iterator[ProducerSent]:
         """Sends while the block runs, or until all is sent. Raises UsageError, LabError."""
         if topic not in (names := [one.name for one in topics]):
             near = hint(topic, names) if names else "none was"
@@ -63,7 +63,7 @@ class Accounting:
         folder = self._folders[number]
         try:
             sender = sender_of(number, scenario, folder, self._cluster, self._run_id)
-            sent = Sent(number)
+            sent = ProducerSent(number)
             with sending(sender, sent):
                 yield sent
             seal(folder)

@@ -19,7 +19,7 @@ from kaput.api.sealed import reason
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import Scratch
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence

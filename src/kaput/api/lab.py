@@ -18,7 +18,7 @@ from typing import Any
 
 from kaput.api.accounting import Accounting
 from kaput.api.findings import Findings
-from kaput.api.sending import Sent
+from kaput.api.sending import ProducerSent
 from kaput.errors import UsageError
 from kaput.operate.standing_cluster import StandingCluster
 
@@ -34,7 +34,7 @@ class Lab(StandingCluster):
         self._accounting = Accounting(self._directory, self._cluster, self._admin)
         return self
 
-    def produce(self, topic: str, count: int = 1000, **settings: Any) -> Sent:
+    def produce(self, topic: str, count: int = 1000, **settings: Any) -> ProducerSent:
         """Sends `count` numbered messages to a topic created with `create_topic`; waits for all outcomes.
 
         `settings`: the keys of a producer in a scenario (`acks="all"`, `idempotence=True`, `rate=500` a
@@ -46,7 +46,7 @@ class Lab(StandingCluster):
         return sent
 
     @contextmanager
-    def producing(self, topic: str, rate: float = 1000, **settings: Any) -> Iterator[Sent]:
+    def producing(self, topic: str, rate: float = 1000, **settings: Any) -> Iterator[ProducerSent]:
         """Sends numbered messages while the block runs, at `rate` per second; then waits for all outcomes.
 
         The yielded object is complete when the block has ended. `settings` as for `produce`. Raises

@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,7 @@ from kaput.api.runs import Run
 from kaput.runner.progress import NotesOnly
 
 if TYPE_CHECKING:
-    from kaput.api.existing_cluster import ExistingClusterOptions
-    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import Scratch
     from kaput.cluster.distribution import Distribution
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
@@ -52,7 +52,7 @@ def run(
     mistake in the arguments, LabError if there is nothing to judge, Interrupted.
     """
     from kaput.analysis.spark.program import PROGRAM
-    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import Scratch
     from kaput.cluster.network.reexec import check_inside
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
@@ -95,7 +95,7 @@ def analyze(
     Raises EvidenceError with the file at fault.
     """
     from kaput.analysis.spark.program import context_of
-    from kaput.api.scratch import Scratch
+    from kaput.api.sealed import Scratch
     from kaput.processes.signals import interrupts
 
     with _environment_restored(), interrupts(), Scratch() as scratch:
@@ -133,7 +133,6 @@ def _existing(
     servers: str | None, config: str | Path | None, use_topics: bool, kafka_home: str | Path | None
 ) -> ExistingClusterOptions | None:
     """The user's own cluster; None for a new one. Raises UsageError."""
-    from kaput.api.existing_cluster import ExistingClusterOptions
     from kaput.errors import UsageError
 
     if servers is None and (config is not None or use_topics):
@@ -189,7 +188,7 @@ def _record(
 ) -> Path:
     """Plays a run and returns its folder. Raises LabError with a note on where the evidence is."""
     from kaput.analysis.spark.program import PROGRAM
-    from kaput.api.mirror_comparison import mirror_comparison
+    from kaput.api.sealed import mirror_comparison
     from kaput.errors import KaputError
     from kaput.runner.experiment import Experiment
 
@@ -238,3 +237,37 @@ def _environment_restored() -> Iterator[None]:
             os.environ.pop(MARKER, None)
         else:
             os.environ[MARKER] = before
+
+
+@dataclass(frozen=True)
+class ExistingClusterOptions:
+    """The user's cluster. `command_config`: the client properties file; `use_topics`: whether existing topics
+    may be written to.
+    """
+
+    servers: str
+    command_config: Path | None = None
+    use_topics: bool = False
+
+    def provider_for(self, scenario: Scenario) -> tuple[ClusterProvider, Scenario]:
+        """The provider of this cluster for a run, and the scenario with the cluster's facts filled in.
+
+        Raises UsageError, and LabError if the cluster does not respond.
+        """
+        from kaput.cluster.access import OPEN, Access
+        from kaput.cluster.admin import Admin
+        from kaput.cluster.admin.client import check_access
+        from kaput.cluster.existing_cluster import ExistingCluster
+        from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
+        from kaput.runner.existing_cluster import ExistingClusters
+
+        access = Access.read(self.command_config) if self.command_config else OPEN
+        check_access(self.servers, access)
+        cluster = ExistingCluster(self.servers, access)
+        cluster.refresh()
+        with Admin(cluster) as admin:
+            topics = admin.ids(topic.name for topic in scenario.topics)
+            kept = check_unused(scenario, topics, admin.every_group(), self.use_topics)
+            found = collect_facts(cluster, admin)
+            true = with_cluster_facts(scenario, found, kept)
+        return ExistingClusters(cluster, found, kept), true

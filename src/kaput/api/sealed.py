@@ -1,18 +1,62 @@
 """The evidence of a run folder with all tables sealed: tables left unsealed by a crash are sealed first.
 
-If the folder is read-only, a copy is sealed, which is deleted when the program ends.
+If the folder is read-only, a copy is sealed in a scratch directory, which is created when first needed and
+deleted when the program ends. Such a directory also serves evidence from a URL, and the comparison of a
+mirror's clusters at the end of a run.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kaput.api.scratch import Scratch
+    from pyspark import SparkContext
+
+    from kaput.cluster.kafka_cluster import ClusterAddress
     from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
+    from kaput.runner.mirrors.drain import CompareMirror
+    from kaput.scenario.mirrors import Mirror
+
+
+class Scratch:
+    """A context manager. `where`: the parent directory; None: the system's temporary directory."""
+
+    def __init__(self, where: Path | None = None) -> None:
+        self.where = where
+        self._stack = ExitStack()
+        self._made: Path | None = None
+        self._number = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether the directory was created."""
+        return self._made is not None
+
+    def directory(self) -> Path:
+        """A new, empty subdirectory. Raises OSError if it cannot be created."""
+        from kaput.processes.ownership import Owner
+
+        if self._made is None:
+            owner = self._stack.enter_context(Owner())
+            self._made = owner.own_path(Path(tempfile.mkdtemp(prefix="kaput-scratch-", dir=self.where)))
+        self._number += 1
+        path = self._made / str(self._number)
+        path.mkdir()
+        return path
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
 
 _COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*", "compare/*.json")
 
@@ -77,3 +121,22 @@ def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder
             f"nor in a copy ({reason(error)}); give --scratch a directory with room"
         ) from None
     return copy
+
+
+def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> CompareMirror:
+    """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
+
+    def compare(mirror: Mirror, source: ClusterAddress, target: ClusterAddress) -> Mapping[str, Any]:
+        from kaput.compare.comparing import ComparisonRequest, MirrorComparison
+
+        request = ComparisonRequest(
+            source,
+            target,
+            topics=mirror.topics,
+            policy=mirror.policy,
+            wait_s=0.0,  # the drain has already waited for the mirror
+        )
+        folder = scratch.directory()
+        return MirrorComparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
+
+    return compare

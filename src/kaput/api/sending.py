@@ -41,7 +41,7 @@ class SentMessage:
     done_ns: int | None
 
 
-class Sent:
+class ProducerSent:
     """The messages of one producer. Counts and messages are known once it has ended."""
 
     def __init__(self, producer: int) -> None:
@@ -123,7 +123,7 @@ def sender_of(
 
 
 @contextmanager
-def sending(sender: Sender, sent: Sent) -> Iterator[None]:
+def sending(sender: Sender, sent: ProducerSent) -> Iterator[None]:
     """Sends in a thread until everything is sent or the block ends, then waits for all outcomes. Raises
     LabError.
     """

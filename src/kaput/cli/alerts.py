@@ -1,19 +1,25 @@
-"""`kaput alerts`: alert rules, their Prometheus version, and their scores (alerts_scores.py)."""
+"""`kaput alerts`: alert rules, their Prometheus version, and their scores on recorded runs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.alerts_scores import RulesFile, rule_named, rules_of, score_command, tune_command
-from kaput.cli.cluster_options import Json
+from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group
 
 if TYPE_CHECKING:
-    from kaput.monitor.alerts.rules import AlertRule
+    from rich.text import Text
+
+    from kaput.cli.results import Result
+    from kaput.monitor.alerts.rules import AlertRule, AlertRules
+    from kaput.monitor.alerts.scoring.score import FiredAlert, RecordedRun, RuleScore, RunScore, ScoredFault
+    from kaput.monitor.alerts.scoring.tuning import Tuning
+
 
 app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml")
 
@@ -101,10 +107,6 @@ def rules_command(
     sys.stdout.write(alerting_rules(found) if prometheus else inhibit_rules(found))
 
 
-app.command("score", cls=Verb)(score_command)
-app.command("tune", cls=Verb)(tune_command)
-
-
 def _text(path: Path | None) -> str:
     from kaput.monitor.alerts.rules import builtin_text
     from kaput.scenario.source import read
@@ -139,3 +141,278 @@ def _print_json(document: Any) -> None:
     from json import dumps
 
     typer.echo(dumps(document, indent=2))
+
+
+RunDirs = Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Judged run folders.")]
+RulesFile = Annotated[
+    Path | None,
+    typer.Option("--rules", metavar="FILE", help="Alert rules file (default: the built-in rules)."),
+]
+
+
+@app.command("score", cls=Verb)
+def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False) -> None:
+    """Score alert rules on recorded runs.
+
+    For each fault and rule, shows how soon the alert fired, how soon it was resolved, and whether it was
+    right. An alert is right if the fault ended only when it was healed, needless if the fault ended by
+    itself, false if there was no fault.
+
+    Example: kaput alerts score runs/*broker-killed* --rules mine.yaml
+    """
+    show_scores(rules_of(rules), _runs(run_dir), json)
+
+
+@app.command("tune", cls=Verb)
+def tune_command(
+    run_dir: RunDirs,
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="AlertRule to tune.")],
+    rules: RulesFile = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N1,N2",
+            help="Thresholds to try (default: from the usual value in the runs to the worst).",
+        ),
+    ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option("--for", metavar="D1,D2", help="Durations to try in addition to the rule's own."),
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a chart to this SVG file.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Try other thresholds of a rule on recorded runs.
+
+    Shows precision and delay for each threshold. Recommends the one that misses the fewest faults; among
+    equals, the one that is right most often, then the fastest one that is not at the edge.
+
+    Example: kaput alerts tune runs/* --rule low-send-rate --for 0s,30s
+    """
+    from json import dumps
+
+    from kaput.cli.options import milliseconds
+    from kaput.monitor.alerts.scoring.tuning import tuned, tuning_document
+
+    found = rules_of(rules)
+    one = rule_named(found, rule)
+    durations = [milliseconds("--for", each) for each in for_.split(",")] if for_ else []
+    tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), durations)
+    if chart is not None:
+        _write_chart(tuning, chart)
+    if json:
+        sys.stdout.write(dumps(tuning_document(tuning), indent=2) + "\n")
+    else:
+        _print(tuning_text(tuning))
+
+
+def rules_of(path: Path | None) -> AlertRules:
+    """The rules in a file, or the built-in ones. Raises UsageError with every mistake."""
+    from kaput.monitor.alerts.rules import builtin, load
+
+    return builtin() if path is None else load(path)
+
+
+def rule_named(rules: AlertRules, name: str) -> AlertRule:
+    """The rule with that name. Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.scenario.nearest import hint
+
+    if name not in rules.by_name:
+        raise UsageError(f"no rule {name}; {hint(name, rules.by_name)}")
+    return rules.by_name[name]
+
+
+def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool) -> None:
+    """Prints the scores of runs that were just played, and writes alerts.json to each run folder."""
+    from json import dumps
+
+    from kaput.errors import EvidenceError
+    from kaput.evidence.folder import replace_text
+    from kaput.monitor.alerts.scoring.score import by_rule, run_of, score_document, scored
+
+    scores = []
+    for result in results:
+        try:
+            score = scored(rules, run_of(result.folder, result.findings))
+        except EvidenceError as error:
+            sys.stderr.write(f"kaput: alerts not scored: {error}\n")
+            continue
+        document = score_document([score], by_rule(rules, [score]))
+        replace_text(result.folder.path / "alerts.json", dumps(document, indent=2) + "\n")
+        scores.append(score)
+    if scores:
+        _print(score_text(scores, by_rule(rules, scores)), to_stderr)
+
+
+def show_scores(rules: AlertRules, runs: Sequence[RecordedRun], json: bool) -> None:
+    """Prints the scores of these runs."""
+    from json import dumps
+
+    from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
+
+    scores = [scored(rules, run) for run in runs]
+    of_rules = by_rule(rules, scores)
+    if json:
+        sys.stdout.write(dumps(score_document(scores, of_rules), indent=2) + "\n")
+    else:
+        _print(score_text(scores, of_rules))
+
+
+def _runs(paths: Sequence[Path]) -> list[RecordedRun]:
+    from kaput.monitor.alerts.scoring.score import recorded_run
+
+    return [recorded_run(path) for path in paths]
+
+
+def _numbers(text: str | None) -> list[float]:
+    """Parses numbers. Raises UsageError."""
+    from kaput.errors import UsageError
+
+    try:
+        return [float(each) for each in text.split(",")] if text else []
+    except ValueError:
+        raise UsageError(f"--thresholds {text}: write numbers separated by commas") from None
+
+
+def chart_of(tuning: Tuning) -> str:
+    """The chart as SVG."""
+    from kaput.report.charts.standalone import ThresholdPoint, thresholds_svg
+
+    points = [
+        ThresholdPoint(
+            point.threshold, point.for_ms / 1000, score.precision, score.recall, score.typical_detect_s
+        )
+        for point in tuning.points
+        for score in [point.score]
+    ]
+    return thresholds_svg(tuning.rule.name, points)
+
+
+def _write_chart(tuning: Tuning, path: Path) -> None:
+    """Writes the chart. Raises UsageError."""
+    from kaput.errors import UsageError
+
+    try:
+        path.write_text(chart_of(tuning), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _print(text: Text, to_stderr: bool = False) -> None:
+    from kaput.console import Console
+
+    Console(stderr=to_stderr, soft_wrap=True).print(text, end="")
+
+
+def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Text:
+    """A table of faults with the alerts that each caused, a table of rules, and the faults not played."""
+    from kaput.report.document import Table
+    from kaput.report.render.terminal import table_text
+
+    header = ["run", "fault", "needed", "rule", "severity", "after s", "resolved s", "judgement"]
+    text = table_text(Table(header, [row for score in scores for row in _fault_rows(score)], "lllllrrl"))
+    rows = [_rule_row(score) for score in of_rules]
+    header = ["rule", "severity", "right", "needless", "false", "missed", "precision", "recall", "after s"]
+    text.append("\n").append_text(table_text(Table(header, rows, "llrrrrrrr")))
+    played = {score.rule.name for score in of_rules}
+    why: dict[str, set[str]] = {}
+    for score in scores:
+        for name, words in score.not_played.items():
+            if name not in played:
+                why.setdefault(words, set()).add(name)
+    for words, names in sorted(why.items()):
+        text.append(f"\nNot evaluated ({words}): {', '.join(sorted(names))}")
+    return text.append("\n" if why else "")
+
+
+def tuning_text(tuning: Tuning) -> Text:
+    """The table with bars, and the recommendation."""
+    from kaput.report.document import Table
+    from kaput.report.render.terminal import table_text
+
+    header = [
+        "threshold",
+        "for s",
+        "right",
+        "needless",
+        "false",
+        "missed",
+        "precision",
+        "recall",
+        "after s",
+        "",
+    ]
+    rows = [
+        [
+            f"{point.threshold:,.6g}{' *' if point is tuning.current else ''}",
+            f"{point.for_ms / 1000:g}",
+            *_figures(point.score),
+            _bar(point.score.precision),
+        ]
+        for point in tuning.points
+    ]
+    text = table_text(Table(header, rows, "rrrrrrrrrl"))
+    text.append("* current value. The bar shows precision.\n")
+    if tuning.recommended is None:
+        return text.append(f"No recommendation: {tuning.why}.\n")
+    best = tuning.recommended
+    held = f" for {best.for_ms / 1000:g} s" if best.for_ms else ""
+    return text.append(f"Recommended: {best.threshold:,.6g}{held}: {tuning.why}.\n", style="bold")
+
+
+def _fault_rows(score: RunScore) -> list[list[str]]:
+    name = score.run.name
+    rows = []
+    for fault in score.run.faults:
+        first = [name, f"{fault.id} {fault.target}", ", ".join(fault.needs) or "nobody"]
+        found = [[*first, *_alert_cells(each)] for each in score.rung if each.fault is fault]
+        nothing = [*first, "-", "", "-", "-", _status_without_alert(score, fault)]
+        rows += found if found and fault not in score.unnoticed() else [*found, nothing]
+    rows += [[name, "none", "nobody", *_alert_cells(each)] for each in score.rung if each.fault is None]
+    return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
+
+
+def _status_without_alert(score: RunScore, fault: ScoredFault) -> str:
+    """The status of a fault for which no alert fired."""
+    if fault in score.unnoticed():
+        return "missed"
+    hurts = {"writes", "reads"} & set(fault.needs)
+    if not hurts:
+        return "rightly silent"
+    return "with another fault" if hurts & score.noticed(fault) else "not played"
+
+
+def _alert_cells(each: FiredAlert) -> list[str]:
+    labels = ", ".join(f"{name} {value}" for name, value in sorted(each.episode.labels.items()))
+    rule = each.episode.rule
+    return [
+        f"{rule.name}{f' ({labels})' if labels else ''}",
+        rule.severity,
+        _seconds(each.detect_s),
+        _seconds(each.resolve_s),
+        each.judgement,
+    ]
+
+
+def _rule_row(score: RuleScore) -> list[str]:
+    return [score.rule.name, score.rule.severity, *_figures(score)]
+
+
+def _figures(score: RuleScore) -> list[str]:
+    counts = [f"{count:,}" for count in (score.right, score.needless, score.false, score.missed)]
+    return [*counts, _share(score.precision), _share(score.recall), _seconds(score.typical_detect_s)]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _bar(share: float | None) -> str:
+    return "" if share is None else "#" * round(share * 20)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
-from kaput.cli.table_options import Columns, Reports, TableOptions, columns_of
+from kaput.cli.options import Columns, Reports, TableOptions, columns_of
+from kaput.cli.results import Baseline, ToleranceOption, read_baselines
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
-    from kaput.api.scratch import Scratch
-    from kaput.cli.series import Result
+    from kaput.api.sealed import Scratch
+    from kaput.cli.results import Result
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
 
@@ -92,8 +92,7 @@ def analyze_command(
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
     from kaput.analysis.spark.background import Background
-    from kaput.api.scratch import Scratch
-    from kaput.api.sealed import sealed_evidence
+    from kaput.api.sealed import Scratch, sealed_evidence
     from kaput.cli.results import show
     from kaput.evidence.folder import RunFolder
     from kaput.java import find_java
@@ -134,8 +133,7 @@ def _fetch(url: str, spark: Background, scratch: Scratch) -> Evidence:
 def _judge(
     found: list[Evidence], spark: Background, scratch: Scratch, ledger: LedgerRows, page: bool
 ) -> list[Result]:
-    from kaput.cli.judging import judge_folder, keep_report
-    from kaput.cli.results import result_of
+    from kaput.cli.results import judge_folder, keep_report, result_of
 
     results = [
         result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))

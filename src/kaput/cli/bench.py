@@ -72,7 +72,7 @@ def generate_command(
     find_java()
     create_directory(run_dir)
     with interrupts(), owned() as spark:
-        expected = generate(plan, run_dir, spark, _Progress(messages))
+        expected = generate(plan, run_dir, spark, _GenerateProgress(messages))
     if json:
         sys.stdout.write((run_dir / "expected.json").read_text())
     else:
@@ -80,7 +80,7 @@ def generate_command(
         sys.stdout.write(f"{run_dir}: {messages:,} messages; planted: {found or 'nothing'}\n")
 
 
-class _Progress:
+class _GenerateProgress:
     """A line on stderr: updated in place on a terminal, printed every few seconds elsewhere."""
 
     def __init__(self, messages: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json
+from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group
 
 app = group("Show or clear what kaput has downloaded.\n\nExample: kaput cache clear", no_args_is_help=False)

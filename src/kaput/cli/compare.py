@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json, standing_cluster
+from kaput.cli.options import Json, standing_cluster
 
 if TYPE_CHECKING:
     from kaput.compare.answer import ComparisonAnswer
@@ -87,8 +87,8 @@ def compare_command(
     import json as library
 
     from kaput.analysis.spark.background import Background
-    from kaput.api.scratch import Scratch
-    from kaput.cli.durations import milliseconds
+    from kaput.api.sealed import Scratch
+    from kaput.cli.options import milliseconds
     from kaput.cli.progress import StepsProgress
     from kaput.compare.comparing import ComparisonRequest, MirrorComparison
     from kaput.java import find_java

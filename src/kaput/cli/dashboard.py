@@ -97,7 +97,7 @@ def _serve_on(
     sys.stdout.flush()
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C stops it\n")
     lower_priority()
-    from kaput.dashboard.serving import server_of
+    from kaput.dashboard.app import server_of
     from kaput.search.dashboard_data import Searches
 
     shown = Searches.beside(folder.root) if searches is None else Searches(searches)

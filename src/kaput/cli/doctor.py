@@ -1,20 +1,31 @@
-"""`kaput doctor`: finds settings and states of a cluster that risk lost messages or outages."""
+"""`kaput doctor`: finds settings and states of a cluster that risk lost messages or outages.
+
+--fix shows, confirms and applies each fix, then lists the remaining findings and why. --prove reproduces
+findings on a scratch cluster, without and with the fix.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Servers
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from kaput.cli.reassign import Reassignment
+    from kaput.cli.results import Series
+    from kaput.cli.scenario_choice import Choice
+    from kaput.cluster.admin.reassignments import ReassignmentClient
     from kaput.operate.doctor.diagnosis import Finding
+    from kaput.operate.doctor.experiments import Pair
+    from kaput.operate.doctor.fixing import Fix
     from kaput.operate.doctor.snapshot import Snapshot
 
 
@@ -79,9 +90,7 @@ def doctor_command(
     Example: kaput doctor --prove KP002
     """
     _refuse(check, prove, fix, dry_run)
-    from kaput.cli.cluster_options import config_of, servers_of
-    from kaput.cli.doctor_fix import apply, resume
-    from kaput.cli.doctor_prove import prove as prove_findings
+    from kaput.cli.options import config_of, servers_of
     from kaput.operate.doctor.diagnosis import diagnose, read_baseline
     from kaput.operate.doctor.snapshot import read_snapshot
     from kaput.operate.registry import running
@@ -106,9 +115,11 @@ def doctor_command(
             _show(shown, findings, snapshot.unknown)
         fixed = list[str]()
         if snapshot.interrupted is not None:
-            fixed = resume(snapshot, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet)
+            fixed = resume_fixes(snapshot, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet)
             snapshot, findings = look()
-        fixed += apply(snapshot, findings, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet)
+        fixed += apply_fixes(
+            snapshot, findings, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet
+        )
         if dry_run and not quiet:
             return _status(findings, fail_on)
         snapshot, findings = look()
@@ -152,3 +163,165 @@ def _status(findings: list[Finding], fail_on: Severity) -> int:
 
     bad = [severity for severity in SEVERITIES if severity == fail_on.value]  # none for "never"
     return int(any(at_or_above(findings, severity) for severity in bad))
+
+
+def resume_fixes(
+    snapshot: Snapshot, servers: str, command_config: Path | None, *, yes: bool, dry_run: bool, quiet: bool
+) -> list[str]:
+    """Finishes an interrupted reassignment and returns a sentence; empty if the user declined or for a dry
+    run. Raises UsageError, LabError.
+    """
+    from kaput.cli.reassign import Reassignment
+    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.admin.reassignments import reassignment_client
+    from kaput.operate.reassign.journal import Folder
+
+    assert snapshot.interrupted is not None
+    typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
+    if dry_run:
+        return []
+    access = OPEN if command_config is None else Access.read(command_config)
+    with reassignment_client(servers, access) as connection:
+        done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
+    return [f"the interrupted reassignment of {snapshot.interrupted.partitions} partitions"] if done else []
+
+
+def apply_fixes(
+    snapshot: Snapshot,
+    findings: Sequence[Finding],
+    servers: str,
+    command_config: Path | None,
+    *,
+    yes: bool,
+    dry_run: bool,
+    quiet: bool,
+) -> list[str]:
+    """Applies fixes and returns a sentence for each: none for a dry run. `quiet`: no output on stdout.
+
+    Raises UsageError, LabError; fixes that were already applied stay applied.
+    """
+    from kaput.cli.options import confirmed
+    from kaput.cli.reassign import Reassignment
+    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.admin.reassignments import reassignment_client
+    from kaput.operate.doctor.fixing import remedies
+    from kaput.operate.reassign.journal import Folder
+
+    found = remedies(snapshot, findings)
+    done = []
+    access = OPEN if command_config is None else Access.read(command_config)
+    with reassignment_client(servers, access) as connection:
+        for each in found.fixes:
+            typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
+            work = Reassignment(connection, connection.view(), Folder(), quiet, yes)
+            if each.goal is None:
+                _show_fix(each, quiet)
+                if not dry_run and confirmed("Set this?", yes):
+                    connection.configure("broker", each.brokers)
+                    connection.configure("topic", each.configs)
+                    done.append(each.title)
+            elif _moved(work, connection, each, dry_run):
+                done.append(each.title)
+    for finding, why in found.cannot:
+        typer.echo(f"not fixed: {finding.id} {finding.resource}: {why}", err=quiet)
+    return done
+
+
+def _show_fix(fix: Fix, quiet: bool) -> None:
+    every = [(f"broker {name}", config) for name, config in fix.brokers.items()]
+    every += [(f"topic {name}", config) for name, config in fix.configs.items()]
+    for name, config in every[:30]:
+        for key, value in config.items():
+            typer.echo(f"  {name}: {key}={value}" if value is not None else f"  {name}: no {key}", err=quiet)
+    if len(every) > 30:
+        typer.echo(f"  and {len(every) - 30:,} more", err=quiet)
+
+
+def _moved(work: Reassignment, connection: ReassignmentClient, fix: Fix, dry_run: bool) -> bool:
+    from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, rate_of
+    from kaput.operate.reassign.applying import elect_all
+
+    assert fix.goal is not None
+    moves = work.plan(fix.goal, list(fix.topics))
+    work.show(moves, None)
+    if dry_run or not work.confirmed():
+        return False
+    if moves:
+        work.apply(moves, rate_of(DEFAULT_THROTTLE), DEFAULT_IN_FLIGHT)
+    elect_all(connection)
+    return True
+
+
+NOT_SHOWN = 3
+
+
+def prove_findings(
+    ids: Sequence[str],
+    snapshot: Snapshot | None,
+    findings: Sequence[Finding],
+    runs: Path,
+    json: bool,
+) -> int:
+    """Runs the experiments of these checks, or of all findings; returns the exit status.
+
+    0: every experiment confirms its finding; 3: one does not, or there is none. Raises UsageError, LabError.
+    """
+    from kaput.cli.results import show_series
+    from kaput.cli.run_scenarios import run_all
+    from kaput.cli.scenario_choice import Choice
+    from kaput.operate.doctor.experiments import EXPERIMENTS, NO_EXPERIMENT, pair
+
+    wanted = list(dict.fromkeys(ids or [finding.id for finding in findings]))
+    _check(wanted)
+    for number in wanted:
+        if number in NO_EXPERIMENT:
+            typer.echo(f"{number}: no experiment: {NO_EXPERIMENT[number]}", err=True)
+    first = {finding.id: finding.resource for finding in reversed(findings)}
+    pairs = [pair(number, snapshot, first.get(number)) for number in wanted if number in EXPERIMENTS]
+    if not pairs:
+        typer.echo("nothing to reproduce", err=True)
+        return NOT_SHOWN
+    choices: list[Choice] = []
+    for each in pairs:
+        of = f"with the settings of {each.resource}" if each.resource else "with its own settings"
+        typer.echo(f"{each.id}: {each.without_fix.title} ({of})", err=True)
+        choices += [
+            Choice(f"{each.id}-as-it-is", each.without_fix, f"{each.id} as it is"),
+            Choice(f"{each.id}-remedy", each.with_fix, f"{each.id} with the fix"),
+        ]
+    with run_all(choices, None, 1, runs) as series:
+        # Ignores the exit status of the verdicts: here the comparison decides.
+        with suppress(typer.Exit):
+            show_series(series, json, as_list=True)
+        return _conclude(pairs, series, json)
+
+
+def _check(ids: Sequence[str]) -> None:
+    from kaput.errors import UsageError
+    from kaput.operate.doctor.checks import CHECKS
+    from kaput.scenario.nearest import hint
+
+    known = [check.id for check in CHECKS]
+    for number in ids:
+        if number not in known:
+            raise UsageError(f"no check {number}; {hint(number, known)}")
+
+
+def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
+    """Prints a sentence for each pair. Raises LabError if one of its runs failed."""
+    from kaput.errors import LabError
+    from kaput.operate.doctor.experiments import fix_helps
+    from kaput.report.document import number
+
+    by_name = {result.findings.run.scenario: result.findings for result in series.results}
+    status = 0
+    for each in pairs:
+        bad, good = by_name.get(f"{each.id}-as-it-is"), by_name.get(f"{each.id}-remedy")
+        if bad is None or good is None:
+            raise LabError(f"{each.id}: the experiment failed, so nothing is confirmed")
+        proven = fix_helps(each.figure, bad, good)
+        result = "confirmed" if proven else "not reproduced this time"
+        figures = f"{number(each.figure.of(bad))} as it is, {number(each.figure.of(good))} with the fix"
+        typer.echo(f"{each.id} {result}: {each.figure.name}: {figures}", err=json)
+        status = status if proven else NOT_SHOWN
+    return status

@@ -20,7 +20,7 @@ from typing import Any
 
 import typer
 
-from kaput.cli.verbs import VerbGroup, current_verb
+from kaput.cli.verbs import VerbGroup
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
 from kaput.printable import printable_lines
 
@@ -55,10 +55,6 @@ class _Raised(Exception):
 
 class RootGroup(VerbGroup):
     """The program's command group; exceptions of commands reach `status_of` unchanged."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command with that name, or with that name in the last release."""
-        return super().get_command(ctx, current_verb(cmd_name))
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command. Raises _Raised for OSError, EOFError and Interrupted."""

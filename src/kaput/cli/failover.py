@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json, standing_cluster
+from kaput.cli.options import Json, standing_cluster
 from kaput.printable import printable
 
 _CLUSTER = "The name of one started by kaput up, or HOST:PORT,..."

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, Json, entry_of
+from kaput.cli.options import ClusterName, Json, entry_of
 from kaput.cli.verbs import Verb, group, pairs
 
 app = group(
@@ -46,7 +46,7 @@ def inject_command(
 
     Example: kaput fault inject pause --target 'broker 2' --for 30s
     """
-    from kaput.cli.durations import milliseconds
+    from kaput.cli.options import milliseconds
 
     given = pairs("--set", set_)
     for_ms = None if for_ is None else milliseconds("--for", for_)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Json, Servers
 from kaput.cli.verbs import Verb, group, pairs
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def replay_command(
     """
     from dataclasses import asdict
 
-    from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.cli.options import access_of, servers_of
     from kaput.clients import keep
     from kaput.errors import LabError
 
@@ -167,7 +167,7 @@ def purge_command(
 
     Example: kaput keep purge kept.db --older-than 48h --yes
     """
-    from kaput.cli.cluster_options import confirmed
+    from kaput.cli.options import confirmed
     from kaput.clients import keep
     from kaput.clients.keep.store import count, now_ms, purge
     from kaput.core import plural

@@ -1,10 +1,18 @@
-"""The program `kaput` with all its commands. Exit statuses: exit_status.py; output: streams.py."""
+"""The program `kaput` with all its commands, and its output. Exit statuses: exit_status.py.
+
+stdout and stderr tolerate a closed pipe, which is not an error and does not change the exit status. Control
+characters in data are escaped (printable.py). Other write errors (a full disk) are reported when the program
+ends.
+"""
 
 from __future__ import annotations
 
+import codecs
+import io
 import logging
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -15,12 +23,10 @@ from kaput.cli import (
     cache,
     compare,
     dashboard,
-    demo,
     doctor,
     export,
     failover,
     fault,
-    inside,
     keep,
     matrix,
     metrics,
@@ -40,10 +46,78 @@ from kaput.cli import (
     watch,
 )
 from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
-from kaput.cli.streams import Streams
 from kaput.cli.verbs import GROUPS, Verb
 from kaput.errors import LabError
+from kaput.printable import EscapingStream, json_escaped
 
+_ESCAPE = "kaput-escape"
+
+
+class _Raw(io.FileIO):
+    """A raw stream of a file descriptor. After the first failure all output is dropped."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        if self.failure is None:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.failure = error
+        return len(data)
+
+
+class Streams:
+    """The program's stdout and stderr, from start to end."""
+
+    def __init__(self) -> None:
+        _occupy_standard_descriptors()
+        codecs.register_error(_ESCAPE, _escape)
+        self._stdout, self._stderr = _Raw(1, "wb", closefd=False), _Raw(2, "wb", closefd=False)
+        # Streams that were replaced, by a test for example, stay.
+        if sys.stdout is None or sys.stdout is sys.__stdout__:
+            sys.stdout = _text(self._stdout, sys.stdout, _ESCAPE)
+        if sys.stderr is None or sys.stderr is sys.__stderr__:
+            sys.stderr = _text(self._stderr, sys.stderr, "backslashreplace")
+
+    def finish(self) -> str | None:
+        """Flushes. Returns why stdout could not be written; None if it could, or if its reader closed it."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        failure = self._stdout.failure
+        return None if failure is None or isinstance(failure, BrokenPipeError) else str(failure.strerror)
+
+
+def _occupy_standard_descriptors() -> None:
+    """Opens standard descriptors that are closed: otherwise the next opened file would get their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+def _text(raw: _Raw, before: TextIO | None, errors: str) -> TextIO:
+    terminal = raw.isatty()
+    old = before if isinstance(before, io.TextIOWrapper) else None
+    # JSON must be UTF-8 or ASCII; ASCII with the rest escaped.
+    whole = old is None or codecs.lookup(old.encoding).name == "utf-8"
+    return EscapingStream(
+        io.BufferedWriter(raw),
+        encoding="utf-8" if whole else "ascii",
+        errors=errors,
+        line_buffering=terminal or raw.fileno() == 2,
+        write_through=old.write_through if old else False,
+    )
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Escapes characters that the terminal cannot show, as in JSON, so it is also valid in a JSON string."""
+    assert isinstance(error, UnicodeEncodeError)
+    return json_escaped(error.object[error.start : error.end]), error.end
+
+
+# To add a verb: a module with its command, and a line in its section below (docs/ARCHITECTURE.md).
 # Options after the first argument are for the other program.
 PASSED_ON = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 EXPERIMENTS, CLUSTERS, CLIENTS, EVIDENCE = GROUPS
@@ -61,7 +135,7 @@ for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
     (EXPERIMENTS, "matrix", matrix.matrix_command, None),
     (EXPERIMENTS, "regress", regress.regress_command, None),
-    (EXPERIMENTS, "demo", demo.demo_command, None),
+    (EXPERIMENTS, "demo", run.demo_command, None),
     (EXPERIMENTS, "search", search.search_command, None),
     (EXPERIMENTS, "scenarios", scenarios.app, None),
     (EXPERIMENTS, "undo", undo.undo_command, None),
@@ -84,7 +158,7 @@ for group, name, command, settings in (
     (CLIENTS, "keep", keep.app, None),
     (CLIENTS, "peek", peek.peek_command, None),
     (CLIENTS, "tool", tool.tool_command, PASSED_ON),
-    (CLIENTS, "inside", inside.inside_command, PASSED_ON),
+    (CLIENTS, "inside", running_clusters.inside_command, PASSED_ON),
     (EVIDENCE, "analyze", analyze.analyze_command, None),
     (EVIDENCE, "report", report.report_command, None),
     (EVIDENCE, "export", export.export_command, None),
@@ -132,5 +206,5 @@ def _run() -> object:
     # Only py4j logs to the root logger: a traceback whenever Ctrl-C ends its JVM during a call.
     logging.getLogger().addFilter(lambda _record: False)
     with interrupts():
-        # color: otherwise click deletes escape sequences in data; streams.py escapes them.
+        # color: otherwise click deletes escape sequences in data; Streams escapes them.
         return app(standalone_mode=False, color=True)

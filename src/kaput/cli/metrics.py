@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Servers
 
 if TYPE_CHECKING:
     from kaput.monitor.series import SeriesTable
@@ -68,7 +68,7 @@ def metrics_command(
 
         sys.stdout.write(dashboard_text())
         return
-    from kaput.cli.cluster_options import access_of, servers_of
+    from kaput.cli.options import access_of, servers_of
     from kaput.monitor.sources.cluster_state import ClusterState
     from kaput.monitor.sources.nodes import Nodes
 
@@ -139,7 +139,7 @@ def _wait(for_s: float | None) -> None:
 
 def _seconds(option: str, text: str) -> float:
     """Parses a positive duration. Raises UsageError."""
-    from kaput.cli.durations import milliseconds
+    from kaput.cli.options import milliseconds
     from kaput.errors import UsageError
 
     found = milliseconds(option, text) / 1e3

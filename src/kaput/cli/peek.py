@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.cluster_options import (
+from kaput.cli.options import (
     ClusterName,
     CommandConfig,
     Json,

@@ -1,19 +1,25 @@
-"""`kaput reassign`: moves replicas to other brokers, with confirmation, throttle, resume and rollback."""
+"""`kaput reassign`: moves replicas to other brokers, with confirmation, throttle, resume and rollback. Its
+steps are shared with `kaput doctor --fix`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, CommandConfig, Servers
-from kaput.cli.reassign_steps import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE
+from kaput.cli.options import ClusterName, CommandConfig, Servers
 
 if TYPE_CHECKING:
-    from kaput.cluster.admin.reassignments import ClusterView
+    from kaput.cluster.admin.reassignments import ClusterView, ReassignmentClient
     from kaput.cluster.placement import Goal
+    from kaput.operate.reassign.journal import Folder, MoveJournal
+    from kaput.operate.reassign.moves import Move
 
+
+DEFAULT_THROTTLE = "50MB"
+DEFAULT_IN_FLIGHT = 50  # partitions reassigned at the same time
 Rollback = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Restore the assignment in this file (Kafka's reassignment JSON)."),
@@ -77,8 +83,7 @@ def reassign_command(
 
     Example: kaput reassign --replication-factor 3 --all-topics
     """
-    from kaput.cli.cluster_options import access_of, servers_of
-    from kaput.cli.reassign_steps import Reassignment, rate_of
+    from kaput.cli.options import access_of, servers_of
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.cluster.placement import Goal
     from kaput.operate.reassign.journal import Folder
@@ -130,3 +135,164 @@ def _guard(view: ClusterView, cluster_id: str | None) -> None:
 
     if cluster_id is not None and cluster_id != view.cluster_id:
         raise UsageError(f"this is cluster {view.cluster_id}, not {cluster_id}: nothing was changed")
+
+
+class Reassignment:
+    """A reassignment: plans, shows, confirms and applies moves."""
+
+    def __init__(
+        self,
+        connection: ReassignmentClient,
+        view: ClusterView,
+        folder: Folder,
+        json: bool,
+        yes: bool,
+        allow_offline: bool = False,
+    ) -> None:
+        self._allow_offline = allow_offline
+        self._connection, self._view, self._folder = connection, view, folder
+        self._json, self._yes = json, yes
+        self._document: dict[str, Any] = {}
+
+    def plan(self, goal: Goal, topics: list[str] | None) -> list[Move]:
+        """The moves to that goal. Raises UsageError if a reassignment is active, or a broker is down."""
+        from kaput.errors import UsageError
+        from kaput.operate.reassign import moves as planning
+
+        if (journal := self._folder.read(self._view.cluster_id)) is not None:
+            raise UsageError(
+                "a reassignment of this cluster was interrupted: kaput reassign --resume continues it, "
+                f"kaput reassign --rollback {journal.rollback} undoes it"
+            )
+        if ongoing := self._connection.ongoing():
+            first = "/".join(map(str, min(ongoing)))
+            raise UsageError(f"{len(ongoing)} partitions are already being reassigned, for example {first}")
+        if not self._allow_offline:
+            planning.refuse_offline(self._view)
+        moves = planning.plan_moves(self._view, self._connection.sizes(self._view.partitions), topics, goal)
+        return planning.without_leaderless(self._view, moves)
+
+    def plan_rollback(self, path: Path) -> list[Move]:
+        """The moves back to the assignment in a file; active reassignments are reversed."""
+        from kaput.operate.reassign import moves as planning
+        from kaput.operate.reassign.moves import read_kafka_json
+
+        of, wanted = read_kafka_json(path)
+        return planning.rollback(self._view, self._connection.sizes(self._view.partitions), wanted, of)
+
+    def show(self, moves: list[Move], plan_file: Path | None) -> None:
+        """Prints the plan as a table (to stderr with --json) and writes the plan file. Raises UsageError."""
+        import json
+
+        from kaput.cli.reassign_text import render
+        from kaput.console import Console
+        from kaput.errors import UsageError
+        from kaput.operate.reassign.moves import to_kafka_json
+
+        document = to_kafka_json(
+            ((move.topic_partition, move.after) for move in moves), self._view.cluster_id
+        )
+        self._document = {
+            **document,
+            "copies": sum(len(m.adding) for m in moves),
+            "bytes": sum(m.copied for m in moves),
+        }
+        if plan_file is not None:
+            try:
+                plan_file.write_text(json.dumps(document))
+            except OSError as error:
+                raise UsageError(f"cannot write {plan_file}: {error.strerror}") from None
+        now = {place: state.replicas for place, state in self._view.partitions.items()}
+        Console(soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
+
+    def confirmed(self) -> bool:
+        """Whether the user confirms."""
+        from kaput.cli.options import confirmed
+
+        return confirmed("Apply this?", self._yes)
+
+    def apply(self, moves: list[Move], rate: int | None, in_flight: int) -> None:
+        """Applies the moves. Raises LabError; the journal then stays for --resume."""
+        from kaput.operate.reassign.applying import begin
+
+        with self._folder.locked(self._view.cluster_id):
+            journal = begin(self._connection, self._folder, self._view.cluster_id, moves, rate, in_flight)
+            self._follow(journal)
+
+    def resume(self, rate: int | None, other_rate: bool) -> bool:
+        """Continues an interrupted reassignment; False if the user declined. Raises UsageError if there is
+        none.
+        """
+        from dataclasses import replace
+
+        from kaput.errors import UsageError
+
+        with self._folder.locked(self._view.cluster_id):
+            journal = self._folder.read(self._view.cluster_id)
+            if journal is None:
+                raise UsageError(
+                    f"no interrupted reassignment of cluster {self._view.cluster_id} on this machine"
+                )
+            if other_rate:
+                journal = replace(journal, throttle=rate)
+                self._folder.write(journal)
+            self.show(list(journal.moves), None)
+            if not self.confirmed():
+                return False
+            self._follow(journal)
+        return True
+
+    def _follow(self, journal: MoveJournal) -> None:
+        from kaput.cli.progress import BytesProgress
+        from kaput.errors import Interrupted
+        from kaput.operate.reassign.applying import apply
+        from kaput.processes.signals import interrupts
+
+        typer.echo(f"old assignment saved to {journal.rollback}", err=True)
+        try:
+            with interrupts(), BytesProgress("reassign") as progress:
+                outcome = apply(
+                    self._connection,
+                    self._folder,
+                    journal,
+                    lambda p: progress.tell(p.copied, p.of_bytes, p.partitions, p.of_partitions),
+                    allow_offline=self._allow_offline,
+                )
+        except Interrupted as error:
+            raise Interrupted(
+                "interrupted; the brokers keep copying, throttled: kaput reassign --resume continues, "
+                f"kaput reassign --rollback {journal.rollback} undoes it"
+            ) from error
+        self._document |= {
+            "applied": True,
+            "rollback": journal.rollback,
+            "seconds": round(outcome.seconds, 1),
+        }
+        for sentence in outcome.left_alone:
+            typer.echo(sentence, err=True)
+        if not self._json:
+            typer.echo(
+                f"done in {outcome.seconds:,.1f} s and verified: {outcome.moved:,} partitions; "
+                f"to undo it: kaput reassign --rollback {journal.rollback}"
+            )
+
+    def print_json(self) -> None:
+        """Prints the plan and the outcome, with --json."""
+        import json
+
+        if self._json:
+            typer.echo(json.dumps({"applied": False, "rollback": None, **self._document}))
+
+
+def rate_of(text: str) -> int | None:
+    """Bytes per second: `50MB`, `800000`; None for `none`. Raises UsageError."""
+    import re
+
+    from kaput.errors import UsageError
+
+    if text == "none":
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?(?:/s)?", text)
+    if found is None or float(found[1]) == 0:
+        raise UsageError(f"--throttle {text}: write bytes per second (800kB, 50MB, 1GB), or none")
+    return round(float(found[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[found[2]])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, CommandConfig, Json, Servers, access_of, servers_of
+from kaput.cli.options import ClusterName, CommandConfig, Json, Servers, access_of, servers_of
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.results import entries, print_json, result_of, width_of
-from kaput.cli.series import Result
-from kaput.cli.table_options import Columns, columns_of
+from kaput.cli.options import Columns, columns_of
+from kaput.cli.results import Result, entries, print_json, result_of, width_of
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings

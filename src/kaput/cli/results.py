@@ -1,25 +1,37 @@
-"""Shows findings as text or JSON, and ends with the exit status."""
+"""From several runs to output: judges them with a progress bar and notes on stderr, shows findings as text or
+JSON, compares them with earlier runs (--baseline, --tolerance), and ends with the exit status.
+"""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kaput.api.judging import has_report
-from kaput.cli.judging import exit_status, keep_report
-from kaput.cli.series import Result, Series
-from kaput.cli.table_options import TableOptions
+from kaput.cli.options import TableOptions
+from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError
 
 if TYPE_CHECKING:
-    from kaput.cli.baseline import Baselines
+    from pydantic import JsonValue
+    from pyspark import SparkContext
+
+    from kaput.api.judging import PartsDone
+    from kaput.api.sealed import Scratch
     from kaput.console import Console
     from kaput.evidence.findings import Findings
-    from kaput.evidence.folder import RunFolder
+    from kaput.evidence.folder import LedgerRows, RunFolder
+    from kaput.evidence.reading import Evidence
+    from kaput.report.baseline import Tolerance
     from kaput.report.comparison import Entry
+    from kaput.scenario.model import Scenario
 
 
 def show_series(
@@ -129,3 +141,194 @@ def result_of(folder: RunFolder, findings: Findings) -> Result:
         # A run without its scenario is not a repetition of any other.
         return Result(folder, findings, folder.title)
     return Result(folder, findings, f"{findings.run.scenario}\n{scenario}")
+
+
+# Worst first: the exit status of several runs is that of the worst. A lab failure hides the result of a run,
+# so it is worse than an inconclusive run.
+_EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
+
+
+def exit_status(verdicts: Sequence[str], failed: bool = False) -> int:
+    """0: held, 1: violated, 3: inconclusive; for several runs the worst. `failed`: the lab failed in another
+    run: 4.
+    """
+    words = [*verdicts, "failed"] if failed else verdicts
+    return next(status for word, status in _EXIT.items() if word in words)
+
+
+def judge_folder(
+    evidence: Evidence,
+    session: Callable[[], SparkContext],
+    scratch: Scratch,
+    ledger: LedgerRows = "stretches",
+) -> Findings:
+    """Judges one folder (api/judging.py)."""
+    from kaput.api.judging import judge
+
+    bar = partial(_bar, evidence.folder.path.name)
+    return judge(evidence, session, scratch, ledger, bar, _note)
+
+
+def keep_report(folder: RunFolder, findings: Findings) -> None:
+    """Writes report.html (api/judging.py)."""
+    from kaput.api import judging
+
+    judging.keep_report(folder, findings, _note)
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[PartsDone]:
+    from kaput.cli.progress import JudgeProgress
+
+    with JudgeProgress(name) as progress:
+        yield progress.tell
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"kaput: {text}\n")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run to play. `label`: its name in the progress output; `varied`: its settings from --vary; `variant`:
+    the same for all its repetitions.
+    """
+
+    title: str
+    label: str
+    name: str
+    scenario: Scenario
+    varied: Mapping[str, JsonValue]
+    variant: str
+    seed: int
+    runs: Path
+    kafka_home: Path | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A judged run; runs of the same `variant` are repetitions."""
+
+    folder: RunFolder
+    findings: Findings
+    variant: str
+
+
+@dataclass
+class Series:
+    """The results. `ended`: the exception that prevented the remaining runs."""
+
+    results: list[Result] = field(default_factory=list)
+    failed: list[PlannedRun] = field(default_factory=list)
+    ended: BaseException | None = None
+
+
+def play(
+    plans: Sequence[PlannedRun],
+    run_one: Callable[[PlannedRun], tuple[RunFolder, Findings]],
+    between: Callable[[Result], None] = lambda _: None,
+) -> Series:
+    """Plays every run. A lab failure in one run does not stop the others, unless all would fail.
+
+    `between`: called with each result if another run follows.
+    """
+    series = Series()
+    for number, plan in enumerate(plans, 1):
+        if len(plans) > 1:
+            sys.stderr.write(f"run {number} of {len(plans)}: {plan.title}\n")
+        try:
+            folder, findings = run_one(plan)
+            series.results.append(Result(folder, findings, plan.variant))
+            if number < len(plans):
+                between(series.results[-1])
+        except LabError as error:
+            if len(plans) == 1 or _fails_all(error, plans):
+                series.ended = error
+                return series
+            sys.stderr.write(f"kaput: run {number} of {len(plans)} failed: {error}\n")
+            series.failed.append(plan)
+        except (Exception, Interrupted) as error:  # noqa: BLE001
+            # Results are shown first; then it ends the program as usual.
+            series.ended = error
+            return series
+    return series
+
+
+def _fails_all(error: LabError, plans: Sequence[PlannedRun]) -> bool:
+    """Whether every run would fail in the same way."""
+    if isinstance(error, DistributionError):
+        return len({tuple(plan.scenario.kafka_versions()) for plan in plans}) == 1
+    return isinstance(error, (JavaError, NamespacesError))
+
+
+Baseline = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="findings.json or a run folder to compare with: exit status 1 if a figure is worse. Repeatable, "
+        "one for each scenario (docs/CI.md).",
+    ),
+]
+ToleranceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tolerance",
+        metavar="SHARE",
+        help="With --baseline: how much worse figures may be (default: 20%, and 100 ms), or how much one "
+        "figure may be: election-ms=50%, lost=3. Repeatable.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Earlier runs by scenario."""
+
+    of: dict[str, Findings] = field(default_factory=dict)
+    allowed: dict[str, Tolerance] = field(default_factory=dict)
+
+    def check(self, scenarios: Iterable[str]) -> None:
+        """Raises UsageError naming the scenarios that have no baseline."""
+        from kaput.errors import UsageError
+
+        missing = sorted(set(scenarios) - set(self.of))
+        if self.of and missing:
+            known = ", ".join(self.of)
+            raise UsageError(
+                f"--baseline: no baseline for {', '.join(missing)}; the baselines are for {known}"
+            )
+
+    def show(self, runs: Sequence[Findings], to_stderr: bool) -> bool:
+        """Prints all figures of runs with a baseline. Returns whether any is worse."""
+        from kaput.printable import printable_lines
+        from kaput.report.baseline import compared, lines
+
+        worse = False
+        for now in runs:
+            before = self.of.get(now.run.scenario)
+            if before is None:
+                continue
+            figures = compared(before, now, self.allowed)
+            worse = worse or any(one.worse for one in figures)
+            text = "\n".join(lines(before, now, figures))
+            (sys.stderr if to_stderr else sys.stdout).write(f"\n{printable_lines(text)}\n")
+        return worse
+
+
+def read_baselines(paths: Sequence[Path] | None, tolerance: Sequence[str] | None) -> Baselines:
+    """The baselines given by the options. Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.evidence.findings_file import read_findings
+    from kaput.report.baseline import tolerances
+
+    if not paths:
+        if tolerance:
+            raise UsageError("--tolerance requires --baseline")
+        return Baselines()
+    found: dict[str, Findings] = {}
+    for path in paths:
+        findings = read_findings(path / "findings.json" if path.is_dir() else path)
+        if findings.run.scenario in found:
+            raise UsageError(f"--baseline {path}: {findings.run.scenario} already has a baseline")
+        found[findings.run.scenario] = findings
+    return Baselines(found, tolerances(tolerance or []))

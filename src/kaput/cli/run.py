@@ -1,4 +1,4 @@
-"""`kaput run`: runs scenarios on a real cluster one after another, and judges them."""
+"""`kaput run`: runs scenarios on a real cluster one after another, and judges them; `kaput demo`."""
 
 from __future__ import annotations
 
@@ -9,30 +9,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.baseline import Baseline, ToleranceOption, read_baselines
-from kaput.cli.cluster_options import CommandConfig
 from kaput.cli.metrics import Metrics
-from kaput.cli.new_cluster import (
+from kaput.cli.options import (
     BrokerConfig,
     Brokers,
+    Columns,
+    CommandConfig,
     Controllers,
     Kafka,
     KafkaHome,
     Mode,
     Network,
     Racks,
+    Reports,
     Security,
+    TableOptions,
     as_overrides,
     cluster_block,
+    columns_of,
     naming,
 )
-from kaput.cli.table_options import Columns, Reports, TableOptions, columns_of
+from kaput.cli.results import Baseline, ToleranceOption, read_baselines
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
-    from kaput.api.existing_cluster import ExistingClusterOptions
-    from kaput.cli.series import Result
+    from kaput.api.running import ExistingClusterOptions
+    from kaput.cli.results import Result
+
 
 Scenarios = Annotated[
     list[str] | None,
@@ -185,7 +189,7 @@ def run_command(
 
 def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:
     """A function that scores the rules of a file on finished runs. Raises UsageError with every mistake."""
-    from kaput.cli.alerts_scores import rules_of, score_results
+    from kaput.cli.alerts import rules_of, score_results
 
     return partial(score_results, rules_of(alerts), to_stderr=json)
 
@@ -198,7 +202,7 @@ def _existing(
     kafka_home: Path | None,
 ) -> ExistingClusterOptions | None:
     """The user's own cluster to run on; None if kaput starts one. Raises UsageError."""
-    from kaput.api.existing_cluster import ExistingClusterOptions
+    from kaput.api.running import ExistingClusterOptions
     from kaput.errors import UsageError
 
     if servers is None:
@@ -210,3 +214,24 @@ def _existing(
         option = next(iter(as_overrides(cluster).values())).split()[0] if cluster else "--kafka-home"
         raise UsageError(f"{option} is for clusters that kaput starts; it cannot change {servers}")
     return ExistingClusterOptions(servers, command_config, use_topics)
+
+
+PAIR = ["leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all"]
+
+
+def demo_command(
+    runs: Runs = DEFAULT_RUNS,
+    json: Annotated[bool, typer.Option("--json", help="Print both findings as a list on stdout.")] = False,
+) -> None:
+    """Kill a leader with lagging followers: acks=1 and acks=all.
+
+    With acks=1, acknowledged messages are lost; with acks=all, none are.
+
+    Example: kaput demo
+    """
+    from kaput.cli.results import show_series
+    from kaput.cli.run_scenarios import run_all
+    from kaput.cli.scenario_choice import choose
+
+    with run_all(choose(PAIR, [], [], []), seed=None, repeat=1, runs=runs) as series:
+        show_series(series, json, as_list=True)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
-    from kaput.api.existing_cluster import ExistingClusterOptions
-    from kaput.api.scratch import Scratch
+    from kaput.api.running import ExistingClusterOptions
+    from kaput.api.sealed import Scratch
+    from kaput.cli.results import PlannedRun, Result, Series
     from kaput.cli.scenario_choice import Choice
-    from kaput.cli.series import PlannedRun, Result, Series
     from kaput.dashboard.sidecar import Sidecar
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
@@ -49,8 +49,8 @@ def run_all(
     Yields the results before Spark stops, so that they can be shown at once.
     """
     from kaput.analysis.spark.background import Background
-    from kaput.api.scratch import Scratch
-    from kaput.cli.series import play
+    from kaput.api.sealed import Scratch
+    from kaput.cli.results import play
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
@@ -88,7 +88,7 @@ def _sidecar(
 
 def _keep(result: Result) -> None:
     """Writes a run's page before the next run, so that users need not wait for all runs."""
-    from kaput.cli.judging import keep_report
+    from kaput.cli.results import keep_report
 
     keep_report(result.folder, result.findings)
 
@@ -97,7 +97,7 @@ def _plans(
     choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
 ) -> list[PlannedRun]:
     """All choices once, then all again, so that changes on the machine affect all of them."""
-    from kaput.cli.series import PlannedRun
+    from kaput.cli.results import PlannedRun
 
     every = [(number, index) for number in range(repeat) for index in range(len(choices))]
     plans = []
@@ -248,10 +248,9 @@ def run_one(
     """Plays and judges one run. If it fails, a message names its evidence. `shown`: the sidecar that shows it
     live.
     """
-    from kaput.api.mirror_comparison import mirror_comparison
-    from kaput.api.sealed import sealed_evidence
-    from kaput.cli.judging import judge_folder
+    from kaput.api.sealed import mirror_comparison, sealed_evidence
     from kaput.cli.progress import RunProgress
+    from kaput.cli.results import judge_folder
     from kaput.errors import Interrupted, KaputError
     from kaput.runner.experiment import Experiment
 

@@ -1,14 +1,19 @@
-"""`kaput status`, `grow`, `shell` and `down`: commands for a cluster that `kaput up` started."""
+"""`kaput status`, `grow`, `shell` and `down`: commands for a cluster that `kaput up` started; and
+`kaput inside`.
+"""
 
 from __future__ import annotations
 
 import json as json_library
+import os
+import shutil
+import sys
 import time
 from typing import Annotated, Any
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName, Json, entry_of
+from kaput.cli.options import ClusterName, Json, entry_of
 
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.05
@@ -29,7 +34,7 @@ def status_command(
 
     Example: kaput status --watch
     """
-    from kaput.cli.status_watch import watch_status
+    from kaput.cli.status_text import watch_status
     from kaput.operate.registry import call
 
     def look() -> Any:
@@ -178,3 +183,25 @@ def shell_command(
     from kaput.operate.tools import enter
 
     enter(entry_of(cluster), command or [])
+
+
+def inside_command(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments.")],
+) -> None:
+    """Run a program in its own network namespace (Linux).
+
+    kaput.lab can break the network there. The program can reach its lab's brokers and the namespace's
+    loopback, but no other network.
+
+    Example: kaput inside pytest tests/test_failover.py
+    """
+    from kaput.cluster.network.reexec import enter
+    from kaput.errors import UsageError
+
+    found = shutil.which(command[0])
+    if found is None:
+        raise UsageError(f"{command[0]}: no such program on the PATH")
+    enter(sys.argv[1:])
+    sys.stdout.flush()
+    # The same process, so the marker that it is inside stays valid.
+    os.execv(found, command)

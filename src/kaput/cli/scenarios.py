@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json
+from kaput.cli.options import Json
 from kaput.cli.run import Overrides
 from kaput.cli.verbs import Verb, group
 

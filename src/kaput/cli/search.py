@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.durations import milliseconds
+from kaput.cli.options import milliseconds
 
 if TYPE_CHECKING:
     from kaput.search.space import Space
-    from kaput.search.store import Experiment, Store
+    from kaput.search.store import SearchStore, StoredExperiment
 
 ScenarioArgument = Annotated[
     str | None,
@@ -92,8 +92,7 @@ def search_command(
     from kaput.errors import UsageError
     from kaput.search.derived import derived
     from kaput.search.loading import load
-    from kaput.search.resuming import create_search, open_search
-    from kaput.search.store import Settings
+    from kaput.search.store import SearchSettings, create_search, open_search
 
     budget_s = milliseconds("--budget", budget) / 1000
     if sum(each is not None for each in (scenario, space, resume, show)) != 1:
@@ -105,7 +104,7 @@ def search_command(
             sys.stdout.write(wanted.to_yaml())
             return
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
-        settings = Settings(wanted.name, drawn, control, uniform, together, scale)
+        settings = SearchSettings(wanted.name, drawn, control, uniform, together, scale)
         _enter_network(wanted.with_control() if control else wanted)
         folder = create_search(searches, wanted, settings)
     wanted, store = open_search(folder)
@@ -125,7 +124,7 @@ def _enter_network(space: Space) -> None:
     prepare([(space.name, variant) for variant in space.variants()], find_java())
 
 
-def _search(space: Space, store: Store, budget_s: float, finds: int | None, json: bool) -> int:
+def _search(space: Space, store: SearchStore, budget_s: float, finds: int | None, json: bool) -> int:
     from kaput.processes.signals import interrupts
     from kaput.search.experiments import Experiments
     from kaput.search.publishing import publish
@@ -145,7 +144,7 @@ def _search(space: Space, store: Store, budget_s: float, finds: int | None, json
     return 1 if store.finds("found") else 3 if store.finds("candidate") else 0
 
 
-def _print(space: Space, store: Store, json: bool) -> None:
+def _print(space: Space, store: SearchStore, json: bool) -> None:
     from kaput.printable import printable
     from kaput.search.summary import find_numbers, lines, numbers
 
@@ -165,7 +164,7 @@ def _line(kind: str, of: dict[str, Any]) -> None:
 
 
 def _print_experiment(
-    space: Space, store: Store, budget_s: float, json: bool, experiment: Experiment
+    space: Space, store: SearchStore, budget_s: float, json: bool, experiment: StoredExperiment
 ) -> None:
     """Prints a line on stderr for each experiment, and with --json one on stdout."""
     from kaput.printable import printable

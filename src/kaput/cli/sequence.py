@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json
+from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group
 from kaput.printable import unescaped
 
@@ -302,7 +302,7 @@ def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted
     from kaput.processes.signals import shielded
     from kaput.sequence.reading import blocks
 
-    progress = _Progress(checker)
+    progress = _LinesProgress(checker)
     try:
         for block in blocks(files):
             with shielded():
@@ -342,7 +342,7 @@ def _show(summary: CheckSummary, json: bool, interrupted: bool, example: str | N
     sys.stdout.flush()
 
 
-class _Progress:
+class _LinesProgress:
     """A line on stderr that is updated in place; only on a terminal."""
 
     def __init__(self, checker: Checker) -> None:

@@ -1,13 +1,19 @@
-"""The state of a running cluster as text: brokers, partitions, groups, faults."""
+"""The state of a running cluster as text: brokers, partitions, groups, faults; and `kaput status --watch`,
+which shows it every second until Ctrl-C, with data from the cluster's daemon.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json as library
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import typer
 from rich.text import Text
 
-from kaput.core import plural
+from kaput.core import SECOND, plural
 from kaput.printable import printable_document
 from kaput.report.document import NOTHING, Table, number
 from kaput.report.render.terminal import table_text
@@ -29,7 +35,6 @@ def render(status: Mapping[str, Any]) -> Text:
 
 def watched(status: Mapping[str, Any]) -> Text:
     """The text with rates, alerts and changes. `status`: a document of `kaput status --watch --json`."""
-    from kaput.cli.status_watch import MOST_EVENTS, event_line
 
     events = printable_document(status["events"])[-MOST_EVENTS:]
     written, read = (number(status[name]) for name in ("written_per_s", "read_per_s"))
@@ -148,3 +153,63 @@ def _age(each: Mapping[str, Any]) -> list[str]:
 
 def _list(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids)) or NOTHING
+
+
+_EVERY_S = 1.0
+MOST_EVENTS = 12  # on a screen
+Look = Callable[[], dict[str, Any]]
+
+
+def watch_status(look: Look, json: bool) -> None:
+    """Shows a screen in a terminal, lines in a pipe. `look`: returns the current document
+    (operate/observer.py).
+    """
+    from kaput.errors import Interrupted
+    from kaput.processes.signals import interrupts
+
+    show = _json_lines if json else _screen if sys.stdout.isatty() else _events
+    try:
+        with interrupts():
+            show(look)
+    except Interrupted:
+        return  # Ctrl-C is the normal way to end it
+
+
+def _screen(look: Look) -> None:
+    from rich.live import Live
+
+    from kaput.console import Console
+
+    with Live(watched(look()), console=Console(), screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(_EVERY_S)
+            live.update(watched(look()), refresh=True)
+
+
+def _json_lines(look: Look) -> None:
+    while True:
+        _write([library.dumps(look())])
+        time.sleep(_EVERY_S)
+
+
+def _events(look: Look) -> None:
+    """Past events, then each new one."""
+    seen: set[tuple[int, str]] = set()
+    while True:
+        events = {(event["at_ns"], event["text"]): event for event in look()["events"]}
+        _write(event_line(event) for key, event in events.items() if key not in seen)
+        seen = set(events)
+        time.sleep(_EVERY_S)
+
+
+def event_line(event: Mapping[str, Any]) -> str:
+    """An event with its time in UTC: `12:03:21  leader of orders/0: 1 → 2 (epoch 5)`."""
+    from kaput.printable import printable
+
+    return f"{time.strftime('%H:%M:%S', time.gmtime(event['at_ns'] / SECOND))}  {printable(event['text'])}"
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+    sys.stdout.flush()

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.cluster_options import ClusterName
+from kaput.cli.options import ClusterName
 from kaput.core import NEWEST_KAFKA
 
 

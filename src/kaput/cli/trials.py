@@ -47,7 +47,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue with the runs t
 
 
 @dataclass
-class Played:
+class TrialResults:
     """Results of trials. `runs`: all judged runs; `failed`: lab failures as sentences; `ended`: the exception
     that prevented the rest.
     """
@@ -60,7 +60,7 @@ class Played:
         """Ends the program with the exception that ended the trials, or the worst of these verdicts. Raises
         LabError if there is none.
         """
-        from kaput.cli.judging import exit_status
+        from kaput.cli.results import exit_status
         from kaput.errors import LabError
 
         if self.ended is not None:
@@ -109,28 +109,28 @@ def not_judged(trials: Sequence[Trial], runs: Path) -> dict[Key, tuple[Trial, Ru
     return found
 
 
-def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, title: str) -> Played:
+def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, title: str) -> TrialResults:
     """Plays and judges the trials that are not judged yet, in order; starts none that would not end in time.
 
     Raises UsageError, JavaError, NamespacesError before anything starts; later errors are in the result.
     """
-    from kaput.cli.durations import milliseconds
+    from kaput.cli.options import milliseconds
     from kaput.errors import UsageError
 
     budget_s = None if budget is None else milliseconds("--budget", budget) / 1000
-    played = Played(judged_runs(runs))
+    played = TrialResults(judged_runs(runs))
     left = [trial for trial in trials if key_of(trial) not in played.runs]
     if not resume and (done := len(trials) - len(left)):
         raise UsageError(
             f"{done} of these runs are already in {runs}: --resume continues them; or choose other --runs"
         )
     if left and budget_s != 0:
-        _play(left, runs, Clock(budget_s), title, played)
+        _play(left, runs, TrialBudget(budget_s), title, played)
         played.runs = judged_runs(runs)
     return played
 
 
-def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played: Played) -> None:
+def _play(trials: Sequence[Trial], runs: Path, clock: TrialBudget, title: str, played: TrialResults) -> None:
     from kaput.cli.progress import StepsProgress
     from kaput.cli.run_scenarios import prepare
     from kaput.errors import Interrupted
@@ -164,7 +164,7 @@ def _play(trials: Sequence[Trial], runs: Path, clock: Clock, title: str, played:
             played.ended = error  # raised again after the results are shown
 
 
-class Clock:
+class TrialBudget:
     """The time budget. `longest_s`: of the longest trial so far."""
 
     def __init__(self, budget_s: float | None) -> None:

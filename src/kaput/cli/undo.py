@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from kaput.cli.cluster_options import Json
+from kaput.cli.options import Json
 
 
 def undo_command(

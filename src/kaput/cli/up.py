@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.cluster_options import Json
 from kaput.cli.metrics import Metrics
-from kaput.cli.new_cluster import (
+from kaput.cli.options import (
     BrokerConfig,
     Brokers,
     Controllers,
+    Json,
     Kafka,
     KafkaHome,
     Mode,

@@ -62,7 +62,7 @@ class Screen:
         from kaput.console import Console
 
         self._live = Live(console=Console(), auto_refresh=False, transient=True)
-        self._rates = Rates()
+        self._rates = PartitionRates()
         self._drawn_s = 0.0
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class Screen:
             self._live.update(screen_of(status, self._rates), refresh=True)
 
 
-class Rates:
+class PartitionRates:
     """Messages per second of each partition, from counters."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ def _short(missing: int) -> str:
     return f" ({missing:,} missing)" if missing else ""
 
 
-def screen_of(status: Mapping[str, Any], rates: Rates) -> Any:
+def screen_of(status: Mapping[str, Any], rates: PartitionRates) -> Any:
     """The status line, a row for each partition, and the firing alerts."""
     from rich.text import Text
 

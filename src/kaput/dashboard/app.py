@@ -12,18 +12,22 @@
     /new, /new/SCENARIO, /started     starting runs from a page (new_runs.py)
     /metrics                          runs in progress, for Prometheus
 
-All others are read-only. The name of a run must be a directory in the folder of runs (safe_files.py).
+All others are read-only. `server_of` serves it all on a socket (opening.py) until it is stopped. The name of
+a run must be a directory in the folder of runs (safe_files.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Annotated, Any
 
+import uvicorn
 from fastapi import FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -31,21 +35,18 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from kaput.dashboard import clusters
-from kaput.dashboard.changes import refusal_response
 from kaput.dashboard.guard import METHODS, REPORT_POLICY, Guard
 from kaput.dashboard.listing import LIVE, STATES, Listing, filtered
 from kaput.dashboard.new_runs import NewRuns
-from kaput.dashboard.pages import address, render, static_files
-from kaput.dashboard.replay import charts_of, cluster_charts, live_charts, replay_of
-from kaput.dashboard.reports import Reports
+from kaput.dashboard.pages import address, refusal_response, render, static_files
+from kaput.dashboard.reports import Reports, charts_of, cluster_charts, live_charts, replay_of
 from kaput.dashboard.run_metrics import FolderMetrics
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.searches import Searches, SearchPages
+from kaput.dashboard.searches import SearchFolder, SearchPages
 from kaput.dashboard.starter import Starter
 from kaput.dashboard.topic_watches import TopicWatchPages
-from kaput.dashboard.watching.events import Events
 from kaput.dashboard.watching.reader import RunReader
-from kaput.dashboard.watching.subscribers import Subscribers
+from kaput.dashboard.watching.subscribers import Events, Subscribers
 from kaput.errors import KaputError, LabError, UsageError
 from kaput.report.render.html import chart_data
 
@@ -65,7 +66,7 @@ class Dashboard:
         self,
         runs: Runs,
         port: int,
-        searches: Searches,
+        searches: SearchFolder,
         key: str | None = None,
         starter: Starter | None = None,
     ) -> None:
@@ -284,3 +285,60 @@ async def _error_page(request: Request, error: Exception) -> Response:
 
 def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+# How long to wait for browsers to receive the verdict of a run that ends together with its dashboard.
+_VERDICT_S = 7.0
+
+
+def server_of(
+    runs: Runs,
+    bound: socket.socket,
+    searches: SearchFolder,
+    key: str | None = None,
+    starter: Starter | None = None,
+) -> DashboardServer:
+    """A server of the dashboard on a bound socket. `key`: permits changes to clusters and, with a `starter`,
+    starting runs; None: read-only.
+    """
+    dashboard = Dashboard(runs, bound.getsockname()[1], searches, key, starter)
+    config = uvicorn.Config(
+        dashboard.asgi,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=15,
+        http="h11",
+        ws="none",
+    )
+    return DashboardServer(config, dashboard)
+
+
+class DashboardServer(uvicorn.Server):
+    """A server that ends event streams before it waits for connections: they never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, dashboard: Dashboard) -> None:
+        super().__init__(config)
+        self.dashboard = dashboard
+        self._await_verdict = False
+
+    def end_after_verdict(self) -> None:
+        """Stops the server once browsers that watch a run have its verdict, or after a timeout."""
+        self._await_verdict = True
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the event streams, then everything else."""
+        if self._await_verdict:
+            await self._wait_for_watchers()
+        self.dashboard.subscribers.closing.set()
+        self.dashboard.cluster_subscribers.closing.set()
+        self.dashboard.searches.subscribers.closing.set()
+        await super().shutdown(sockets)
+
+    async def _wait_for_watchers(self) -> None:
+        limit = time.monotonic() + _VERDICT_S
+        while self.dashboard.subscribers.is_watched and time.monotonic() < limit:
+            await asyncio.sleep(0.05)

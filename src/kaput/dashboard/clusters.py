@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
-from kaput.dashboard.changes import ChangeRequest
+from kaput.dashboard.pages import ChangeRequest
 from kaput.dashboard.watching.subscribers import FullSnapshot
 from kaput.errors import LabError, UsageError
 from kaput.operate.registry import call, find, running

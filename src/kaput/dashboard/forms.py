@@ -55,7 +55,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Group:
+class FieldGroup:
     """The fields of a block of the scenario. `key`: its path; `name`: its path with the entry's name."""
 
     key: str
@@ -81,7 +81,7 @@ class Form:
     title: str
     description: str
     tags: Sequence[str]
-    groups: Sequence[Group]
+    groups: Sequence[FieldGroup]
 
     def overrides(self, changes: Mapping[str, str]) -> list[str]:
         """The changes as arguments of `--set`. Raises UsageError for a key that the form does not have."""
@@ -142,7 +142,7 @@ class _Blocks:
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
 
-    def groups(self, node: Mapping[str, Any], data: Any, path: DataPath) -> Iterator[Group]:
+    def groups(self, node: Mapping[str, Any], data: Any, path: DataPath) -> Iterator[FieldGroup]:
         """The groups of the block at `path` and of the blocks below it."""
         node = self._resolved(node)
         if isinstance(data, list):
@@ -155,7 +155,7 @@ class _Blocks:
                 for field in self._fields(each, data, (*path, key))
             ]
             if fields:
-                yield Group(dotted(path), _group_name(data, path), fields)
+                yield FieldGroup(dotted(path), _group_name(data, path), fields)
             for key, each in node["properties"].items():
                 if self._is_block(each, data.get(key)):
                     yield from self.groups(each, data[key], (*path, key))

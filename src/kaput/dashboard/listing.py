@@ -23,7 +23,7 @@ STATES = ("held", "violated", "inconclusive", RECORDING, DEAD, UNJUDGED, UNREADA
 LIVE = (RECORDING, DEAD)
 
 
-class _Manifest(BaseModel):
+class _ListedManifest(BaseModel):
     model_config = _LENIENT
     scenario: str
     state: str
@@ -31,19 +31,19 @@ class _Manifest(BaseModel):
     varied: dict[str, JsonValue] = {}
 
 
-class _Anomaly(BaseModel):
+class _ListedAnomaly(BaseModel):
     model_config = _LENIENT
     name: str
     count: int
 
 
-class _Findings(BaseModel):
+class _ListedFindings(BaseModel):
     """The part of findings.json that a line shows: validating all of it takes ten times as long."""
 
     model_config = _LENIENT
     verdict: str
     promise: str | None = None
-    anomalies: list[_Anomaly]
+    anomalies: list[_ListedAnomaly]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Line:
             return ""
 
 
-class _Known(NamedTuple):
+class _CachedLine(NamedTuple):
     written: tuple[int | None, int | None]
     line: Line
 
@@ -82,7 +82,7 @@ class Listing:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _CachedLine] = {}
 
     def lines(self) -> list[Line]:
         """All run folders, newest first. Raises OSError if the folder of runs cannot be read."""
@@ -91,25 +91,25 @@ class Listing:
         lines = [self._alive(found.line) for found in known.values()]
         return sorted(lines, key=lambda line: line.started_ns, reverse=True)
 
-    def _look(self, name: str) -> _Known | None:
+    def _look(self, name: str) -> _CachedLine | None:
         manifest, findings = (self._runs.changed_ns(name, f"{n}.json") for n in ("manifest", "findings"))
         if manifest is None:
             return None
         before = self._known.get(name)
         if before is not None and before.written == (manifest, findings):
             return before
-        return _Known((manifest, findings), self._read(name, judged=findings is not None))
+        return _CachedLine((manifest, findings), self._read(name, judged=findings is not None))
 
     def _read(self, name: str, judged: bool) -> Line:
         try:
-            manifest = _Manifest.model_validate_json(self._runs.read(name, "manifest.json"))
+            manifest = _ListedManifest.model_validate_json(self._runs.read(name, "manifest.json"))
             varied = ", ".join(f"{key}={value}" for key, value in manifest.varied.items())
             line = Line(name, manifest.scenario, varied, UNJUDGED, None, manifest.started_ns)
             if manifest.state == RECORDING:
                 return Line(name, line.scenario, varied, RECORDING, None, line.started_ns)
             if not judged:
                 return line
-            findings = _Findings.model_validate_json(self._runs.read(name, "findings.json"))
+            findings = _ListedFindings.model_validate_json(self._runs.read(name, "findings.json"))
         except (OSError, ValidationError) as error:
             return Line(name, message=_first_line(error))
         lost = sum(anomaly.count for anomaly in findings.anomalies if anomaly.name == "lost")
@@ -137,7 +137,7 @@ def filtered(lines: Sequence[Line], words: str = "", state: str = "") -> list[Li
     ]
 
 
-def _unexpected(findings: _Findings) -> str:
+def _unexpected(findings: _ListedFindings) -> str:
     """A message if the verdict is about an expectation instead of Kafka's promise, else empty."""
     if findings.promise is None or findings.promise == findings.verdict:
         return ""

@@ -20,9 +20,8 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
-from kaput.dashboard.changes import ChangeRequest, refusal_response
 from kaput.dashboard.forms import Form, by_tag, form_of
-from kaput.dashboard.pages import address, render
+from kaput.dashboard.pages import ChangeRequest, address, refusal_response, render
 from kaput.dashboard.starter import Starter
 from kaput.errors import LabError, UsageError
 
@@ -31,14 +30,14 @@ _Value = Annotated[str, Field(max_length=2000)]
 NO_STARTER = "use `kaput dashboard` without --read-only, or `kaput up --dashboard`"
 
 
-class _Start(ChangeRequest):
+class _StartRun(ChangeRequest):
     """A request to start a run. `set`: the changed fields."""
 
     set: dict[_Key, _Value] = Field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
 
 
-class _Stop(ChangeRequest):
+class _StopRun(ChangeRequest):
     run: _Key
 
 
@@ -89,12 +88,12 @@ class NewRuns:
         """Starts a run; responds at once."""
         form = await asyncio.to_thread(_form, scenario)
         body = await request.body()
-        return await self._changed(lambda starter: _start(starter, form, _Start.read(body)))
+        return await self._changed(lambda starter: _start(starter, form, _StartRun.read(body)))
 
     async def stop(self, request: Request) -> Response:
         """Interrupts the run; responds at once."""
         body = await request.body()
-        return await self._changed(lambda starter: starter.stop(_Stop.read(body).run))
+        return await self._changed(lambda starter: starter.stop(_StopRun.read(body).run))
 
     async def _changed(self, change: Callable[[Starter], None]) -> Response:
         if self._starter is None:
@@ -122,7 +121,7 @@ def _form(scenario: str) -> Form:
         raise HTTPException(404, str(error)) from None
 
 
-def _start(starter: Starter, form: Form, wanted: _Start) -> None:
+def _start(starter: Starter, form: Form, wanted: _StartRun) -> None:
     mistakes = form.mistakes(wanted.set)
     if mistakes:
         raise UsageError("\n".join(f"{each['key']}: {each['text']}" for each in mistakes))

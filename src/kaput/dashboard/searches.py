@@ -22,15 +22,14 @@ from starlette.exceptions import HTTPException
 
 from kaput.dashboard.guard import REPORT_POLICY
 from kaput.dashboard.pages import render
-from kaput.dashboard.watching.events import Events
-from kaput.dashboard.watching.subscribers import FullSnapshot, Subscribers
+from kaput.dashboard.watching.subscribers import Events, FullSnapshot, Subscribers
 from kaput.errors import KaputError
 from kaput.report.charts.standalone import coverage_chart
 from kaput.report.document import Chart
 from kaput.report.render.html import chart_data
 
 
-class Searches(Protocol):
+class SearchFolder(Protocol):
     """A folder of searches."""
 
     @property
@@ -47,10 +46,10 @@ class Searches(Protocol):
         """A file of a find. Raises OSError."""
 
 
-class _Reader:
+class _SearchReader:
     """Reads one search repeatedly."""
 
-    def __init__(self, searches: Searches, name: str) -> None:
+    def __init__(self, searches: SearchFolder, name: str) -> None:
         self._searches, self._name = searches, name
         self._last = FullSnapshot(0, {})
 
@@ -68,9 +67,9 @@ class _Reader:
 class SearchPages:
     """The pages of searches."""
 
-    def __init__(self, searches: Searches) -> None:
+    def __init__(self, searches: SearchFolder) -> None:
         self._searches = searches
-        self.subscribers = Subscribers(lambda name: _Reader(self._known(name), name))
+        self.subscribers = Subscribers(lambda name: _SearchReader(self._known(name), name))
         self.pages: dict[str, Callable[..., Any]] = {
             "/searches": self.index,
             "/searches/{name}": self.search,
@@ -112,7 +111,7 @@ class SearchPages:
             )
         return Response(content, media_type="text/plain; charset=utf-8")
 
-    def _known(self, name: str) -> Searches:
+    def _known(self, name: str) -> SearchFolder:
         if name not in self._searches.names():
             raise HTTPException(404, "there is no such search")
         return self._searches
@@ -123,7 +122,7 @@ def _chart() -> Chart:
     return coverage_chart()
 
 
-def _line(searches: Searches, name: str) -> Mapping[str, Any]:
+def _line(searches: SearchFolder, name: str) -> Mapping[str, Any]:
     try:
         return searches.look(name)
     except (KaputError, OSError) as error:

@@ -31,9 +31,9 @@ from kaput.processes.records import own_marker
 from kaput.processes.signals import shielded
 
 if TYPE_CHECKING:
+    from kaput.dashboard.app import DashboardServer
     from kaput.dashboard.safe_files import Runs
-    from kaput.dashboard.searches import Searches
-    from kaput.dashboard.serving import DashboardServer
+    from kaput.dashboard.searches import SearchFolder
     from kaput.dashboard.starter import Starter
 
 _MARK = "KAPUT_DASHBOARD"  # marker of the owner, pid, our end of the pipe, port, URL of /metrics, key
@@ -163,7 +163,7 @@ def _bound() -> socket.socket:
         return bind(0)
 
 
-def serve(searches: Callable[[Path], Searches]) -> None:
+def serve(searches: Callable[[Path], SearchFolder]) -> None:
     """The main function of the sidecar process: serves the sockets and folder in sys.argv until stdin ends.
 
     `searches`: finds the searches that belong to a folder of runs.
@@ -183,7 +183,7 @@ def serve(searches: Callable[[Path], Searches]) -> None:
     with nullcontext() if metrics == _NONE else _serving_metrics(runs, int(metrics)):
         if dashboard == _NONE:
             threading.Event().wait()  # _Ending ends it
-        from kaput.dashboard.serving import server_of
+        from kaput.dashboard.app import server_of
 
         bound = socket.socket(fileno=int(dashboard))
         server = server_of(runs, bound, searches(folder), key, starter)

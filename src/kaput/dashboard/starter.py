@@ -23,7 +23,7 @@ _LINES = 12  # of output that are kept
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedRun:
     """A run that was started from a page. `state`: running, stopping or ended; `name`: of its folder, once it
     has one; `said`: its last lines of output; `status`: its exit status.
     """
@@ -47,7 +47,7 @@ class Starter:
     def __init__(self, runs: Runs, kaput: Sequence[str] = KAPUT) -> None:
         self._runs, self._kaput = runs, kaput
         self._lock = threading.Lock()
-        self._started: Started | None = None
+        self._started: StartedRun | None = None
         self._known: set[str] = set()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kaput.processes.starting"],
@@ -64,7 +64,7 @@ class Starter:
         return self._process.pid
 
     @property
-    def started(self) -> Started | None:
+    def started(self) -> StartedRun | None:
         """The last run that was started; None if there was none."""
         with self._lock:
             return self._started
@@ -76,7 +76,7 @@ class Starter:
             if now is not None and not now.over:
                 raise UsageError(f"{now.name or now.scenario} is in progress: wait for its end, or stop it")
             self._known = set(self._runs.names())
-            self._started = Started(scenario)
+            self._started = StartedRun(scenario)
             self._send({"start": [*self._kaput, *arguments, "--runs", str(self._runs.root)]})
 
     def stop(self, name: str) -> None:

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.dashboard.pages import render
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.ledger import ANOMALIES, DIRECTORY, FINAL, STATUS
+from kaput.dashboard.watching.run_tails import ANOMALIES, DIRECTORY, FINAL, STATUS
 
 _JOB = "job.json"
 _SILENT_S = 30.0  # a job without messages still writes its status every few seconds
@@ -29,7 +29,7 @@ _LENIENT = ConfigDict(frozen=True, extra="ignore")
 WATCHING, ENDED, SILENT, STARTING = "watching", "ended", "not updated", "starting"
 
 
-class _Job(BaseModel):
+class _WatchJob(BaseModel):
     model_config = _LENIENT
     topics: list[str]
     audit: dict[str, Any] | None = None
@@ -49,7 +49,7 @@ class Place(BaseModel):
     position: int | None = None
 
 
-class Stage(BaseModel):
+class WatchStage(BaseModel):
     """One stage of an audited topic. `missing`: compared to the stage before it."""
 
     model_config = _LENIENT
@@ -69,7 +69,7 @@ class _Status(BaseModel):
     complete: bool = False
     trouble: str | None = None
     places: list[Place] = []
-    audited: dict[str, dict[str, Stage]] = {}
+    audited: dict[str, dict[str, WatchStage]] = {}
     mirror_lag_ms: dict[str, int] = {}
 
 
@@ -123,7 +123,7 @@ class TopicWatchPages:
             return None
         final = runs.changed_ns(name, DIRECTORY, FINAL) is not None
         try:
-            job = _Job.model_validate_json(runs.read(name, DIRECTORY, _JOB))
+            job = _WatchJob.model_validate_json(runs.read(name, DIRECTORY, _JOB))
             status = self._status(name, FINAL if final else STATUS)
         except (OSError, ValidationError):
             return None  # of another version, or not a watch's

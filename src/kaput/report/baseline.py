@@ -35,7 +35,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedFigure:
     """One figure: its values before and now (None: not measured), and the highest value allowed now."""
 
     name: str
@@ -67,14 +67,14 @@ def tolerances(words: Sequence[str]) -> dict[str, Tolerance]:
     return found
 
 
-def compared(before: Findings, now: Findings, allowed: Mapping[str, Tolerance]) -> list[Compared]:
+def compared(before: Findings, now: Findings, allowed: Mapping[str, Tolerance]) -> list[ComparedFigure]:
     """Compares every figure that was measured in either run."""
     found = []
     for name, figure in _MORE_IS_WORSE.items():
         was, is_ = figure.of(before), figure.of(now)
         if was is None and is_ is None:
             continue
-        found.append(Compared(name, was, is_, None if was is None else _limit(name, was, allowed)))
+        found.append(ComparedFigure(name, was, is_, None if was is None else _limit(name, was, allowed)))
     return found
 
 
@@ -84,7 +84,7 @@ def _limit(name: str, before: float, allowed: Mapping[str, Tolerance]) -> float:
     return max(limit, before + _NOISE_MS) if in_noise else limit
 
 
-def lines(before: Findings, now: Findings, figures: Sequence[Compared]) -> list[str]:
+def lines(before: Findings, now: Findings, figures: Sequence[ComparedFigure]) -> list[str]:
     """The comparison as text."""
     worse = [one for one in figures if one.worse]
     are = "is" if len(worse) == 1 else "are"
@@ -93,7 +93,7 @@ def lines(before: Findings, now: Findings, figures: Sequence[Compared]) -> list[
     return [head, *(f"  {_line(one)}" for one in figures)]
 
 
-def _line(one: Compared) -> str:
+def _line(one: ComparedFigure) -> str:
     values = f"{one.name}: {number(one.before)} before, {number(one.now)} now"
     if one.limit is None:
         return f"{values} (not measured before: not compared)"

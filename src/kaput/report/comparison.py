@@ -68,7 +68,7 @@ class RunColumn:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunsTable:
     """A table of runs. `naming`: the columns that identify the lines, and their verdicts; `figures`: the
     columns of figures, those that differ first.
     """
@@ -193,7 +193,7 @@ EVERY_FIGURE = {
 }
 
 
-def compare(entries: Sequence[Entry], every: bool = False) -> Comparison:
+def compare(entries: Sequence[Entry], every: bool = False) -> RunsTable:
     """Compares runs: a line for each run, or for each variant if there are several and any was repeated.
     `every`: with all possible columns.
     """
@@ -209,7 +209,7 @@ def compare(entries: Sequence[Entry], every: bool = False) -> Comparison:
     scenarios = {entry.scenario for entry in entries}
     of = f" of {min(scenarios)}" if len(scenarios) == 1 else ""
     means = ": means (minimum to maximum)" if repeated else ""
-    return Comparison(
+    return RunsTable(
         f"Runs{of}{means}",
         naming,
         [*(each for each in others if each.differs), *(each for each in others if not each.differs)],
@@ -383,7 +383,7 @@ def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def chosen(comparison: Comparison, names: Sequence[str]) -> list[RunColumn]:
+def chosen(comparison: RunsTable, names: Sequence[str]) -> list[RunColumn]:
     """The columns with these names, in this order. The columns that identify the runs come first, unless
     `names` has one of them.
     """

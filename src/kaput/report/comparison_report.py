@@ -12,7 +12,7 @@ from rich.text import Text
 from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.comparison import FIGURES, Comparison, Entry, RunColumn, chosen, compare, unique_labels
+from kaput.report.comparison import FIGURES, Entry, RunColumn, RunsTable, chosen, compare, unique_labels
 from kaput.report.document import NOTHING, Block, Bullets, Document, Head, Paragraph, Section, Table, number
 from kaput.report.render import terminal
 from kaput.report.sentences import verdict_sentence, verdict_word
@@ -82,7 +82,7 @@ def _tables(entries: Sequence[Entry], columns: Sequence[str]) -> list[Section]:
 _VERDICTS = ("held", "inconclusive", "violated")  # from best to worst
 
 
-def head(comparison: Comparison, runs: Sequence[Findings]) -> Head:
+def head(comparison: RunsTable, runs: Sequence[Findings]) -> Head:
     """The number of runs and their verdicts. The tone is the worst verdict, or `loss` if all runs held and
     any lost messages.
     """
@@ -96,7 +96,7 @@ def _verdicts(runs: Sequence[Findings]) -> str:
     return ", ".join(f"{count} {word}" for (_, word), count in sorted(counts.items()))
 
 
-def table(comparison: Comparison, names: Sequence[str] = ()) -> Section:
+def table(comparison: RunsTable, names: Sequence[str] = ()) -> Section:
     """A line for each run, or for each variant with repetitions. Figures that are the same in all lines are
     listed below the table, unless columns were chosen by name or there is only one line.
     """

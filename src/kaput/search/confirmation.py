@@ -8,18 +8,18 @@ Results are in the store and not repeated, so a pursuit that was killed resumes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from itertools import combinations, product
+from typing import Any, TypeVar
 
+from kaput.scenario.targets import recorded_target
 from kaput.scenario.values import format_duration, parse_duration_ms
-from kaput.search.ddmin import ddmin
 from kaput.search.experiments import Experiments
-from kaput.search.merging import merged
 from kaput.search.sequential import Rate, SequentialTest
-from kaput.search.space import Choices
-from kaput.search.store import Experiment, Find, Purpose
+from kaput.search.space import Choices, Space, Template
+from kaput.search.store import Find, Purpose, StoredExperiment
 from kaput.search.symptoms import name_of
 from kaput.trials.batch import shareable
 
@@ -94,7 +94,7 @@ class Pursuit:
         for _ in self._experiments.run(begun):
             pass
 
-    def _tries(self, find: Find, choices: Choices, purpose: Purpose) -> list[Experiment]:
+    def _tries(self, find: Find, choices: Choices, purpose: Purpose) -> list[StoredExperiment]:
         """Those that the lab did not fail."""
         return [
             each
@@ -175,7 +175,7 @@ def _any_cause(find: Find) -> Find:
     return replace(find, symptom=name_of(find.symptom))
 
 
-def _alike(find: Find, shown: Experiment) -> list[str]:
+def _alike(find: Find, shown: StoredExperiment) -> list[str]:
     """The find's symptom, if the experiment shows it; without a cause it stands for all causes."""
     return [each for each in shown.symptoms if find.symptom in (each, name_of(each))]
 
@@ -200,3 +200,77 @@ def _shorter(choices: Choices, index: int, key: str) -> Choices | None:
     steps = [*choices.steps]
     steps[index] = {**step, key: format_duration(half)}
     return replace(choices, steps=tuple(steps))
+
+
+def merged(space: Space, choices: Choices) -> Iterator[Choices]:
+    """The choices with two steps merged into one, in each way that the space allows, with the later step's
+    time first.
+
+    `stop broker 2` and `stop broker 3` may be `stop followers-of orders/0`, if the space has a target that
+    names several for such a step. Another step may then need another target (who leads is no longer the
+    same), or another event (two ISR changes may have become one).
+    """
+    for pair in combinations(range(len(choices.steps)), 2):
+        first, second = (choices.steps[index] for index in pair)
+        left = [step for index, step in enumerate(choices.steps) if index not in pair]
+        rests = [left, *_adapted(space, left)]
+        templates = [each for each in space.templates if each.has(first) and each.has(second)]
+        targets = [
+            target
+            for each in templates
+            for target in _options(each, "target")
+            if recorded_target(target).may_be_several
+        ]
+        for target, step, rest in product(targets, (second, first), rests):
+            one = {**step, "target": target}
+            yield replace(choices, steps=(*rest[: pair[0]], one, *rest[pair[0] :]))
+
+
+def _adapted(space: Space, steps: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The steps, with another target for one of them, or another event if it waits for one."""
+    for key in ("target", "at"):
+        for index, step in enumerate(steps):
+            others = [
+                option
+                for template in space.templates
+                if template.has(step)
+                for option in _options(template, key)
+                if option != step.get(key) and (key != "at" or _both_events(option, step["at"]))
+            ]
+            for option in others:
+                yield [*steps[:index], {**step, key: option}, *steps[index + 1 :]]
+
+
+def _both_events(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and isinstance(other, dict)
+
+
+def _options(template: Template, key: str) -> tuple[Any, ...]:
+    return next((knob.options for knob in template.knobs if knob.path == (key,)), ())
+
+
+T = TypeVar("T")
+
+
+def ddmin(items: Sequence[T], reproduces: Callable[[list[T]], bool]) -> list[T]:
+    """Zeller's delta debugging: a sublist of `items`, in order, from which no part can be removed.
+    `reproduces`: tests a sublist; it is called only for proper sublists. Its exceptions end the reduction.
+
+    Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28 (2002).
+    """
+    current, parts = list(items), 2
+    if current and reproduces([]):
+        return []
+    while len(current) > 1:
+        size = -(-len(current) // parts)
+        chunks = [current[at : at + size] for at in range(0, len(current), size)]
+        rests = [[each for other in chunks if other is not chunk for each in other] for chunk in chunks]
+        tried = [*chunks, *rests] if len(chunks) > 2 else chunks
+        smaller = next((part for part in tried if len(part) < len(current) and reproduces(part)), None)
+        if smaller is not None:
+            current, parts = smaller, 2
+        elif parts < len(current):
+            parts = min(len(current), 2 * parts)
+        else:
+            break
+    return current

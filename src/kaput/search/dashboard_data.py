@@ -14,9 +14,8 @@ from typing import Any
 from kaput.dashboard.safe_files import Runs
 from kaput.search.loading import read_back
 from kaput.search.publishing import REPORT, SCENARIO, TEXT
-from kaput.search.resuming import SPACE
 from kaput.search.space import Space
-from kaput.search.store import FILE, WRITTEN, Experiment, Find, Store
+from kaput.search.store import FILE, SPACE, WRITTEN, Find, SearchStore, StoredExperiment
 from kaput.search.summary import choices_of, in_words, numbers
 
 PARTS = (REPORT, SCENARIO, TEXT)
@@ -74,7 +73,7 @@ class Searches:
         for file in WRITTEN:
             self._files.check(name, file)
         space = read_back(name, self._files.read(name, SPACE).decode())
-        with closing(Store(self.root / name, read_only=True)) as store:
+        with closing(SearchStore(self.root / name, read_only=True)) as store:
             return {
                 **numbers(space, store),
                 "name": name,
@@ -89,7 +88,7 @@ class Searches:
                 "latest": [*_latest(store.experiments())],
             }
 
-    def _find(self, name: str, store: Store, find: Find) -> dict[str, Any]:
+    def _find(self, name: str, store: SearchStore, find: Find) -> dict[str, Any]:
         parts = [
             part for part in PARTS if find.name and self._files.changed_ns(name, "finds", find.name, part)
         ]
@@ -114,7 +113,7 @@ def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
     return (f"{key}={value}" for key, value in settings.items())
 
 
-def _curve(space: Space, store: Store) -> list[dict[str, int]]:
+def _curve(space: Space, store: SearchStore) -> list[dict[str, int]]:
     """The number of choices tried and signatures seen after each draw."""
     known, tried, seen, points = choices_of(space), set[str](), set[str](), [_BEGIN]
     draws = store.experiments("draw")
@@ -130,7 +129,7 @@ def _thinned(points: Sequence[dict[str, int]]) -> list[dict[str, int]]:
     return [point for at, point in enumerate(points) if at % step == 0 or at == len(points) - 1]
 
 
-def _latest(experiments: Sequence[Experiment]) -> Iterator[dict[str, Any]]:
+def _latest(experiments: Sequence[StoredExperiment]) -> Iterator[dict[str, Any]]:
     """The latest experiments, newest first. `new`: whether it showed a signature for the first time."""
     seen: set[str] = set()
     found = []

@@ -14,10 +14,9 @@ from typing import Protocol
 from kaput.errors import KaputError
 from kaput.evidence.reading import check
 from kaput.search.signatures import EventRows, reward, signatures
-from kaput.search.space import Choices, Space
-from kaput.search.store import Experiment, Store
+from kaput.search.space import Choices, Space, time_in_words
+from kaput.search.store import SearchStore, StoredExperiment
 from kaput.search.symptoms import symptoms
-from kaput.search.template import time_in_words
 from kaput.trials.batch import Judged, Trial
 from kaput.trials.scaling import scaled
 
@@ -32,7 +31,12 @@ class Experiments:
     """Plays and stores the experiments of one search. `on_done`: called for each finished experiment."""
 
     def __init__(
-        self, space: Space, store: Store, play: Play, budget_s: float, on_done: Callable[[Experiment], None]
+        self,
+        space: Space,
+        store: SearchStore,
+        play: Play,
+        budget_s: float,
+        on_done: Callable[[StoredExperiment], None],
     ) -> None:
         self.space, self.store = space, store
         self._play, self._on_done = play, on_done
@@ -51,13 +55,15 @@ class Experiments:
         """Seconds left of the budget."""
         return self._budget_s - self.spent_s
 
-    def run(self, wanted: Iterable[Experiment]) -> Iterator[Experiment]:
+    def run(self, wanted: Iterable[StoredExperiment]) -> Iterator[StoredExperiment]:
         """Plays experiments that the store has begun; yields each one when its result is stored."""
-        begun: dict[str, Experiment] = {}
+        begun: dict[str, StoredExperiment] = {}
         for judged in self._play(self._trials(wanted, begun)):
             yield self._keep(begun.pop(judged.trial.name), judged)
 
-    def _trials(self, wanted: Iterable[Experiment], begun: dict[str, Experiment]) -> Iterator[Trial]:
+    def _trials(
+        self, wanted: Iterable[StoredExperiment], begun: dict[str, StoredExperiment]
+    ) -> Iterator[Trial]:
         for one in wanted:
             scale = 1.0 if one.purpose == "final" else self.store.settings.scale
             labels = {**one.choices.settings, "faults": _summary(one.choices), "scale": scale}
@@ -66,7 +72,7 @@ class Experiments:
             begun[trial.name] = one
             yield trial
 
-    def _keep(self, experiment: Experiment, judged: Judged) -> Experiment:
+    def _keep(self, experiment: StoredExperiment, judged: Judged) -> StoredExperiment:
         found = _signatures(judged)
         experiment = replace(
             experiment,

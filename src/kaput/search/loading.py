@@ -22,8 +22,7 @@ from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.nearest import hint
 from kaput.scenario.overrides import apply_override, parse_override
 from kaput.scenario.source import DataPath, FileKind, Source, dotted, parse, read
-from kaput.search.space import Choices, InvalidChoices, Space, SpaceFile
-from kaput.search.template import Template
+from kaput.search.space import Choices, InvalidChoices, Space, SpaceFile, Template
 
 _KIND = FileKind("space", "kaput search --print-space last-replica-standing")
 

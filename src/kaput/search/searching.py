@@ -13,7 +13,7 @@ from kaput.errors import LabError
 from kaput.search.confirmation import Pursuit
 from kaput.search.draw import draw
 from kaput.search.experiments import Experiments
-from kaput.search.store import Experiment, Find
+from kaput.search.store import Find, StoredExperiment
 
 MOST_FAILURES = 5  # experiments in a row that failed in the lab: then the search fails
 Confirm = Callable[[Find], None]
@@ -65,7 +65,7 @@ class Search:
     def _enough(self) -> bool:
         return self._wanted is not None and len(self._store.finds("found")) >= self._wanted
 
-    def _next_experiments(self) -> Iterator[Experiment]:
+    def _next_experiments(self) -> Iterator[StoredExperiment]:
         """Unfinished experiments of a killed search, then new ones until there is a candidate."""
         yield from self._store.experiments("draw", done=False)
         while self._experiments.left_s > 0 and not self._store.finds("candidate"):
@@ -91,7 +91,7 @@ class Search:
             )  # one for all: experiments that share a cluster share its random choices
             yield from [self._store.begin("draw", choices, seed) for choices in drawn]
 
-    def _process(self, experiment: Experiment) -> None:
+    def _process(self, experiment: StoredExperiment) -> None:
         """Adds the symptom of an experiment as a candidate, unless a find explains it."""
         self._failures = [*self._failures, experiment.error] if experiment.error else []
         if not experiment.symptoms:
@@ -101,7 +101,7 @@ class Search:
             return
         self._store.add_find(experiment.symptoms[0], experiment, self._experiments.spent_s)
 
-    def _explained_by(self, experiment: Experiment) -> Find | None:
+    def _explained_by(self, experiment: StoredExperiment) -> Find | None:
         of = experiment.symptoms, experiment.choices
         return next((find for find in self._store.finds() if find.explains(*of)), None)
 

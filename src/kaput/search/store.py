@@ -1,4 +1,7 @@
-"""The SQLite store of a search: all experiments and finds. A kill loses only unfinished experiments.
+"""The folder of a search, with its SQLite store of all experiments and finds. A kill loses only unfinished
+experiments.
+
+    SEARCH_DIR/{space.yaml, search.db, runs/, finds/NAME/{scenario.yaml, report.html, bug-report.md}}
 
 A row is written when an experiment begins and again when it is judged, each in its own transaction; a copy is
 kept in memory. Not here: deciding what to play next.
@@ -7,6 +10,7 @@ kept in memory. Not here: deciding what to play next.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +20,11 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from kaput.errors import UsageError
+from kaput.evidence.folder import create_directory, replace_text
+from kaput.scenario.source import read
+from kaput.search.loading import from_text
 from kaput.search.sequential import Rate
-from kaput.search.space import Choices
+from kaput.search.space import Choices, Space
 
 Purpose = Literal["draw", "probe", "final"]
 FORMAT = "1"
@@ -35,7 +42,7 @@ _READ_ONLY = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
 
 
 @dataclass(frozen=True)
-class Experiment:
+class StoredExperiment:
     """One experiment. `find`: the id of the find that a probe is about; `folder`: the name of its run folder;
     `verdict`: None if it is not done, or failed in the lab (`error`).
     """
@@ -92,9 +99,9 @@ class Find:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of a search. `name`: of the space; `together`: how many experiments share a cluster and its
-    faults; `scale`: the factor of all times, except in the final confirmation.
+class SearchSettings:
+    """The settings of a search. `name`: of the space; `together`: how many experiments share a cluster and
+    its faults; `scale`: the factor of all times, except in the final confirmation.
     """
 
     name: str
@@ -105,13 +112,13 @@ class Settings:
     scale: float = 1.0
 
 
-_EXPERIMENT, _FIND, _SETTINGS = TypeAdapter(Experiment), TypeAdapter(Find), TypeAdapter(Settings)
+_EXPERIMENT, _FIND, _SETTINGS = TypeAdapter(StoredExperiment), TypeAdapter(Find), TypeAdapter(SearchSettings)
 
 
-class Store:
+class SearchStore:
     """The file search.db in the folder of a search. Thread-safe."""
 
-    def __init__(self, folder: Path, new: Settings | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, folder: Path, new: SearchSettings | None = None, *, read_only: bool = False) -> None:
         """Opens the store, or creates it for a `new` search. `read_only`: writes nothing; the file may be
         untrusted. Raises UsageError.
         """
@@ -148,19 +155,21 @@ class Store:
     def spent_s(self, seconds: float) -> None:
         self._put("spent_s", str(seconds))
 
-    def begin(self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None) -> Experiment:
+    def begin(
+        self, purpose: Purpose, choices: Choices, seed: int, find: int | None = None
+    ) -> StoredExperiment:
         """Creates and stores a new experiment."""
         with self._lock:
-            begun = Experiment(max(self._experiments, default=0) + 1, purpose, choices, seed, find)
+            begun = StoredExperiment(max(self._experiments, default=0) + 1, purpose, choices, seed, find)
             self.save(begun)
         return begun
 
-    def save(self, experiment: Experiment) -> None:
+    def save(self, experiment: StoredExperiment) -> None:
         """Stores an experiment."""
         self._write("experiments", experiment.id, _EXPERIMENT.dump_json(experiment))
         self._experiments[experiment.id] = experiment
 
-    def experiments(self, *purposes: Purpose, done: bool = True) -> list[Experiment]:
+    def experiments(self, *purposes: Purpose, done: bool = True) -> list[StoredExperiment]:
         """Experiments with these purposes (none: any) that are done, or not done, in order."""
         with self._lock:
             every = sorted(self._experiments.values(), key=lambda each: each.id)
@@ -172,7 +181,7 @@ class Store:
             self._db.execute("DELETE FROM experiments WHERE id = ?", (experiment.id,))
             del self._experiments[experiment.id]
 
-    def add_find(self, symptom: str, shown_by: Experiment, after_s: float) -> None:
+    def add_find(self, symptom: str, shown_by: StoredExperiment, after_s: float) -> None:
         """Stores a new candidate."""
         drawn = len(self.experiments("draw"))
         number = max(self._finds, default=0) + 1
@@ -224,3 +233,24 @@ def _read_only_uri(folder: Path) -> str:
     """
     in_use = all((folder / name).exists() for name in WRITTEN)
     return f"{(folder / FILE).resolve().as_uri()}?mode=ro&{'readonly_shm' if in_use else 'immutable'}=1"
+
+
+SPACE = "space.yaml"
+
+
+def create_search(searches: Path, space: Space, settings: SearchSettings) -> Path:
+    """Creates the folder of a new search. Raises UsageError if that fails."""
+    folder = searches / f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{space.name}"
+    create_directory(folder)
+    replace_text(folder / SPACE, space.to_yaml())
+    SearchStore(folder, settings).close()
+    return folder
+
+
+def open_search(folder: Path) -> tuple[Space, SearchStore]:
+    """The space and the store of an existing search. Raises UsageError."""
+    if not (folder / SPACE).is_file():
+        raise UsageError(f"{folder}: not a search folder (it has no {SPACE})")
+    store = SearchStore(folder)
+    space = from_text(store.settings.name, str(folder / SPACE), read(folder / SPACE))
+    return space.with_control() if store.settings.control else space, store

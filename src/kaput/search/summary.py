@@ -8,12 +8,11 @@ from typing import Any
 
 from kaput.core import plural
 from kaput.search.publishing import SCENARIO, find_folder
-from kaput.search.space import Space
-from kaput.search.store import Find, Store
-from kaput.search.template import time_in_words
+from kaput.search.space import Space, time_in_words
+from kaput.search.store import Find, SearchStore
 
 
-def numbers(space: Space, store: Store) -> dict[str, Any]:
+def numbers(space: Space, store: SearchStore) -> dict[str, Any]:
     """Numbers of a search: time, experiments, coverage, finds."""
     done, draws = store.experiments(), store.experiments("draw")
     spent = store.spent_s
@@ -35,7 +34,7 @@ def numbers(space: Space, store: Store) -> dict[str, Any]:
     }
 
 
-def find_numbers(store: Store, find: Find) -> dict[str, Any]:
+def find_numbers(store: SearchStore, find: Find) -> dict[str, Any]:
     """Numbers of a find."""
     known = asdict(replace(find, choices=replace(find.choices, arms=())))
     low, high = find.rate.wilson
@@ -46,7 +45,7 @@ def find_numbers(store: Store, find: Find) -> dict[str, Any]:
     }
 
 
-def lines(space: Space, store: Store) -> Iterator[str]:
+def lines(space: Space, store: SearchStore) -> Iterator[str]:
     """The state of a search as lines of text."""
     of = numbers(space, store)
     yield f"{space.name}: {space.file.title}"

@@ -1,7 +1,8 @@
 """Writes the status of a watch to a topic: JSON as `kaput watch --json` prints it, every 10 s and at the end.
 
 The key of a record is the name of the run folder. A cluster that is down does not block the watch: records
-wait in the client, and are dropped after its message.timeout.ms.
+wait in the client, and are dropped after its message.timeout.ms. Topics of kaput's own are never deleted,
+since others read them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException, Producer
 
+from kaput.cluster.admin import Admin
+from kaput.cluster.existing_cluster import ExistingCluster
+from kaput.errors import LabError
+from kaput.scenario.model import Topic
 from kaput.watch.options import WatchOptions
-from kaput.watch.own_topics import create_if_missing
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _EVERY_S = 10.0
@@ -53,3 +57,23 @@ class FindingsTopic:
             self._client.produce(self._topic, json.dumps({**found, "final": final}), self._run)
         except (BufferError, KafkaException):
             return
+
+
+_REPLICAS = 3
+_DAY_MS = 86_400_000
+
+
+def create_if_missing(cluster: ExistingCluster, name: str) -> None:
+    """Creates the topic unless it exists: one partition, up to 3 replicas, retention of a day. Raises
+    LabError with Kafka's reason.
+    """
+    with Admin(cluster) as admin:
+        if admin.ids([name]):
+            return
+        replicas = min(_REPLICAS, len(cluster.broker_endpoints))
+        topic = Topic.model_validate(
+            {"name": name, "replication-factor": replicas, "config": {"retention.ms": _DAY_MS}}
+        )
+        made, refused = admin.make_topics([topic])
+        if not made and not admin.ids([name]):  # somebody else was first
+            raise LabError(refused[0])

@@ -1,37 +1,43 @@
 """A watch, from the first message to the sealed run folder.
 
 The folder is an ordinary run folder: `kaput analyze` judges it, and arrives at the same counts as the watch.
+It is created, or reopened if the process of its watch was killed.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.cluster.admin import Admin
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.core import TopicPartition
-from kaput.errors import LabError
+from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
+from kaput.evidence.recording import Hold, hold_to_record
 from kaput.evidence.sealing import seal
+from kaput.evidence.unresolved import record_unresolved
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
-from kaput.runner.existing_cluster import ExistingRunCluster
-from kaput.runner.folder_setup import resolved
+from kaput.runner.cluster_facts import check_unused, collect_facts, with_cluster_facts
+from kaput.runner.existing_cluster import ExistingClusters, ExistingRunCluster
+from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.progress import NotesOnly
 from kaput.runner.samplers import LeaderSampler
-from kaput.watch.canary import DELIVERY_S, CanaryKeeper
+from kaput.scenario.loader import read_resolved
+from kaput.scenario.model import Scenario
+from kaput.watch.canary import DELIVERY_S, CanaryKeeper, scenario_of
 from kaput.watch.clients import WatchClients
 from kaput.watch.ledger_job import LedgerJob
-from kaput.watch.message_samples import MessageSamples
-from kaput.watch.opening import WatchFolder, make_folder, reopen_folder
+from kaput.watch.message_samples import MessageSamples, Stalls
 from kaput.watch.options import WatchOptions
-from kaput.watch.stalls import Stalls
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
 Note = Callable[[str], None]
@@ -215,3 +221,75 @@ class Watch:
     def _update(self, **changes: object) -> None:
         self._manifest = self._manifest.model_copy(update=changes)
         self.folder.write_manifest(self._manifest)
+
+
+NAME = "watch"
+_PRODUCER = re.compile(r"^producer-(\d+)\b")
+_SESSION = re.compile(r"^(?:watch|leaders)-(\d+)\.")
+_MEMBER = re.compile(r"-m(\d+)\.")
+
+
+class WatchFolder(NamedTuple):
+    """The run folder of a watch that is being recorded. `first`: the numbers of the next producer and member;
+    `session`: the number of this opening, unused so far; `again`: whether it was reopened.
+    """
+
+    folder: RunFolder
+    manifest: Manifest
+    hold: Hold
+    scenario: Scenario
+    provider: ExistingClusters
+    first: tuple[int, int]
+    session: int
+    again: bool
+
+
+def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> WatchFolder:
+    """Creates a run folder. Raises UsageError, LabError if the cluster does not respond."""
+    name = f"kaput-canary-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+    scenario = scenario_of(name, f"{name}-reader", sorted(cluster.broker_endpoints), rate)
+    with Admin(cluster) as admin:
+        check_unused(scenario, admin.ids([name]), admin.every_group(), may_use=False)
+        facts = collect_facts(cluster, admin)
+    provider, scenario = ExistingClusters(cluster, facts), with_cluster_facts(scenario, facts)
+    folder, manifest, hold = open_folder(runs, NAME, scenario, 0, provider.versions)
+    return WatchFolder(folder, manifest, hold, scenario, provider, (0, 1), 0, again=False)
+
+
+def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], Any]) -> WatchFolder:
+    """Reopens the run folder of a killed watch. Messages in flight are recorded with unknown outcome.
+
+    Raises UsageError, LabError if the cluster does not respond.
+    """
+    folder = RunFolder(path.resolve())
+    manifest = folder.read_manifest()
+    if manifest.scenario != NAME or not (path / NAME).is_dir():
+        raise UsageError(f"{path}: not the run folder of a watch")
+    if manifest.state != "recording":
+        raise UsageError(f"{path}: this watch has ended; start another one")
+    hold = hold_to_record(folder.path, "kaput watch")
+    unknown = record_unresolved(folder)
+    if unknown:
+        note(f"{unknown:,} messages were in flight when the watch was killed: their outcome is unknown")
+    with Admin(cluster) as admin:
+        facts = collect_facts(cluster, admin)
+    provider = ExistingClusters(cluster, facts)
+    scenario = read_resolved(folder.scenario_path)
+    producer, member, session = next_numbers(folder)
+    return WatchFolder(folder, manifest, hold, scenario, provider, (producer, member), session, again=True)
+
+
+def next_numbers(folder: RunFolder) -> tuple[int, int, int]:
+    """The first unused numbers of producers, members and sessions.
+
+    Independent of each other: a session may have been killed before a client had written anything.
+    """
+    producer = _unused(folder, _PRODUCER, "sends", first=0)
+    member = _unused(folder, _MEMBER, "group_events", "deliveries", first=1)
+    return producer, member, _unused(folder, _SESSION, "cluster_events", "samples", first=0)
+
+
+def _unused(folder: RunFolder, name: re.Pattern[str], *tables: str, first: int) -> int:
+    """The first number that no file of these tables has in its name."""
+    paths = (path for table in tables for path in folder.table(table).glob("*"))
+    return max((int(found[1]) + 1 for path in paths if (found := name.search(path.name))), default=first)

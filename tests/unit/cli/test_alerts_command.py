@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fakes.histories import History
 from fakes.isolation import isolation, judged
-from kaput.cli.alerts_scores import score_results
+from kaput.cli.alerts import score_results
 from kaput.cli.main import app
 from kaput.cli.results import result_of
 from kaput.errors import UsageError

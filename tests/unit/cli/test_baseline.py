@@ -9,10 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kaput.cli.baseline import Baselines, read_baselines
 from kaput.cli.main import app
-from kaput.cli.results import show
-from kaput.cli.series import Result
+from kaput.cli.results import Baselines, Result, read_baselines, show
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder

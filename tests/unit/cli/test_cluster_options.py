@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cli.cluster_options import standing_cluster
+from kaput.cli.options import standing_cluster
 from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.errors import UsageError
 

@@ -12,7 +12,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from kaput.cli.main import app
-from kaput.cli.verbs import GROUPS, RENAMED
+from kaput.cli.verbs import GROUPS
 
 FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewise)\b", re.IGNORECASE)
 METAVARS = re.compile(r"[A-Z][A-Z0-9_/:=.,]*|<[a-z0-9|-]+>|KEY=V1,V2,\.\.\.|HOST:PORT,\.\.\.")
@@ -80,6 +80,14 @@ def test_results_are_available_as_json(path: str) -> None:
     assert ("--json" in names) is (path not in WITHOUT_JSON)
 
 
+def test_verbs_on_your_own_cluster_can_sign_in_to_it() -> None:
+    """As docs/SECURITY.md promises."""
+    names = {path: {name for each in options_of(path) for name in each.opts} for path in VERBS}
+    own = {path for path in VERBS if "--bootstrap-servers" in names[path]}
+    assert len(own) > 5
+    assert {path for path in own if "--command-config" not in names[path]} == set()
+
+
 def test_all_verbs_are_in_a_group() -> None:
     """The sections of `kaput --help`, in order, with every verb in one of them."""
     text = help_of("")
@@ -112,7 +120,17 @@ def test_arguments_have_the_same_names_everywhere() -> None:
     }  # fmt: skip
 
 
-def test_no_option_is_declared_under_its_old_name() -> None:
-    """No option is still declared under its old name, but `--name` of `kaput up`."""
-    declared = {(path, name) for path in VERBS for each in options_of(path) for name in each.opts}
-    assert {(path, name) for path, name in declared if name in RENAMED} == {("up", "--name")}
+def _parsed(verb: str, *words: str) -> dict[str, Any]:
+    """The values that a verb is called with."""
+    return dict(VERBS[verb].make_context(verb, list(words)).params)
+
+
+def test_up_also_takes_the_name_of_the_cluster_as_name() -> None:
+    """`--name` is an alias there, and nowhere else."""
+    assert _parsed("up", "--name", "mine") == _parsed("up", "--cluster", "mine")
+    assert [path for path in VERBS for each in options_of(path) if "--name" in each.opts] == ["up"]
+
+
+def test_arguments_of_another_program_are_not_parsed() -> None:
+    """They are not kaput's options, even where they have the same names."""
+    assert _parsed("shell", "prog", "--cluster", "x")["command"] == ["prog", "--cluster", "x"]

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kaput.cli.main import app
-from kaput.cli.new_cluster import as_overrides, cluster_block, naming
+from kaput.cli.options import as_overrides, cluster_block, naming
 from kaput.cli.scenario_choice import choose
 from kaput.cli.verbs import pairs
 from kaput.errors import UsageError

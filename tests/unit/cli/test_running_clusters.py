@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kaput.cli import running_clusters
-from kaput.cli.cluster_options import entry_of, servers_of
 from kaput.cli.main import app
+from kaput.cli.options import entry_of, servers_of
 from kaput.errors import UsageError
 from kaput.operate.registry import ClusterEntry, directory_of
 from kaput.processes.records import start_of

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.search.loading import from_text, load
-from kaput.search.resuming import create_search
-from kaput.search.store import Settings
+from kaput.search.store import SearchSettings, create_search
 
 
 def run(*words: object) -> str:
@@ -47,14 +46,16 @@ def test_print_space_gives_a_loadable_file() -> None:
 
 
 def test_search_without_experiments_can_be_shown(tmp_path: Path) -> None:
-    folder = create_search(tmp_path, load("last-replica-standing"), Settings("last-replica-standing", 7))
+    folder = create_search(
+        tmp_path, load("last-replica-standing"), SearchSettings("last-replica-standing", 7)
+    )
     assert "0 experiments" in run("--show", folder)
     shown = json.loads(run("--show", folder, "--json"))["search"]
     assert (shown["seed"], shown["found"], shown["choices_tried"]) == (7, 0, 0)
 
 
 def test_a_damaged_store_is_refused(tmp_path: Path) -> None:
-    folder = create_search(tmp_path, load("last-replica-standing"), Settings("x", 7))
+    folder = create_search(tmp_path, load("last-replica-standing"), SearchSettings("x", 7))
     (folder / "search.db").write_bytes(b"nothing of SQLite's")
     with pytest.raises(UsageError, match="not a search store"):
         run("--show", folder)

@@ -16,8 +16,7 @@ import pytest
 
 from driving import KAPUT
 from fakes.standing_lab import standing_lab
-from kaput.cli.status_text import render, watched
-from kaput.cli.status_watch import event_line
+from kaput.cli.status_text import event_line, render, watched
 from kaput.core import SECOND
 from waiting import PATIENCE_S
 

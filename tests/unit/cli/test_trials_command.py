@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from kaput.cli import regress
 from kaput.cli.main import app
-from kaput.cli.trials import Clock, key_of, not_judged, play
+from kaput.cli.trials import TrialBudget, key_of, not_judged, play
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.scenario.matrix import chosen, load_matrix
@@ -152,14 +152,14 @@ def test_no_run_starts_that_would_exceed_the_budget() -> None:
     """As far as the longest one so far tells; what has begun is never cut off."""
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     trials = [Trial(cell.scenario_name, cell.scenario, seed, cell.changes) for seed in (1, 2, 3)]
-    clock = Clock(budget_s=60)
+    clock = TrialBudget(budget_s=60)
     drawn = clock.in_time(trials)
     assert next(drawn) is trials[0]
     clock.longest_s = 30
     assert next(drawn) is trials[1]
     clock.longest_s = 61
     assert list(drawn) == []
-    assert list(Clock(budget_s=None).in_time(trials)) == trials
+    assert list(TrialBudget(budget_s=None).in_time(trials)) == trials
 
 
 def test_completely_recorded_run_is_judged_and_not_repeated(tmp_path: Path) -> None:

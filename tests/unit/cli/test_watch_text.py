@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cli.watch_text import Rates, line_of, screen_of, write_line
+from kaput.cli.watch_text import PartitionRates, line_of, screen_of, write_line
 
 STATUS: dict[str, Any] = {
     "at_ns": 0,
@@ -55,8 +55,8 @@ def test_json_lines_leave_out_durations(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_screen_has_a_row_for_each_partition_and_the_alerts() -> None:
-    """Rates are of the last seconds; what waits is what has no outcome."""
-    rates = Rates()
+    """PartitionRates are of the last seconds; what waits is what has no outcome."""
+    rates = PartitionRates()
     rates.add({**STATUS, "partitions": [{**STATUS["partitions"][0], "attempted": 10, "acked": 15}]}, 10.0)
     assert rates.of(0) is None
     rates.add(STATUS, 12.0)

@@ -18,8 +18,7 @@ from fakes.run_folders import Site, served, tree
 from fakes.trials import World
 from kaput.errors import UsageError
 from kaput.search.dashboard_data import Searches
-from kaput.search.resuming import create_search, open_search
-from kaput.search.store import Settings, Store
+from kaput.search.store import SearchSettings, SearchStore, create_search, open_search
 from unit.search.test_searching import SPACE_OF, loses, search
 
 NAME = "found"
@@ -30,8 +29,8 @@ SECRET = "the secret of another directory"
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of searches: one that has found something, and what is none."""
     path = tmp_path_factory.mktemp("searches")
-    folder = create_search(path, SPACE_OF, Settings("mine", 1)).rename(path / NAME)
-    with closing(Store(folder)) as store:
+    folder = create_search(path, SPACE_OF, SearchSettings("mine", 1)).rename(path / NAME)
+    with closing(SearchStore(folder)) as store:
         search(store, World(loses))
         for each in store.experiments("draw"):  # that world has no evidence to tell signatures from
             store.save(replace(each, signatures=(f"seen-{each.id // 2}",)))
@@ -116,9 +115,9 @@ def test_viewing_pages_changes_no_file(site: Site, root: Path) -> None:
 
 def test_running_search_is_read_incrementally(tmp_path: Path) -> None:
     """What is written since is there at the next look, and nothing is looked at twice; also after a kill."""
-    folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
+    folder = create_search(tmp_path, SPACE_OF, SearchSettings("mine", 1)).rename(tmp_path / NAME)
     searches = Searches(tmp_path)
-    with served(tmp_path, searches=searches) as site, closing(Store(folder)) as store:
+    with served(tmp_path, searches=searches) as site, closing(SearchStore(folder)) as store:
         with site.events(NAME, of="searches") as events:
             assert next(events)[2]["experiments"] == 0
             search(store, World(loses))
@@ -137,8 +136,8 @@ def test_running_search_is_read_incrementally(tmp_path: Path) -> None:
 
 def test_explained_find_has_no_row(tmp_path: Path) -> None:
     """Its page has no words for it."""
-    folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / NAME)
-    with closing(Store(folder)) as store:
+    folder = create_search(tmp_path, SPACE_OF, SearchSettings("mine", 1)).rename(tmp_path / NAME)
+    with closing(SearchStore(folder)) as store:
         search(store, World(loses))
         shown = Searches(tmp_path).look(NAME)["finds"]
         seen = store.experiments("draw")[0]
@@ -151,7 +150,7 @@ def test_explained_find_has_no_row(tmp_path: Path) -> None:
 def test_invalid_or_malicious_store_is_rejected(root: Path, tmp_path: Path) -> None:
     """No store, one of another version, a link, a space that names a file; the list shows the others."""
     for name in ("text", "other", "linked", "naming"):
-        folder = create_search(tmp_path, SPACE_OF, Settings("mine", 1)).rename(tmp_path / name)
+        folder = create_search(tmp_path, SPACE_OF, SearchSettings("mine", 1)).rename(tmp_path / name)
         assert (folder / "search.db").exists()
     (tmp_path / "text" / "search.db").write_text("no database")
     with closing(sqlite3.connect(tmp_path / "other" / "search.db", isolation_level=None)) as database:

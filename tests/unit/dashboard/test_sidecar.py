@@ -116,7 +116,7 @@ _STARTING = """
 import sys, time
 class Never:
     def find_spec(self, name, *_):
-        if name == "kaput.dashboard.serving":
+        if name == "kaput.dashboard.app":
             print("loading", flush=True)
             time.sleep(600)
 sys.meta_path.insert(0, Never())

@@ -17,7 +17,7 @@ import pytest
 
 from fakes.run_folders import SECOND, Producer, Site, judged, made, nonreader, now_ns, served
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching import events as events_module
+from kaput.dashboard.watching import subscribers as events_module
 from kaput.dashboard.watching.current_state import CurrentState
 from kaput.dashboard.watching.reader import EVERY_S, RunReader
 from kaput.dashboard.watching.subscribers import MOST_WATCHERS, Subscribers

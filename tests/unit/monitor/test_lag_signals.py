@@ -14,7 +14,7 @@ from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
-from kaput.monitor.sources.answers import View
+from kaput.monitor.sources.answers import PolledView
 from kaput.monitor.sources.groups import GroupLags, coordinator, ends_job, led_by, offsets_job
 from kaput.monitor.sources.nodes import NodeJob
 
@@ -131,7 +131,7 @@ class Cluster:
 
     def poll(self, at_ns: int = NOW) -> dict[tuple[str, ...], float]:
         states = {place: PartitionState(self.leader, [1], [1], 5) for place in self.topics}
-        view = View({1: Endpoint("h", 1)}, frozenset({1}), states, None)
+        view = PolledView({1: Endpoint("h", 1)}, frozenset({1}), states, None)
         listed = self.nodes.run(
             {1: NodeJob(Endpoint("h", 1), lambda ask: self.broker.ListGroupsRequest(None))}
         )

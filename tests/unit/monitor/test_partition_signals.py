@@ -14,7 +14,7 @@ from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.wire import Endpoint
 from kaput.core import TopicPartition
 from kaput.monitor.signals import SIGNALS, Sample
-from kaput.monitor.sources.answers import Elections, View, broker_samples, partition_samples, view_of
+from kaput.monitor.sources.answers import Elections, PolledView, broker_samples, partition_samples, view_of
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -41,9 +41,9 @@ def metadata(brokers: list[int], topics: Mapping[str, list[tuple[int, int, list[
     )
 
 
-def view(partitions: Mapping[TopicPartition, PartitionState], alive: list[int]) -> View:
+def view(partitions: Mapping[TopicPartition, PartitionState], alive: list[int]) -> PolledView:
     named = frozenset({*alive, *(b for state in partitions.values() for b in state.replicas)})
-    return View({broker: node(broker) for broker in alive}, named, partitions, None)
+    return PolledView({broker: node(broker) for broker in alive}, named, partitions, None)
 
 
 def values(samples: Any) -> dict[tuple[str, ...], float]:

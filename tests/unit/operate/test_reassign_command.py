@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.cli.cluster_options import confirmed
 from kaput.cli.main import app
-from kaput.cli.reassign_steps import rate_of
+from kaput.cli.options import confirmed
+from kaput.cli.reassign import rate_of
 from kaput.cli.reassign_text import render
 from kaput.errors import UsageError
 from kaput.operate.reassign.moves import Move

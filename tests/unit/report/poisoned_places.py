@@ -11,11 +11,10 @@ import typer
 from kaput.cli.doctor_text import render as doctor
 from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
-from kaput.cli.main import app
+from kaput.cli.main import Streams, app
 from kaput.cli.peek import _line
 from kaput.cli.progress import RecordsProgress, RunProgress
 from kaput.cli.status_text import render as status_text
-from kaput.cli.streams import Streams
 from kaput.cluster.record_batches import LogRecord
 from kaput.console import Console
 from kaput.errors import LabError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaput.api.judging import has_report
-from kaput.cli.judging import keep_report
+from kaput.cli.results import keep_report
 from kaput.errors import BrokerError, Interrupted
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder

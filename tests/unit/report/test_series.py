@@ -9,12 +9,10 @@ import pytest
 import typer
 from handmade_findings import document
 
-from kaput.cli.judging import exit_status
-from kaput.cli.results import show_series
+from kaput.cli.options import TableOptions
+from kaput.cli.results import PlannedRun, Series, exit_status, play, show_series
 from kaput.cli.run_scenarios import _plans
 from kaput.cli.scenario_choice import choose
-from kaput.cli.series import PlannedRun, Series, play
-from kaput.cli.table_options import TableOptions
 from kaput.errors import BrokerError, DistributionError, Interrupted, JavaError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder

@@ -14,8 +14,7 @@ import pytest
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
-from kaput.search.bandit import BanditState
-from kaput.search.draw import draw
+from kaput.search.draw import BanditState, draw
 from kaput.search.loading import from_text, load
 from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices, Space

@@ -11,7 +11,7 @@ from kaput.scenario.loader import load_file
 from kaput.search.publishing import publish
 from kaput.search.sequential import Rate
 from kaput.search.space import Choices
-from kaput.search.store import Find, Store
+from kaput.search.store import Find, SearchStore
 from kaput.search.summary import lines
 from unit.search.test_searching import SPACE_OF, new
 
@@ -23,7 +23,7 @@ FAULT = {
 }  # fmt: skip
 
 
-def find(store: Store) -> Find:
+def find(store: SearchStore) -> Find:
     """A find with the run that shows it."""
     choices = Choices(STEPS, {"cluster.config.min.insync.replicas": 1})
     run = (

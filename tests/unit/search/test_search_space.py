@@ -9,7 +9,7 @@ import pytest
 
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
-from kaput.scenario.values import names_several
+from kaput.scenario.targets import recorded_target
 from kaput.search.derived import derived
 from kaput.search.draw import draw
 from kaput.search.loading import from_text, load, space_names
@@ -135,7 +135,7 @@ def test_example_space_in_the_docs_is_valid() -> None:
     ],
 )  # fmt: skip
 def test_targets_that_name_several(target: str, several: bool) -> None:
-    assert names_several(target) is several
+    assert recorded_target(target).may_be_several is several
 
 
 def test_template_knows_its_own_steps() -> None:

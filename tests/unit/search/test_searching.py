@@ -14,15 +14,14 @@ import pytest
 from fakes.trials import World, findings, has, lost
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
+from kaput.search.confirmation import merged
 from kaput.search.experiments import Experiments
 from kaput.search.loading import from_text
-from kaput.search.merging import merged
 from kaput.search.searching import Search
-from kaput.search.space import Choices, Space
-from kaput.search.store import Settings, Store
+from kaput.search.space import Choices, Space, time_in_words
+from kaput.search.store import SearchSettings, SearchStore
 from kaput.search.summary import lines
 from kaput.search.symptoms import symptoms
-from kaput.search.template import time_in_words
 from kaput.trials.batch import Judged, Trial
 
 SPACE = """\
@@ -48,15 +47,15 @@ SPACE_OF_NOTHING = Choices((), {})
 
 
 def search(
-    store: Store, world: World, budget_s: float = 600, wanted: int | None = 1, space: Space = SPACE_OF
+    store: SearchStore, world: World, budget_s: float = 600, wanted: int | None = 1, space: Space = SPACE_OF
 ) -> None:
     experiments = Experiments(space, store, world.run, budget_s, lambda _: None)
     Search(experiments, wanted=wanted, publish=lambda find: f"find-{find.id}").run()
 
 
-def new(folder: Path, seed: int = 1, together: int = 1) -> Store:
+def new(folder: Path, seed: int = 1, together: int = 1) -> SearchStore:
     folder.mkdir(exist_ok=True)
-    return Store(folder, Settings("mine", seed, together=together))
+    return SearchStore(folder, SearchSettings("mine", seed, together=together))
 
 
 def loses(trial: Trial) -> bool:
@@ -215,9 +214,9 @@ def test_interrupted_search_resumes(tmp_path: Path, dies_after: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         search(new(parts), world)
     world.dies_after = None
-    search(Store(parts), world)
+    search(SearchStore(parts), world)
     assert [trial.scenario for trial in world.played] == [trial.scenario for trial in at_once.played]
-    assert Store(parts).finds("found") != []
+    assert SearchStore(parts).finds("found") != []
 
 
 def test_search_resumes_after_sigkill(tmp_path: Path) -> None:
@@ -240,7 +239,7 @@ def test_search_resumes_after_sigkill(tmp_path: Path) -> None:
         env={"PYTHONPATH": tests, "PATH": ""}, timeout=60,
     )  # fmt: skip
     assert done.returncode == -9
-    store, world = Store(tmp_path), World(loses)
+    store, world = SearchStore(tmp_path), World(loses)
     kept = len(store.experiments())
     assert kept == 6
     search(store, world)
@@ -323,7 +322,7 @@ def test_repeated_tries_share_a_cluster(tmp_path: Path, together: int, calls: in
 
 
 def test_final_confirmation_uses_unscaled_times(tmp_path: Path) -> None:
-    store, world = Store(tmp_path, Settings("mine", 1, scale=0.5)), World(loses)
+    store, world = SearchStore(tmp_path, SearchSettings("mine", 1, scale=0.5)), World(loses)
     search(store, world)
     finals = {f"mine-{each.id}" for each in store.experiments("final")}
     sessions = {

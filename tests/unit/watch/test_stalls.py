@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kaput.core import SECOND
 from kaput.monitor.signals import Sample
-from kaput.watch.message_samples import MessageSamples, SendCounts
-from kaput.watch.stalls import STALLED_S, Stalls
+from kaput.watch.message_samples import STALLED_S, MessageSamples, SendCounts, Stalls
 
 
 def test_stall_of_a_dead_leader_and_its_end_are_noted() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaput.evidence.folder import RunFolder
-from kaput.watch.opening import next_numbers
+from kaput.watch.watching import next_numbers
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.current_state import CurrentState, rows_of
-from kaput.dashboard.watching.ledger import LedgerFile
-from kaput.dashboard.watching.run_tails import ATTEMPTS, RunTails
+from kaput.dashboard.watching.run_tails import ATTEMPTS, LedgerFile, RunTails
 from kaput.dashboard.watching.steps import LiveSteps, Longs, StepTable
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
@@ -53,7 +52,7 @@ _RATE_S = 1.0  # rates are over the last second
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class RunSnapshot:
     """The state of a run at one moment. `head`: everything except the steps, as JSON; `over`: it is final."""
 
     version: int
@@ -95,7 +94,7 @@ class RunReader:
         self._newest_ns = 0
         self._totals: deque[tuple[float, dict[str, int]]] = deque()
 
-    def look(self) -> Snapshot:
+    def look(self) -> RunSnapshot:
         """Reads all new data. Raises OSError, KaputError if the run cannot be read."""
         manifest = self._manifest()
         # In this order: the data of a run is complete before its manifest says sealed.
@@ -104,7 +103,7 @@ class RunReader:
         self._version += 1
         head, table = self._head(manifest, verdict), self._steps.table(self._version)
         watched = manifest.state == "sealed" and bool(head["ledger"] and head["ledger"]["final"])
-        return Snapshot(self._version, head, table, over=verdict is not None or watched, more=more)
+        return RunSnapshot(self._version, head, table, over=verdict is not None or watched, more=more)
 
     def close(self) -> None:
         """Closes all files."""

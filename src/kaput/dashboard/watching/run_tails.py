@@ -1,6 +1,7 @@
 """Follows the tables of a run that is being recorded: all files of the wanted tables, including new ones.
 
 reader.py makes snapshots from it, run_metrics.py metrics. evidence/tails.py follows one file.
+Also the counts of a watch's streaming ledger, while it is running and at its end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kaput.dashboard.safe_files import Runs
 from kaput.evidence.attempts import SUFFIX
@@ -59,3 +61,50 @@ class RunTails:
         for tail in self._tails.values():
             tail.close()
         self._tails.clear()
+
+
+# As the job writes them (analysis/streaming/state_update.py).
+DIRECTORY, FINAL, STATUS = "watch", "final.json", "status.json"
+ANOMALIES = ("missing", "late", "duplicated", "reordered")
+
+
+class _LedgerDocument(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    acked: int
+    missing: int
+    late: int
+    duplicated: int
+    reordered: int
+    complete: bool = False
+
+
+class LedgerFile:
+    """The ledger files of one run folder; read again when they change."""
+
+    def __init__(self, runs: Runs, name: str) -> None:
+        self._runs, self._name = runs, name
+        self._written: tuple[int | None, ...] = ()
+        self._known: dict[str, Any] | None = None
+
+    def look(self) -> dict[str, Any] | None:
+        """The counts, and at the end (`final`) the verdict; None without a ledger."""
+        written = tuple(self._runs.changed_ns(self._name, DIRECTORY, file) for file in (FINAL, STATUS))
+        if written != self._written:
+            self._written, self._known = written, self._read(final=written[0] is not None)
+        return self._known
+
+    def _read(self, final: bool) -> dict[str, Any] | None:
+        try:
+            text = self._runs.read(self._name, DIRECTORY, FINAL if final else STATUS)
+            found = _LedgerDocument.model_validate_json(text)
+        except (OSError, ValidationError):
+            return None  # for example an audit, which has other counts
+        counts = {name: getattr(found, name) for name in ANOMALIES}
+        return {**counts, "final": _verdict(found, counts) if final else None}
+
+
+def _verdict(found: _LedgerDocument, counts: dict[str, int]) -> dict[str, str]:
+    kind = "violated" if found.missing else "held" if found.complete else "inconclusive"
+    text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    rest = "" if found.complete else " Not everything could be read."
+    return {"kind": kind, "message": f"{found.acked:,} acknowledged: {text}.{rest}"}

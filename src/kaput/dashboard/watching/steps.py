@@ -16,7 +16,7 @@ _FLOOR_MS, _PER_DECADE, _BUCKETS = 0.01, 32, 256  # from 10 us to 1000 s
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Row(NamedTuple):
+class StepRow(NamedTuple):
     """One step: its number, its counts, and percentiles of the latency of its acknowledgements in ms."""
 
     number: int
@@ -33,10 +33,10 @@ class StepTable(NamedTuple):
     """All steps at one moment. `changed`: for each step, the version in which it last changed."""
 
     width_s: float
-    rows: tuple[Row, ...]
+    rows: tuple[StepRow, ...]
     changed: tuple[int, ...]
 
-    def since(self, version: int) -> list[Row]:
+    def since(self, version: int) -> list[StepRow]:
         """The steps that changed after `version`."""
         return [row for row, at in zip(self.rows, self.changed, strict=True) if at > version]
 
@@ -49,7 +49,7 @@ class LiveSteps:
         self._counts = np.zeros((len(COUNTS), MOST), np.int64)
         self._histograms = np.zeros((MOST, _BUCKETS), np.int32)
         self._touched = np.zeros(MOST, bool)
-        self._rows: list[Row] = []
+        self._rows: list[StepRow] = []
         self._changed: list[int] = []
         self._newest = 0
 
@@ -72,7 +72,7 @@ class LiveSteps:
     def table(self, version: int) -> StepTable:
         """The current steps. `version`: recorded for the steps that changed since the last call."""
         while len(self._rows) <= self._newest:
-            self._rows.append(Row(len(self._rows), 0, 0, 0, 0, 0, None, None))
+            self._rows.append(StepRow(len(self._rows), 0, 0, 0, 0, 0, None, None))
             self._changed.append(version)
         for number in np.flatnonzero(self._touched).tolist():
             self._rows[number] = self._row(number)
@@ -102,11 +102,11 @@ class LiveSteps:
         self._rows, self._changed = [], []
         self._touched[: self._newest + 1] = True
 
-    def _row(self, number: int) -> Row:
+    def _row(self, number: int) -> StepRow:
         counts = self._counts[:, number].tolist()
         sent, acked, failed, unknown, delivered = counts
         p50, p99 = self._percentile(number, 0.5), self._percentile(number, 0.99)
-        return Row(number, sent, acked, failed, unknown, delivered, p50, p99)
+        return StepRow(number, sent, acked, failed, unknown, delivered, p50, p99)
 
     def _percentile(self, number: int, share: float) -> float | None:
         upto = np.cumsum(self._histograms[number])

@@ -25,7 +25,7 @@ from kaput.monitor.sources.nodes import Ask, Unsupported
 
 
 @dataclass(frozen=True)
-class View:
+class PolledView:
     """The cluster at one time. `alive`: brokers that are registered and not fenced; `named`: all brokers
     named anywhere, including dead ones that have replicas.
 
@@ -39,7 +39,7 @@ class View:
     controller: int | None  # in ZooKeeper mode; in KRaft mode brokers name any broker
 
 
-def view_of(answers: Mapping[Endpoint, Any], access: Access) -> View:
+def view_of(answers: Mapping[Endpoint, Any], access: Access) -> PolledView:
     """The merged view of these metadata answers for all topics."""
     most = len(answers) / 2
     brokers = Counter((b.node_id, b.host, b.port) for answer in answers.values() for b in answer.brokers)
@@ -58,7 +58,7 @@ def view_of(answers: Mapping[Endpoint, Any], access: Access) -> View:
     partitions = {place: state for place, state in newest(views, []).items() if topics[place.topic] > most}
     named = {broker for state in partitions.values() for broker in state.replicas}
     controller, times = controllers.most_common(1)[0]
-    return View(
+    return PolledView(
         alive,
         frozenset(named | set(alive)),
         partitions,
@@ -70,14 +70,14 @@ _NO_LEADER = -1
 Reassigning = Mapping[TopicPartition, frozenset[int]]
 
 
-def broker_samples(view: View, known: Iterable[int], at_ns: int) -> Iterator[Sample]:
+def broker_samples(view: PolledView, known: Iterable[int], at_ns: int) -> Iterator[Sample]:
     """For each current or known broker, whether it is up."""
     for broker in sorted({*known, *view.named}):
         yield Sample("kaput_broker_up", float(broker in view.alive), at_ns, {"broker": str(broker)})
 
 
 def partition_samples(
-    view: View, min_isrs: Mapping[str, int], moving: Reassigning | None, at_ns: int
+    view: PolledView, min_isrs: Mapping[str, int], moving: Reassigning | None, at_ns: int
 ) -> Iterator[Sample]:
     """`moving`: the replicas being added to reassigning partitions; None: unknown."""
     states = view.partitions

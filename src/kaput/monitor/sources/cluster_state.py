@@ -23,8 +23,8 @@ from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.answers import (
     Elections,
+    PolledView,
     Reassigning,
-    View,
     broker_samples,
     describe_quorum,
     partition_samples,
@@ -78,7 +78,7 @@ class ClusterState:
         self._nodes, self._every_end = nodes or Nodes(), every_end
         self._groups, self._elections = GroupLags(self._nodes), Elections()
         self._known: dict[int, Endpoint] = {}
-        self._view: View | None = None
+        self._view: PolledView | None = None
         self.active_controllers: list[int] = []  # by id
         self.ends: dict[TopicPartition, int] = {}  # high watermarks from leaders in the last poll
         self.ends_s = 0.0  # when they were read (monotonic clock)
@@ -98,7 +98,7 @@ class ClusterState:
         self.reached = False  # whether anybody answered in the last poll
 
     @property
-    def view(self) -> View | None:
+    def view(self) -> PolledView | None:
         """What the last poll saw; None if nobody answered."""
         return self._view if self.reached else None
 
@@ -169,7 +169,7 @@ class ClusterState:
 
     _last: tuple[Sample, ...] = ()  # of the last poll that got an answer
 
-    def _samples(self, view: View, groups: Mapping[int, Any], at_ns: int) -> Iterator[Sample]:
+    def _samples(self, view: PolledView, groups: Mapping[int, Any], at_ns: int) -> Iterator[Sample]:
         found = [Sample("kaput_cluster_reachable", 1, at_ns), *broker_samples(view, self._known, at_ns)]
         coordinated = self._groups.take_listing(view, groups)
         results = self._nodes.run(self._second_round(view, coordinated))
@@ -191,7 +191,7 @@ class ClusterState:
         return iter(found)
 
     def _second_round(
-        self, view: View, coordinated: Mapping[int, list[str]]
+        self, view: PolledView, coordinated: Mapping[int, list[str]]
     ) -> dict[tuple[str, int], NodeJob]:
         awake = {broker: node for broker, node in view.alive.items() if node not in self._nodes.silent}
         jobs: dict[tuple[str, int], NodeJob] = {
@@ -227,7 +227,9 @@ class ClusterState:
         elif what == "certificate":
             self._valid_until[key] = answer
 
-    def _quorum(self, view: View, results: Mapping[tuple[str, int], Any], at_ns: int) -> Iterator[Sample]:
+    def _quorum(
+        self, view: PolledView, results: Mapping[tuple[str, int], Any], at_ns: int
+    ) -> Iterator[Sample]:
         """In ZooKeeper mode brokers name the controller, and two of them cannot be detected."""
         answers = [answer for (what, _), answer in results.items() if what in ("quorum", "controller")]
         self._controllers = quorum_controllers(answers, self._access) or self._controllers
@@ -248,10 +250,10 @@ class ClusterState:
             answers = float(node not in self._nodes.silent)
             yield Sample("kaput_broker_answers", answers, at_ns, {"broker": str(broker)})
 
-    def _has_quorum(self, view: View) -> bool:
+    def _has_quorum(self, view: PolledView) -> bool:
         return any(self._nodes.supports(node, _DESCRIBE_QUORUM) for node in view.alive.values())
 
-    def _slow_samples(self, view: View, at_ns: int) -> Iterator[Sample]:
+    def _slow_samples(self, view: PolledView, at_ns: int) -> Iterator[Sample]:
         """What is requested less often; unknown for a broker that does not answer now."""
         for broker in sorted(self._known):
             node = view.alive.get(broker)

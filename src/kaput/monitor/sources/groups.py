@@ -18,7 +18,7 @@ from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.record_batches import first_record
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
-from kaput.monitor.sources.answers import View
+from kaput.monitor.sources.answers import PolledView
 from kaput.monitor.sources.nodes import Ask, NodeJob, Nodes
 from kaput.scenario.transactions import partition_of
 
@@ -28,7 +28,7 @@ _LEAST_S = 0.001  # the age of a record whose time is in the future
 
 
 @dataclass
-class GroupState:
+class SeenGroup:
     """A group as last seen. `answered`: whether its coordinator answered in this poll."""
 
     state: str = ""
@@ -41,10 +41,10 @@ class GroupLags:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._known: dict[str, GroupState] = {}
+        self._known: dict[str, SeenGroup] = {}
         self._times = RecordTimes(nodes)
 
-    def take_listing(self, view: View, answers: Mapping[int, Any]) -> dict[int, list[str]]:
+    def take_listing(self, view: PolledView, answers: Mapping[int, Any]) -> dict[int, list[str]]:
         """Handles the brokers' answers to ListGroups; returns each coordinator's groups, whose offsets are to
         be fetched. Forgets groups that their coordinator no longer has; keeps those of a silent one.
         """
@@ -58,7 +58,7 @@ class GroupLags:
                     found.setdefault(broker, []).append(group.group_id)
         answered = {broker for broker, answer in answers.items() if not answer.error_code}
         self._known = {
-            name: GroupState(states.get(name, ""), self._known[name].committed if name in self._known else {})
+            name: SeenGroup(states.get(name, ""), self._known[name].committed if name in self._known else {})
             for name in {*self._known, *states}
             if name in states or coordinator(view.partitions, name) not in answered
         }
@@ -88,7 +88,7 @@ class GroupLags:
         """The partitions whose log ends are needed."""
         return {place for group in self._known.values() if group.answered for place in group.committed}
 
-    def samples(self, view: View, ends: Mapping[TopicPartition, int], at_ns: int) -> Iterator[Sample]:
+    def samples(self, view: PolledView, ends: Mapping[TopicPartition, int], at_ns: int) -> Iterator[Sample]:
         """`ends`: the high watermarks, read after the commits. Fetches times of records."""
         positions = {
             Position(place, offset, view.partitions[place].leader_epoch)
@@ -127,7 +127,7 @@ class GroupLags:
         return records, max(_LEAST_S, at_ns / 1e9 - time_ms / 1e3)
 
 
-def led_by(view: View, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+def led_by(view: PolledView, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
     """These partitions by their leader, without those that have no live leader."""
     found: dict[int, list[TopicPartition]] = {}
     for place in sorted(places):
@@ -137,12 +137,12 @@ def led_by(view: View, places: Iterable[TopicPartition]) -> dict[int, list[Topic
     return found
 
 
-def offsets_job(view: View, broker: int, groups: list[str]) -> NodeJob:
+def offsets_job(view: PolledView, broker: int, groups: list[str]) -> NodeJob:
     """Fetches its groups' committed offsets from a coordinator."""
     return NodeJob(view.alive[broker], lambda ask: ask(monitor_requests.fetch_offsets(groups)))
 
 
-def ends_job(view: View, leader: int, places: list[TopicPartition]) -> NodeJob:
+def ends_job(view: PolledView, leader: int, places: list[TopicPartition]) -> NodeJob:
     """Fetches log ends (high watermarks) from a leader."""
 
     def work(ask: Ask) -> dict[TopicPartition, int]:
@@ -205,7 +205,9 @@ class RecordTimes:
         """
         return self._starts.get(position.place, 0), self._known.get(position)
 
-    def look(self, view: View, wanted: Collection[Position], ends: Mapping[TopicPartition, int]) -> None:
+    def look(
+        self, view: PolledView, wanted: Collection[Position], ends: Mapping[TopicPartition, int]
+    ) -> None:
         """Fetches the times of these positions, in bounded time, and forgets all others."""
         self._known = {position: self._known[position] for position in wanted if self._still_valid(position)}
         self._starts = {}
@@ -246,7 +248,7 @@ class RecordTimes:
             return  # fetched again
         del left[position]
 
-    def _jobs(self, view: View, left: Mapping[Position, int], large: bool) -> dict[int, NodeJob]:
+    def _jobs(self, view: PolledView, left: Mapping[Position, int], large: bool) -> dict[int, NodeJob]:
         """One request per leader. Of several positions in the same partition, one at a time."""
         by_leader: dict[int, dict[TopicPartition, Position]] = {}
         for position in left:

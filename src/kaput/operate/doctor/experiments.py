@@ -1,6 +1,6 @@
 """Experiments that reproduce a finding: a small cluster with the same settings, and with the fix.
 
-A pure function from findings to pairs of scenarios; cli/doctor_prove.py runs them. Each is as small as
+A pure function from findings to pairs of scenarios; cli/doctor.py runs them. Each is as small as
 possible: one topic, one partition if that suffices, and the one failure that the finding is about.
 """
 

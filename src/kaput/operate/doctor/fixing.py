@@ -1,6 +1,6 @@
 """Turns findings into fixes that kaput can apply: more replicas, topic settings, leaders.
 
-Its place: cli/doctor_fix.py shows, confirms and applies each one. NOT_FIXABLE says why others cannot be
+Its place: cli/doctor.py shows, confirms and applies each one. NOT_FIXABLE says why others cannot be
 applied.
 """
 

@@ -1,0 +1,247 @@
+"""Options that several verbs share: the existing cluster of a command, and the confirmation before it is
+changed; durations; tables of several runs (--columns, --reports); clusters that kaput starts (`kaput run`,
+`kaput up`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kaput.cli.verbs import pairs
+
+if TYPE_CHECKING:
+    from kaput.cluster.access import Access
+    from kaput.cluster.kafka_cluster import ClusterAddress
+    from kaput.operate.registry import ClusterEntry
+
+
+Servers = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT,...", help="Your own cluster, instead of one started by kaput up."),
+]
+ClusterName = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="NAME",
+        envvar="KAPUT_CLUSTER",
+        help="Cluster to use (default: the running one).",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Client properties file with the security settings (Java format)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+def servers_of(bootstrap_servers: str | None, cluster: str | None) -> str:
+    """The bootstrap servers: as given, or those of the running cluster. Raises UsageError."""
+    return bootstrap_servers if bootstrap_servers is not None else entry_of(cluster).bootstrap_servers
+
+
+def entry_of(cluster: str | None) -> ClusterEntry:
+    """The running cluster with that name; without a name the only one. Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.operate.registry import DEFAULT_NAME, directory_of, find, running
+
+    if cluster is not None:
+        return find(cluster)
+    entries = running()
+    if len(entries) == 1:
+        return entries[0]
+    if entries:
+        names = ", ".join(entry.name for entry in entries)
+        raise UsageError(f"{len(entries)} clusters are running ({names}); choose one with --cluster NAME")
+    left = directory_of(DEFAULT_NAME).entry() is not None
+    died = f" ({DEFAULT_NAME}: its daemon died; kaput down cleans up)" if left else ""
+    raise UsageError(
+        f"no cluster is running{died}; kaput up --detach starts one "
+        "(some verbs take --bootstrap-servers instead)"
+    )
+
+
+def config_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Path | None:
+    """The client properties file: as given, or that of the running cluster; None if none is needed. Raises
+    UsageError.
+    """
+    if command_config is not None or bootstrap_servers is not None:
+        return command_config
+    known = entry_of(cluster).client_properties
+    return None if known is None else Path(known)
+
+
+def access_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Access:
+    """The security settings in a client properties file. Raises UsageError."""
+    from kaput.cluster.access import OPEN, Access
+
+    path = config_of(bootstrap_servers, cluster, command_config)
+    return OPEN if path is None else Access.read(path)
+
+
+def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
+    """The cluster named by an argument: HOST:PORT,... or a cluster started by kaput up. `config`: its client
+    properties file, if given. Raises UsageError.
+    """
+    from kaput.cluster.existing_cluster import addresses
+    from kaput.cluster.kafka_cluster import ClusterAddress
+    from kaput.errors import UsageError
+
+    servers = text if ":" in text else None
+    if servers is not None:
+        try:
+            addresses(servers)
+        except UsageError:
+            raise UsageError(f"{text!r} is neither HOST:PORT,... nor a cluster name") from None
+    found = ClusterAddress(text, servers_of(servers, text), config_of(servers, text, config))
+    found.access.librdkafka()  # reports unusable settings before anything is done
+    return found
+
+
+def confirmed(question: str, yes: bool) -> bool:
+    """Whether the user confirms, or --yes was given. Raises UsageError without a terminal."""
+    from kaput.errors import UsageError
+
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError("no terminal to ask for confirmation: add --yes, or --dry-run to see only the plan")
+    return typer.confirm(question, err=True)
+
+
+def milliseconds(option: str, text: str) -> int:
+    """Parses `10m`, `250ms` and so on. Raises UsageError with the name of the option."""
+    from kaput.errors import UsageError
+    from kaput.scenario.values import parse_duration_ms
+
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+
+
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...",
+        help="Columns of the table of several runs, in this order: verdict,lost,election-ms (default: those "
+        "that differ).",
+    ),
+]
+Reports = Annotated[
+    bool,
+    typer.Option("--reports", help="For several runs, also print every report (default: their paths)."),
+]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options for printing several runs. `columns`: names of columns, empty: those that differ; `reports`:
+    whether to print every report.
+    """
+
+    columns: tuple[str, ...] = ()
+    reports: bool = True
+
+
+def columns_of(text: str | None, several: bool, varied: Iterable[str]) -> tuple[str, ...]:
+    """The names in --columns. `varied`: keys of settings that vary. Raises UsageError."""
+    if text is None:
+        return ()
+    from kaput.errors import UsageError
+    from kaput.report.comparison import parse
+
+    if not several:
+        raise UsageError("--columns is for the table of several runs")
+    return tuple(parse(text, varied))
+
+
+Brokers = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Number of brokers (default: the scenario's, or 3).")
+]
+Controllers = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Number of dedicated controllers (default: none; brokers vote)."),
+]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rack", metavar="NAME", help="Name of a rack; brokers are spread over the racks. Repeatable."
+    ),
+]
+Mode = Annotated[
+    str | None, typer.Option(metavar="<kraft|zookeeper>", help="ZooKeeper needs Kafka 3.9 or older.")
+]
+Kafka = Annotated[str | None, typer.Option(metavar="VERSION", help="Kafka version, for example 3.9.2.")]
+Network = Annotated[
+    str | None,
+    typer.Option(metavar="<loopback|namespaces>", help="namespaces: needed for network faults (Linux)."),
+]
+Security = Annotated[
+    str | None, typer.Option(metavar="<none|scram-tls>", help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).")
+]
+BrokerConfig = Annotated[
+    list[str] | None,
+    typer.Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable."),
+]
+KafkaHome = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Use this Kafka installation instead of downloaded jars."),
+]
+
+
+def cluster_block(
+    *,
+    brokers: int | None,
+    controllers: int | None,
+    racks: list[str] | None,
+    mode: str | None,
+    kafka: str | None,
+    network: str | None,
+    security: str | None,
+    config: list[str] | None,
+) -> dict[str, Any]:
+    """The given options as keys of a scenario's `cluster` block. Raises UsageError."""
+    given = {
+        "brokers": brokers, "controllers": controllers, "racks": racks or None, "mode": mode, "kafka": kafka,
+        "network": network, "security": security, "config": pairs("--config", config) or None,
+    }  # fmt: skip
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def as_overrides(cluster: Mapping[str, Any]) -> dict[str, str]:
+    """The given options as `--set` overrides, each with its option for messages."""
+    config = {f"config.{key}": value for key, value in cluster.get("config", {}).items()}
+    plain = {key: value for key, value in cluster.items() if key != "config"}
+    options = {"racks": "--rack"}
+    found = {}
+    for key, value in {**plain, **config}.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        option = f"--config {key[7:]}={text}" if key in config else f"{options.get(key, f'--{key}')} {text}"
+        found[f"cluster.{key}={text}"] = option
+    return found
+
+
+@contextmanager
+def naming(options: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, messages about these overrides name the option instead of `--set`."""
+    from kaput.errors import UsageError
+
+    try:
+        yield
+    except UsageError as error:
+        text = str(error)
+        for override, option in options.items():
+            key = override.partition("=")[0]
+            text = text.replace(f"--set {override}", option).replace(
+                f"{key} is set by --set", f"{key} is set by {option}"
+            )
+        raise UsageError(text) from None
