@@ -46,7 +46,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
                 fault=one.fault,
                 target=one.target,
                 brokers=list(one.brokers),
-                bit=one.bit,
+                bit=one.confirmed,
                 proof=one.proof,
                 injected_ns=one.injected_ns,
                 effective_ns=one.effective_ns,

@@ -1,22 +1,57 @@
 """command: the user's own command lines break brokers that kaput did not start.
 
-commands.py runs them; here is what they prove. Without a `prove` command the proof is whether the broker
-answers.
+runner/command_runner.py runs them; here is what they prove. Without a `prove` command the proof is whether
+the broker answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.commands import CommandResult
 from kaput.faults.fault import Effect, Fault, Scene, in_parallel, now_ns
 from kaput.scenario.fault_kinds import CommandOptions
 
 _POLL_S = 0.2
 # Statuses of a shell (not executable, not found, ended by a signal) or ssh (no connection), not of `prove`.
 _NO_ANSWER_FROM = 126
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """How a command ended: its exit status, None if it timed out; and the last line of its output."""
+
+    status: int | None
+    last: str = ""
+
+    def how(self, kind: str) -> str:
+        """`inject ended with exit status 1: no such container`"""
+        ended = (
+            "took too long and was ended" if self.status is None else f"ended with exit status {self.status}"
+        )
+        return f"{kind} {ended}" + (f": {self.last}" if self.last else "")
+
+
+class Commands(Protocol):
+    """Runs commands. Thread-safe."""
+
+    def run(
+        self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
+        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: placeholders in addition to
+        the broker and its address. Raises LabError if it cannot be started.
+        """
+
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
+        """Records that these brokers are about to be broken, and how to heal them if kaput is killed."""
+
+    def heal_done(self, step: str) -> None:
+        """Records that they are healed."""
 
 
 class Command(Fault[Sequence[int]]):
@@ -33,7 +68,6 @@ class Command(Fault[Sequence[int]]):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._commands = scene.commands
         topic, partition = scene.step.target.place or ("", "")
         self._known = {"topic": topic, "partition": str(partition)}
         self._hit: list[int] = []
@@ -44,7 +78,7 @@ class Command(Fault[Sequence[int]]):
         if early:
             return Effect(None, False, f"{_names(early)}: {self._probe} before the injection, too")
         self._hit = list(brokers)
-        self._commands.add_pending_heal(self.scene.step.id, brokers, self.options.heal or "", self._known)
+        self._commands().add_pending_heal(self.scene.step.id, brokers, self.options.heal or "", self._known)
         began = now_ns()
         runs = self._run("inject", self.options.inject or "", brokers)
         took_ms = (now_ns() - began) / MS
@@ -72,12 +106,12 @@ class Command(Fault[Sequence[int]]):
         if options.heal:
             runs = self._run("heal", options.heal, self._hit)
             _must_succeed("heal", runs)
-            self._commands.heal_done(self.scene.step.id)
+            self._commands().heal_done(self.scene.step.id)
         lasting = self._wait_until(False, self._hit)
         if lasting:
             details = f"{_names(lasting)}: still {self._probe} {options.timeout / 1000:g} s after the heal"
             return None, effect.with_proof(details, still_confirmed=False)
-        self._commands.heal_done(self.scene.step.id)
+        self._commands().heal_done(self.scene.step.id)
         ended = now_ns()
         if options.heal:
             details = f"healed; over {(ended - began) / MS:,.0f} ms after the start of heal"
@@ -88,11 +122,16 @@ class Command(Fault[Sequence[int]]):
     def _probe(self) -> str:
         return "prove succeeds" if self.options.prove else "does not answer"
 
+    def _commands(self) -> Commands:
+        if self.scene.commands is None:
+            raise LabError("commands are for existing clusters only")
+        return self.scene.commands
+
     def _run(self, kind: str, line: str, brokers: Sequence[int]) -> dict[int, CommandResult]:
         options, step = self.options, self.scene.step.id
 
         def run(broker: int) -> CommandResult:
-            return self._commands.run(step, kind, broker, line, self._known, options.timeout / 1000)
+            return self._commands().run(step, kind, broker, line, self._known, options.timeout / 1000)
 
         return dict(zip(brokers, in_parallel(run, brokers), strict=True))
 

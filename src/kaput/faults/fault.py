@@ -11,18 +11,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import LabError
-from kaput.faults.commands import Commands, NoCommands
 from kaput.faults.frame_log import FrameLog
 from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
 from kaput.scenario.fault_kinds import Options
 from kaput.scenario.targets import CLUSTERS, NODES
 from kaput.scenario.timeline import Step
+
+if TYPE_CHECKING:
+    from kaput.faults.command import Commands
 
 _Hit = TypeVar("_Hit")
 _T = TypeVar("_T")
@@ -84,7 +86,7 @@ class Scene:
     topics: Sequence[str] = ()
     clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)
     groups: RunMembers = field(default_factory=NoGroups)
-    commands: Commands = field(default_factory=NoCommands)
+    commands: Commands | None = None
     grow: Callable[[int], list[int]] = cannot_grow
     upgrade: Callable[[int, str], None] = cannot_upgrade
     frames: FrameLog = field(default_factory=FrameLog)

@@ -18,7 +18,7 @@ from kaput.cluster.node import Node
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
-from kaput.faults.commands import Commands, NoCommands
+from kaput.faults.command import Commands
 from kaput.faults.event_triggers import Occurrence
 from kaput.faults.fault import Fault, Scene, cannot_grow, cannot_upgrade
 from kaput.faults.frame_log import FrameLog
@@ -82,7 +82,7 @@ class Surroundings:
     groups: Callable[[], Clients] = NoGroups
     grow: Callable[[int], list[int]] = cannot_grow
     upgrade: Callable[[int, str], None] = cannot_upgrade
-    commands: Commands = field(default_factory=NoCommands)
+    commands: Commands | None = None
     store: Callable[[str], DiskTarget] = no_store
     frames: FrameLog = field(default_factory=FrameLog)
     _grown: list[int] = field(default_factory=list, init=False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kaput.evidence.recorder import Recorder
-from kaput.faults.commands import NoCommands
 from kaput.faults.engine import OnFault, OnRecord, Witness, into
 from kaput.faults.event_triggers import EventSource
 from kaput.faults.frame_log import FrameLog
@@ -79,7 +78,7 @@ def nemesis_of_run(faults: FaultsOfRun, on_record: OnRecord | None = None) -> Ne
         groups=faults.groups,
         grow=first.kafka.grow,
         upgrade=clusters.upgrade,
-        commands=first.commands or NoCommands(),
+        commands=first.commands,
         store=faults.stores.target,
         frames=FrameLog(faults.frames),
     )

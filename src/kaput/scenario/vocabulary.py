@@ -47,6 +47,6 @@ NOOP = "noop"  # the fault that does nothing and needs no proof
 UNSYNCED_DATA_FAULTS = frozenset({"power-loss"})
 
 
-def proven(fault: str, bit: bool, effective_ns: int | None) -> bool:
+def proven(fault: str, confirmed: bool, effective_ns: int | None) -> bool:
     """Whether a fault's effect is confirmed by its probe, with a time."""
-    return bit and (effective_ns is not None or fault == NOOP)
+    return confirmed and (effective_ns is not None or fault == NOOP)

@@ -95,7 +95,7 @@ def _not_healed(fault: FaultFacts) -> str:
 
 def _unproven(fault: FaultFacts) -> str:
     name = f"fault {fault.id} ({fault.fault} {fault.target})"
-    if fault.bit:
+    if fault.confirmed:
         return f"{name} is recorded as having taken effect, but not when: that proves nothing."
     proof = fault.proof or "no proof"
     if fault.effective_ns is not None:

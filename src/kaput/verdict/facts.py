@@ -148,14 +148,14 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class FaultFacts:
-    """One injected fault. `bit`: whether it took effect; `effective_ns`: when, None if not recorded;
+    """One injected fault. `confirmed`: whether it took effect; `effective_ns`: when, None if not recorded;
     `healed_ns`: when its end was confirmed, None if it never was.
     """
 
     id: str
     fault: str
     target: str
-    bit: bool
+    confirmed: bool
     proof: str
     effective_ns: int | None = None
     brokers: Sequence[int] = ()
@@ -164,7 +164,7 @@ class FaultFacts:
     @property
     def proven(self) -> bool:
         """Whether its effect is confirmed (see vocabulary.proven)."""
-        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
+        return vocabulary.proven(self.fault, self.confirmed, self.effective_ns)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import pytest
 
 from fakes.cluster import FakeAdmin, fake_scene
 from kaput.errors import LabError
-from kaput.faults.command import Command
-from kaput.faults.commands import CommandResult, NoCommands
+from kaput.faults.command import Command, CommandResult
 from kaput.faults.fault import Effect, now_ns
 
 
@@ -351,10 +350,3 @@ def test_commands_are_rejected_on_lab_clusters() -> None:
     command = Command(fake_scene("command", inject="break", prove="look", timeout=10))
     with pytest.raises(LabError, match="commands are for existing clusters only"):
         command.inject([1])
-    for asked in (
-        lambda: NoCommands().run("1-command", "heal", 1, "mend", {}, 1.0),
-        lambda: NoCommands().add_pending_heal("1-command", [1], "mend", {}),
-    ):
-        with pytest.raises(LabError, match=r"^commands are for existing clusters only$"):
-            asked()
-    NoCommands().heal_done("1-command")

@@ -71,6 +71,8 @@ HEAL_OFF: dict[str, list[Switch]] = {
     "delay": [HAUNTED],
 }
 
+BY_TURNS = ("rolling-restart", "flap", "cpu-pressure")  # they heal and injure by turns from the start
+
 
 def _cases(table: dict[str, list[Switch]]) -> list[tuple[str, Switch]]:
     return [(fault, switch) for fault, switches in table.items() for switch in switches]
@@ -112,7 +114,7 @@ def test_disabled_fault_is_not_effective(fault: str, switch: Switch) -> None:
 def test_disabled_heal_is_not_recorded_as_healed(fault: str, switch: Switch) -> None:
     """No moment of a heal is told, and the run cannot be trusted."""
     world = World(fault)
-    if fault in ("rolling-restart", "flap", "cpu-pressure"):  # they heal and injure by turns from the start
+    if fault in BY_TURNS:
         switch(world)
         effect = world.inject()
     else:

@@ -10,12 +10,15 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
+from fakes.steps import DISK_FAULTS, NETWORK_FAULTS
 from kaput.errors import BrokerError
-from kaput.faults.catalogue import fault_class
+from kaput.faults.catalogue import descriptions, fault_class, possible_on
+from kaput.faults.fault import Clock, in_parallel
 from kaput.faults.kill import Kill
 from kaput.faults.noop import Noop
 from kaput.faults.pause import Pause
 from kaput.faults.stop import Stop
+from kaput.scenario.cluster import Cluster
 from kaput.scenario.fault_kinds import KINDS, Options, faults_on
 from kaput.scenario.steps import FaultStep, _without_none
 
@@ -328,3 +331,64 @@ def test_pause_proof_has_duration_and_cpu_time_per_node() -> None:
     (lasted,) = re.findall(r"^; in (\d+) ms until SIGCONT broker 1 used 0 ms of CPU; broker 2 used 10", said)
     assert 50 <= int(lasted) <= 1 + over_ms and said.endswith("; running again") and not after.confirmed
     assert FakeNode(1, works_while_paused=True).cpu_seconds() > 1
+
+
+def test_sixteen_actions_run_in_parallel() -> None:
+    """Each waits until all have begun; the results are in their order."""
+    all_there = threading.Barrier(16)
+
+    def act(number: int) -> int:
+        all_there.wait(60)
+        return 2 * number
+
+    assert in_parallel(act, range(16)) == [2 * number for number in range(16)]
+    assert in_parallel(act, []) == []
+
+
+def test_exception_is_raised_after_all_actions_ended() -> None:
+    """The others are not left half-way."""
+    done: list[int] = []
+
+    def act(number: int) -> None:
+        if number == 0:
+            raise ValueError(number)
+        done.append(number)
+
+    with pytest.raises(ValueError, match="0"):
+        in_parallel(act, range(5))
+    assert sorted(done) == [1, 2, 3, 4]
+
+
+def test_clock_sleeps_for_the_given_time() -> None:
+    """And goes forward only."""
+    clock = Clock()
+    began = time.monotonic()
+    before = clock.now()
+    clock.sleep(0.02)
+    assert 0.02 <= clock.now() - before <= time.monotonic() - began
+
+
+ANYWHERE = {name for name in faults_on("nodes") if KINDS[name].needs is None} - {"noop", "command"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({}, set()),
+        ({"network": "namespaces"}, NETWORK_FAULTS),
+        ({"network": "namespaces", "disk-mb": 100}, NETWORK_FAULTS | {"disk-full"}),
+        ({"network": "namespaces", "disk-mb": 100, "disk-fs": "ext4"}, NETWORK_FAULTS | DISK_FAULTS),
+        ({"proxies": "everybody"}, {"protocol"}),
+        ({"faketime": True}, {"clock-skew"}),
+        ({"memory-groups": True}, {"memory-pressure"}),
+    ],
+)
+def test_only_possible_faults_are_offered(settings: dict[str, object], more: set[str]) -> None:
+    found = possible_on(Cluster.model_validate(settings))
+    assert {each.fault for each in found} == ANYWHERE | more
+
+
+def test_each_fault_on_nodes_is_marked() -> None:
+    """Those on members, topics and the cluster are not, although some have the same names."""
+    marked = [each.fault for each in descriptions() if each.on_nodes]
+    assert marked == [name for name in faults_on("nodes") if name != "command"]

@@ -22,7 +22,7 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.commands import CommandResult
+from kaput.faults.command import CommandResult
 from kaput.faults.engine import into
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.resolving import Surroundings, resolve, resolve_members

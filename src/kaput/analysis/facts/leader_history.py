@@ -86,7 +86,7 @@ class FaultRow:
     injected_ns: int
     effective_ns: int | None
     healed_ns: int | None
-    bit: bool
+    confirmed: bool
     proof: str
     event: str | None = None
     event_ns: int | None = None
@@ -102,7 +102,7 @@ class FaultRow:
     @property
     def proven(self) -> bool:
         """Whether it is proven to have taken effect (see vocabulary.proven)."""
-        return vocabulary.proven(self.fault, self.bit, self.effective_ns)
+        return vocabulary.proven(self.fault, self.confirmed, self.effective_ns)
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,14 @@ class LeaderHistory:
 
 def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[FaultRow]:
     """The faults in the order of their injection."""
-    names = FaultRow.__dataclass_fields__
+    columns = {name: "bit" if name == "confirmed" else name for name in FaultRow.__dataclass_fields__}
     faults = [
-        FaultRow(**{**{name: row[name] for name in names}, "brokers": tuple(row["brokers"] or ())})
+        FaultRow(
+            **{
+                **{name: row[column] for name, column in columns.items()},
+                "brokers": tuple(row["brokers"] or ()),
+            }
+        )
         for row in rows
     ]
     return sorted(faults, key=lambda fault: (fault.injected_ns, fault.id))

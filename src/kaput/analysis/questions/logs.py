@@ -61,7 +61,9 @@ class Logs(Question):
             state=given.manifest.state,
             unread_partitions=unread,
             faults=[
-                FaultFacts(f.id, f.fault, f.target, f.bit, f.proof, f.effective_ns, f.brokers, f.healed_ns)
+                FaultFacts(
+                    f.id, f.fault, f.target, f.confirmed, f.proof, f.effective_ns, f.brokers, f.healed_ns
+                )
                 for f in given.faults
             ],
             deaths=deaths(given.cluster_events, given.faults, given.ended_ns),

@@ -10,7 +10,7 @@ import pytest
 from fakes.members import FakeGroups, FakeMember, FakePaceReport, member_scene
 from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect
-from kaput.faults.members import MemberFault
+from kaput.faults.members import MemberFault, taken_over_ns
 from kaput.faults.slow import slows
 
 MS = r"\d{1,3}"  # the doubles do all at once
@@ -327,3 +327,33 @@ def test_stale_pace_report_is_ignored() -> None:
 def test_slow_requires_the_configured_pace_on_average(pace_report: Any, slow: bool) -> None:
     """At the pace that was asked for, on average, and seen on a record."""
     assert slows(pace_report, 50) is slow
+
+
+def owned(*changes: tuple[int, str]) -> list[tuple[int, frozenset[tuple[str, int]]]]:
+    """`(5, "01")`: from 5 ns on partitions 0 and 1."""
+    return [(at_ns, frozenset(("orders", int(p)) for p in digits)) for at_ns, digits in changes]
+
+
+@pytest.mark.parametrize(
+    ("others", "since_ns", "given"),
+    [
+        ([owned((1, "2"), (20, "012"))], 10, 20),
+        ([owned((1, "2"), (20, "02")), owned((1, "3"), (30, "13"))], 10, 30),
+        ([owned((1, "2"), (20, "02"), (25, "2")), owned((1, "3"), (30, "13"))], 10, None),
+        ([owned((1, "2"), (20, "02"))], 10, None),
+        ([owned((1, "012"))], 10, 10),
+        ([owned((1, "012"), (20, ""))], 10, 10),
+        ([owned((1, "012"), (5, "")), owned((1, ""), (40, "01"))], 10, 40),
+        ([owned((10, "01"))], 10, 10),
+        ([owned((1, "01"))], 10, 10),
+        ([owned((1, "01"), (20, ""))], 10, 10),
+        ([owned((9, "01"), (10, ""))], 10, None),
+        ([], 10, None),
+    ],
+)
+def test_takeover_time_is_when_others_own_all_partitions_at_once(
+    others: list[list[tuple[int, frozenset[tuple[str, int]]]]], since_ns: int, given: int | None
+) -> None:
+    """Together, and at the same moment; what they had before does not count when they gave it up."""
+    places = frozenset({("orders", 0), ("orders", 1)})
+    assert taken_over_ns(places, since_ns, others) == given
