@@ -484,6 +484,10 @@ class Examiner:
         if bounds is not None:
             allowed = set(range(bounds[0], bounds[1] + 1))
             yield one_of(f"{words}: deposed_acks", row["deposed_acks"], allowed)
+        if mine and row["first_ack_ns"] is not None:
+            election = Election(row["elected_ns"], row["leader"], row["epoch"])
+            firsts = self.failovers.first_acks(place, election)
+            yield one_of(f"{words}: first_ack_ns", row["first_ack_ns"], firsts)
         if row["last_deposed_ack_ns"] is not None:
             length = (row["last_deposed_ack_ns"] - row["elected_ns"]) / MS
             allowed_ms = {length} if length > 0 else {0.0, None}

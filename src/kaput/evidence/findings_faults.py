@@ -107,7 +107,7 @@ class LeaderChange(FindingsPart):
     without_leader_ms: float | None = None
     """How long the partition had no leader (-1) before; null if it always had one."""
     first_ack_ns: int | None = None
-    """The new leader's first acknowledgement; null without one."""
+    """The new leader's first acknowledgement; null if it gave none before another broker led."""
     last_deposed_ack_ns: int | None = None
     """The old leader's last acknowledgement that was overwritten; null without one."""
     two_leaders_ms: float | None = None

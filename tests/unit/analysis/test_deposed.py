@@ -63,6 +63,18 @@ def test_metadata_delay_by_first_ack_under_the_new_epoch() -> None:
     ]
 
 
+def test_leader_that_acknowledged_nothing_has_no_first_acknowledgement() -> None:
+    """What its successor acknowledged is not its own."""
+    changes = [
+        Change(0, "leader", 1, 0, (1, 2, 3), None),
+        Change(400_000_000, "leader", 2, 1, (2, 3), 1),
+        Change(900_000_000, "leader", 3, 2, (3,), 2),
+    ]
+    first_acks = {(PLACE, 0): {0: 5}, (PLACE, 2): {0: 950_000_000}}
+    found = leader_changes(LeaderHistory({PLACE: changes}), [], first_acks, {}, {0: "librdkafka"})
+    assert [one.first_ack_ns for one in found] == [None, 950_000_000]
+
+
 def test_slowest_five_producers_are_named() -> None:
     """The last one first; the median is of all."""
     changes = [Change(0, "leader", 1, 0, (1, 2), None), Change(400_000_000, "leader", 2, 1, (2,), 1)]

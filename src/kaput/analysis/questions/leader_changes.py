@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,7 +97,7 @@ def leader_changes(
             place,
             change,
             by_epoch.get((place, epoch), []),
-            _first(first_acks, place, epoch),
+            _first(first_acks, place, epoch, _next_leaders_epoch(found, change)),
             seen_by_led_epoch,
             clients,
         )
@@ -121,11 +122,17 @@ def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
             yield change, change.epoch
 
 
-def _first(first_acks: FirstAcks, place: TopicPartition, epoch: int) -> dict[int, int]:
-    """By producer, the first acknowledgement under that epoch or a later one."""
+def _next_leaders_epoch(elections: Sequence[tuple[Change, int]], change: Change) -> float:
+    """The epoch in which another broker led next; infinity if none did."""
+    later = (led for one, led in elections if led > (change.epoch or 0) and one.leader != change.leader)
+    return min(later, default=inf)
+
+
+def _first(first_acks: FirstAcks, place: TopicPartition, epoch: int, until: float) -> dict[int, int]:
+    """By producer, the first acknowledgement from that epoch on, before the epoch `until`."""
     first: dict[int, int] = {}
     for (where, of), acks in first_acks.items():
-        for producer, at_ns in acks.items() if where == place and of >= epoch else ():
+        for producer, at_ns in acks.items() if where == place and epoch <= of < until else ():
             first[producer] = min(at_ns, first.get(producer, at_ns))
     return first
 
