@@ -13,8 +13,14 @@ from kaput.analysis.engine.asking import SHOWN
 from kaput.analysis.engine.question import Check, Key, Question, Reported, Row
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError
-from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings
-from kaput.evidence.findings import Run as RunFindings
+from kaput.evidence.findings import (
+    Anomaly,
+    Example,
+    FaultFindings,
+    Findings,
+    GroupFindings,
+    RunFindings,
+)
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.judge import Judgement, judge

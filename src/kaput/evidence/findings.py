@@ -42,12 +42,12 @@ from kaput.scenario.vocabulary import Verdict
 
 __all__ = [
     "Anomaly", "Delivered", "Example", "Fate", "FaultFindings", "Findings", "GroupFate", "GroupFindings",
-    "HighWatermarkArithmetic", "Latency", "LeaderChange", "Rates", "Run", "Stored", "Totals",
-    "Unavailability", "UnreadPartition",
+    "HighWatermarkArithmetic", "Latency", "LeaderChange", "RateFindings", "RunFindings", "Stored",
+    "TotalFindings", "Unavailability", "UnreadPartition",
 ]  # fmt: skip
 
 
-class Run(FindingsPart):
+class RunFindings(FindingsPart):
     """Which run this is about."""
 
     id: str
@@ -72,7 +72,7 @@ class Run(FindingsPart):
     """End of the run; null if it never ended in good order."""
 
 
-class Totals(FindingsPart):
+class TotalFindings(FindingsPart):
     """Counts over the whole run."""
 
     sent: int
@@ -178,7 +178,7 @@ class Latency(FindingsPart):
     """The same before, during and after the faults; empty without faults."""
 
 
-class Rates(FindingsPart):
+class RateFindings(FindingsPart):
     """Rates over the load."""
 
     sent_per_s: float
@@ -204,7 +204,7 @@ class Findings(RunCounts, FindingsPart):
 
     schema_: Literal["kaput.findings/1"] = Field(default="kaput.findings/1", alias="schema")
     """The version of this format."""
-    run: Run
+    run: RunFindings
     """Which run."""
     verdict: Verdict
     """held, violated or inconclusive: the worse of Kafka's promise and the scenario's expectations."""
@@ -212,7 +212,7 @@ class Findings(RunCounts, FindingsPart):
     """Whether Kafka kept its promise, whatever the scenario expects; null in findings of an older kaput."""
     reasons: list[str]
     """Why, in sentences."""
-    totals: Totals
+    totals: TotalFindings
     """Counts over the whole run."""
     fates: list[Fate]
     """Every message exactly once: the counts add up to totals.sent."""
@@ -260,7 +260,7 @@ class Findings(RunCounts, FindingsPart):
     """What the scenario expects, and what came of it."""
     latency_ms: Latency
     """Latencies of the run."""
-    rates: Rates
+    rates: RateFindings
     """Rates over the load."""
     claims: list[Claim] = []
     """What this document says about the record beyond counts; empty in findings of an older kaput."""

@@ -10,7 +10,7 @@ from kaput.evidence.comparisons import Status
 from kaput.evidence.findings_parts import FindingsPart
 
 
-class MirrorComparison(FindingsPart):
+class ComparedMirror(FindingsPart):
     """Source and target of a mirror, compared at the end of the run as `kaput compare` does it."""
 
     status: Status | None
@@ -77,11 +77,11 @@ class MirrorFindings(FindingsPart):
     """The most records that were not copied yet, over all partitions of one sample; null without samples."""
     checkpoints: int = 0
     """Translated positions that the mirror announced."""
-    compared: MirrorComparison | None = None
+    compared: ComparedMirror | None = None
     """What the comparison at the end of the run found (`expect.mirror`); null without one."""
 
 
-class PlanStep(FindingsPart):
+class PlanStepFindings(FindingsPart):
     """One step of the plan."""
 
     step: str
@@ -125,7 +125,7 @@ class GroupSwitch(FindingsPart):
 class PlanFindings(FindingsPart):
     """The plan by which clients were moved, and what that cost."""
 
-    steps: list[PlanStep]
+    steps: list[PlanStepFindings]
     """In the order of their beginnings."""
     source: str | None = None
     """The cluster that clients were moved from; null if not known."""

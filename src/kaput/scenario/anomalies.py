@@ -14,7 +14,7 @@ Part = Literal["topic", "producer", "mirror"]
 Missing = Literal["log", "group", "store"]
 
 
-class Anomaly(NamedTuple):
+class AnomalyKind(NamedTuple):
     """An anomaly. `what`: a description; `by`: whether it is counted once for the run, for each group, or
     once for the run and also by the topic, producer or mirror of each case; `missing`: what a message was not
     found in, so that it proves nothing if that was not read to the end.
@@ -25,52 +25,56 @@ class Anomaly(NamedTuple):
     missing: Missing | None = None
 
 
-ANOMALIES: Mapping[str, Anomaly] = {
-    "lost": Anomaly("Acknowledged, stored nowhere.", missing="log"),
-    "removed": Anomaly("Acknowledged, and removed as configured."),
-    "duplicate": Anomaly("Stored more than once."),
-    "recovered": Anomaly("Outcome unknown, yet stored."),
-    "ghost": Anomaly("Failed, yet stored."),
-    "phantom": Anomaly("Stored, never sent."),
-    "corrupt": Anomaly("Records with a wrong checksum."),
-    "reordered": Anomaly("Stored after a later message of the same producer."),
-    "inconsistent-offset": Anomaly("One offset with two identities."),
-    "lost-in-store": Anomaly("Kept by a store, and no longer in the log or in any store.", missing="store"),
-    "torn-transaction": Anomaly("Transactions of which a part is stored, and a part not."),
-    "lost-commit": Anomaly("Committed transactions with nothing visible."),
-    "hanging-transaction": Anomaly(
+ANOMALIES: Mapping[str, AnomalyKind] = {
+    "lost": AnomalyKind("Acknowledged, stored nowhere.", missing="log"),
+    "removed": AnomalyKind("Acknowledged, and removed as configured."),
+    "duplicate": AnomalyKind("Stored more than once."),
+    "recovered": AnomalyKind("Outcome unknown, yet stored."),
+    "ghost": AnomalyKind("Failed, yet stored."),
+    "phantom": AnomalyKind("Stored, never sent."),
+    "corrupt": AnomalyKind("Records with a wrong checksum."),
+    "reordered": AnomalyKind("Stored after a later message of the same producer."),
+    "inconsistent-offset": AnomalyKind("One offset with two identities."),
+    "lost-in-store": AnomalyKind(
+        "Kept by a store, and no longer in the log or in any store.", missing="store"
+    ),
+    "torn-transaction": AnomalyKind("Transactions of which a part is stored, and a part not."),
+    "lost-commit": AnomalyKind("Committed transactions with nothing visible."),
+    "hanging-transaction": AnomalyKind(
         "Last stable offsets that stalled for longer than a transaction may stay open."
     ),
-    "unmirrored": Anomaly("Acknowledged in a mirror's source, and not in its target."),
-    "mirrored-twice": Anomaly("More often in a mirror's target than in its source."),
-    "mirror-reordered": Anomaly("Mirrored after a later record of the same partition."),
-    "looped": Anomaly("Brought back by mirrors to the cluster that they were sent to."),
-    "unseen": Anomaly("Stored, never delivered.", by="group", missing="group"),
-    "redelivered": Anomaly("Delivered more than once.", by="group"),
-    "poll-skip": Anomaly("Deliveries that jump over stored records.", by="group"),
-    "nonmonotonic-poll": Anomaly("Deliveries that step back.", by="group"),
-    "commit-ahead": Anomaly("Commits past what was delivered.", by="group"),
-    "unassigned-delivery": Anomaly("Deliveries from partitions that the member did not own.", by="group"),
-    "vanished": Anomaly("Delivered, stored nowhere.", by="group", missing="log"),
-    "translated-ahead": Anomaly(
+    "unmirrored": AnomalyKind("Acknowledged in a mirror's source, and not in its target."),
+    "mirrored-twice": AnomalyKind("More often in a mirror's target than in its source."),
+    "mirror-reordered": AnomalyKind("Mirrored after a later record of the same partition."),
+    "looped": AnomalyKind("Brought back by mirrors to the cluster that they were sent to."),
+    "unseen": AnomalyKind("Stored, never delivered.", by="group", missing="group"),
+    "redelivered": AnomalyKind("Delivered more than once.", by="group"),
+    "poll-skip": AnomalyKind("Deliveries that jump over stored records.", by="group"),
+    "nonmonotonic-poll": AnomalyKind("Deliveries that step back.", by="group"),
+    "commit-ahead": AnomalyKind("Commits past what was delivered.", by="group"),
+    "unassigned-delivery": AnomalyKind("Deliveries from partitions that the member did not own.", by="group"),
+    "vanished": AnomalyKind("Delivered, stored nowhere.", by="group", missing="log"),
+    "translated-ahead": AnomalyKind(
         "Below the position of a group that was moved, and never delivered to it.", by="group"
     ),
-    "translated-behind": Anomaly(
+    "translated-behind": AnomalyKind(
         "Delivered to a group before it was moved to a position at or below them.", by="group"
     ),
-    "double-accept": Anomaly("Records that a share group accepted more than once.", by="group"),
-    "delivered-after-accept": Anomaly(
+    "double-accept": AnomalyKind("Records that a share group accepted more than once.", by="group"),
+    "delivered-after-accept": AnomalyKind(
         "Records that a share group delivered after an accept of them was confirmed.", by="group"
     ),
-    "over-delivered": Anomaly("Records that a share group delivered more often than its limit.", by="group"),
-    "lost-release": Anomaly(
+    "over-delivered": AnomalyKind(
+        "Records that a share group delivered more often than its limit.", by="group"
+    ),
+    "lost-release": AnomalyKind(
         "Records that came back to a share group and were never delivered again.", by="group"
     ),
-    "aborted-read": Anomaly(
+    "aborted-read": AnomalyKind(
         "Messages of transactions that never committed, delivered with read_committed.", by="group"
     ),
-    "processed-twice": Anomaly("Inputs of a pipe with more than one output.", by="group"),
-    "unprocessed": Anomaly("Inputs of a pipe without an output.", by="group", missing="group"),
+    "processed-twice": AnomalyKind("Inputs of a pipe with more than one output.", by="group"),
+    "unprocessed": AnomalyKind("Inputs of a pipe without an output.", by="group", missing="group"),
 }
 GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.by == "group"}
 RUN_ANOMALIES = {name: one for name, one in ANOMALIES.items() if name not in GROUP_ANOMALIES}

@@ -13,7 +13,7 @@ from fakes.judging import judged
 from kaput.analysis import pipeline
 from kaput.analysis.engine.question import Cases, Find, Question
 from kaput.analysis.questions import questions
-from kaput.scenario.anomalies import ANOMALIES, Anomaly
+from kaput.scenario.anomalies import ANOMALIES, AnomalyKind
 
 
 def test_each_anomaly_has_a_rule() -> None:
@@ -44,7 +44,7 @@ def test_cases_in_rows_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 def test_an_anomaly_is_also_counted_by_what_it_declares(
     by: Any, counts: dict[str, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(ANOMALIES, "duplicate", Anomaly("Stored more than once.", by=by))  # type: ignore[attr-defined]
+    monkeypatch.setitem(ANOMALIES, "duplicate", AnomalyKind("Stored more than once.", by=by))  # type: ignore[attr-defined]
     history = History().acked(0, 0, 0).acked(0, 1, 1).stored(2, 0, 0).stored(3, 0, 1)
     (duplicate,) = judged(history, tmp_path).anomaly("duplicate")
     assert (duplicate.count, duplicate.counts) == (2, counts)

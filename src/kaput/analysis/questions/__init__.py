@@ -24,7 +24,7 @@ from kaput.analysis.questions.kept import KeptMessages
 from kaput.analysis.questions.keys import ResizedTopics
 from kaput.analysis.questions.latency import Latencies
 from kaput.analysis.questions.leader_changes import LeaderChanges
-from kaput.analysis.questions.ledger import Ledger
+from kaput.analysis.questions.ledger import LedgerTable
 from kaput.analysis.questions.logs import Logs, PartitionTables
 from kaput.analysis.questions.losses import Losses, LossWindows
 from kaput.analysis.questions.mirrored_copies import Looped, Merges, MirroredTwice, MirrorOrder
@@ -45,12 +45,13 @@ from kaput.analysis.questions.transactions import AbortedRead, BrokenTransaction
 from kaput.analysis.questions.translations import TranslatedAhead, TranslatedBehind
 from kaput.analysis.questions.unseen import Unseen
 from kaput.analysis.questions.vanished import Vanished
-from kaput.analysis.questions.versions import Versions
+from kaput.analysis.questions.versions import ClientVersions
 
 # fmt: off
 _IN_ORDER = (
     # Messages in the log, and in stores.
-    DuplicateRows, Logs, Losses, LossWindows, Fates, Ledger, Phantoms, StorageOrder, Offsets, KeptMessages,
+    DuplicateRows, Logs, Losses, LossWindows, Fates, LedgerTable, Phantoms, StorageOrder, Offsets,
+    KeptMessages,
     # Several clusters.
     Unmirrored, MirroredTwice, MirrorOrder, Merges, Looped, TranslatedAhead, TranslatedBehind, Mirrors,
     PlanOfMoves,
@@ -62,7 +63,7 @@ _IN_ORDER = (
     Recovery, FaultWindows, Stuck, Latencies, LoadRates, TimeSeries, PartitionAvailability,
     Silences,
     # The run itself.
-    Suspects, ResizedTopics, LeaderChanges, PartitionTables, Versions,
+    Suspects, ResizedTopics, LeaderChanges, PartitionTables, ClientVersions,
 )
 # fmt: on
 

@@ -39,7 +39,7 @@ from kaput.evidence.findings import (
     GroupFate,
     HighWatermarkArithmetic,
     Stored,
-    Totals,
+    TotalFindings,
 )
 from kaput.scenario.vocabulary import FATE_ANOMALIES, GIVEN_UP, OUTCOMES
 from kaput.verdict.contracts import on_duplicate, on_replayed_twice
@@ -121,7 +121,7 @@ class Fates(Question):
         """Fates and totals; and anomalies counted by fate and by case."""
         counts, known = FateCounts(run), run.partitions
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")
-        totals = Totals(
+        totals = TotalFindings(
             sent=sent,
             acked=acked,
             failed=counts.outcome("failed"),

@@ -29,13 +29,13 @@ _ROW_GROUP_ROWS = 250_000
 
 
 @dataclass(frozen=True)
-class Ledger(Question):
+class LedgerTable(Question):
     """Finds nothing, but writes the ledger to `directory`. `rows`: what it has a row for."""
 
     directory: str = ""
     rows: LedgerRows = "none"
 
-    def before_messages(self, run: Run) -> Ledger:
+    def before_messages(self, run: Run) -> LedgerTable:
         """Sets what to write, and where."""
         directory = str(run.given.evidence.folder.analysis.resolve() / "ledger")
         return replace(self, directory=directory, rows=run.ledger)

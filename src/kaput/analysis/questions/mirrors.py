@@ -35,7 +35,7 @@ from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL
 from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
-from kaput.evidence.findings_mirrors import MirrorComparison, MirrorFindings
+from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import MirrorAtEnd
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
@@ -266,23 +266,23 @@ class Mirrors(Question):
         yield facts(mirrors=[_facts(mirror, one) for mirror, one in compared])
 
 
-def _compared(run: Run, mirror: MirrorFacts) -> MirrorComparison | None:
+def _compared(run: Run, mirror: MirrorFacts) -> ComparedMirror | None:
     """The comparison of a mirror's clusters; None if none is recorded."""
     comparison = read_compared(run.given.evidence.folder, mirror.source, mirror.target)
     if comparison is None:
         return None
     why = "" if comparison.status is not None else "; ".join(comparison.notes)
-    return MirrorComparison(status=comparison.status, lost=comparison.lost, why=why)
+    return ComparedMirror(status=comparison.status, lost=comparison.lost, why=why)
 
 
-def _facts(mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorAtEnd:
+def _facts(mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorAtEnd:
     ended = _ENDED[mirror.ended] if mirror.ended else "" if mirror.started else "it was never started"
     if compared is None or ended:
         return MirrorAtEnd(mirror.name, ended)
     return MirrorAtEnd(mirror.name, ended, compared.status, compared.lost, compared.why)
 
 
-def _findings(run: Run, mirror: MirrorFacts, compared: MirrorComparison | None) -> MirrorFindings:
+def _findings(run: Run, mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorFindings:
     rows = run.sums["mirrored"].filter(mirror=mirror.name)
     counts = {fate: n for fate, n in rows.select("fate", "n").iter_rows() if n}
     missing = {cause: counts[cause] for cause in CAUSES if cause in counts}

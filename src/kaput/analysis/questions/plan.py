@@ -18,7 +18,7 @@ from kaput.analysis.facts.mirrors import plan_steps
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.core import SECOND
-from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStep
+from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStepFindings
 from kaput.scenario.several import source_and_target
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def around(runs: pl.DataFrame, at_ns: Ints, moment: int, names: Names) -> pl.Dat
     return nearest.select(pl.col("group").cast(pl.Int64), cluster.alias("cluster"), *_TIMES)
 
 
-def _step(row: Mapping[str, Any]) -> PlanStep:
+def _step(row: Mapping[str, Any]) -> PlanStepFindings:
     taken = None if row["ended_ns"] is None else (row["ended_ns"] - row["started_ns"]) / SECOND
     fields = {name: row[name] for name in ("step", "kind", "outcome", "started_ns", "proof")}
-    return PlanStep(**fields, seconds=taken)
+    return PlanStepFindings(**fields, seconds=taken)
 
 
 def _source_and_target(run: Run) -> tuple[str | None, str | None]:

@@ -15,7 +15,7 @@ import polars as pl
 from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.core import SECOND
-from kaput.evidence.findings import Rates
+from kaput.evidence.findings import RateFindings
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.evidence.samples import CPU
@@ -46,7 +46,7 @@ class LoadRates(Question):
         slumps_ = slumps(run.given, by_second, load)
         acked = int(fates.filter(outcome="acked")["n"].sum())
         yield findings(
-            rates=Rates(
+            rates=RateFindings(
                 sent_per_s=mean(int(fates["n"].sum()), sent["last_attempt_ns"].max()),
                 acked_per_s=mean(acked, sent["last_ack_ns"].max()),
                 ordered_per_s=ordered_per_s(run.given),
@@ -70,7 +70,7 @@ def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
 
 
 def _cpu(given: Inputs, begin: object, end: object, acked: int) -> dict[str, Any]:
-    """The fields of Rates on the CPU time of the nodes; none if it is unknown."""
+    """The fields of RateFindings on the CPU time of the nodes; none if it is unknown."""
     if not isinstance(begin, int) or not isinstance(end, int) or not acked:
         return {}
     used, sharing = _cpu_used(given.samples, begin, end), 1 + len(given.manifest.shares_cluster_with)

@@ -24,7 +24,7 @@ _PRODUCER = re.compile(r"kaput-producer-(\d+)(?:@.*)?")
 _NOT_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")
 
 
-class Versions(Question):
+class ClientVersions(Question):
     """Reports both, from the manifest and the requests table."""
 
     def report(self, run: Run) -> Iterator[Reported]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.core import clock, plural
-from kaput.evidence.findings_mirrors import MirrorComparison, MirrorFindings
+from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
 from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Table, Term
 from kaput.report.sections import JudgedRun
 
@@ -82,7 +82,7 @@ def _sentences(one: MirrorFindings) -> list[str]:
     return found
 
 
-def _compared(mirror: str, found: MirrorComparison) -> str:
+def _compared(mirror: str, found: ComparedMirror) -> str:
     if found.status is None:
         return f"{mirror} could not be compared: {found.why}"
     lost = f": {'; '.join(found.lost)}" if found.lost else ""
