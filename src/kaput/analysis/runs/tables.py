@@ -188,7 +188,9 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
         raise broken(unit.path, f"column {name!r} has nulls, but its footer says it has none")
     if not _is_text(unit.table, name):
-        return pl.Series(name, array if pa.types.is_boolean(array.type) else array.cast(pa.int64()))
+        # Other writers may have stored flags as something else.
+        flag = pa.types.is_boolean(TABLES[unit.table].schema.field(name).type)
+        return pl.Series(name, array.cast(pa.bool_() if flag else pa.int64()))
     coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     coded = coded.combine_chunks()
     words = words_of(unit.path, name, coded.dictionary)
