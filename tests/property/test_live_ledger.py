@@ -78,7 +78,7 @@ def _stream(history: History, names: Names, seed: int) -> Totals:
             ledger = pickle.loads(pickle.dumps(ledger))
         if random.random() < 0.2:  # to be asked changes nothing
             ledger.totals()
-    return ledger.read_to_the_end().totals()
+    return ledger.read_to_the_end({}).totals()
 
 
 def _names(findings: Findings, history: History) -> Names:

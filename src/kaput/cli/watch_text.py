@@ -16,6 +16,7 @@ from kaput.core import SECOND
 _LINE_S = 10.0  # between lines, without a terminal
 _RATE_S = 5.0  # rates are averages over this time
 _DRAW_S = 0.5
+_MOST_PLACES = 5
 _ODD = ("missing", "late", "duplicated", "reordered")
 
 
@@ -111,9 +112,18 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
         typer.echo(json_library.dumps({**shown, "final": final}))
     else:
         typer.echo(line_of(status))
+        if final and status.get("read_to") and not status.get("troubles"):
+            typer.echo(f"  judged up to {_places(status['read_to'])}")
         for trouble in status.get("troubles", ()):
             typer.echo(f"  {trouble}")
     sys.stdout.flush()
+
+
+def _places(ends: Mapping[str, int]) -> str:
+    """`orders/0 offset 17, ...`; of many partitions only the first ones."""
+    shown = [f"{place} offset {end:,}" for place, end in list(ends.items())[:_MOST_PLACES]]
+    more = f" and {len(ends) - len(shown):,} more partitions" if len(ends) > len(shown) else ""
+    return ", ".join(shown) + more
 
 
 def line_of(status: Mapping[str, Any]) -> str:

@@ -99,7 +99,8 @@ class TopicWatch:
         late = (
             [] if final and final["complete"] else ["the streaming job did not read the logs to their ends"]
         )
-        return {**self.status(), **(final or {}), "troubles": late}
+        read_to = {str(place): end for place, end in sorted(ends.items())} if self._numbering else {}
+        return {**self.status(), **(final or {}), "read_to": read_to, "troubles": late}
 
 
 _POLL_S = 2.0

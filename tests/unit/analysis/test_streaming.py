@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from kaput.analysis.streaming.counts import WAIT_NS, WINDOW_NS, Counts
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.analysis.streaming.state import State, Store
+from kaput.analysis.streaming.state_update import GrowingLedger
 from kaput.core import NULL_LONG, SECOND
 from kaput.errors import EvidenceError, UsageError
 
@@ -77,6 +80,28 @@ def test_skipped_number_is_missing_after_a_grace_period() -> None:
     ledger = ledger.after(read_at(112, (7, 7, 1, 0)))
     assert (ledger.totals().missing, ledger.totals().late) == (0, 1)
     assert ledger.totals().fates == {("acked", "1"): 6}
+
+
+def test_skipped_number_is_missing_at_the_end() -> None:
+    """If it is below what had been read when the end was reached; a later one may still be on its way."""
+    ledger = Ledger.empty(NAMES, implied=True).after(read_at(100, (7, 5, 0, 0), (7, 7, 0, 1)))
+    assert ledger.numbered is not None
+    tops = ledger.numbered.tops
+    ended = ledger.after(read_at(101, (7, 9, 0, 2))).read_to_the_end(tops)
+    assert (ended.totals().missing, ended.totals().sent) == (1, 5)
+    assert ledger.after(read_at(101, (7, 6, 1, 0))).read_to_the_end(tops).totals().missing == 0
+
+
+def test_end_of_a_topic_at_rest_is_judged_at_once(tmp_path: Path) -> None:
+    """Otherwise ten seconds after its last record."""
+    ledger = GrowingLedger(tmp_path, tmp_path, NAMES, implied=True)
+    assert ledger.judged_at_s() < time.monotonic()
+    busy = GrowingLedger(tmp_path, tmp_path, NAMES, implied=True)
+    began = time.monotonic()
+    busy.grow(read_at(100, (7, 5, 0, 0), (7, 7, 0, 1)).log, 1)
+    assert began + 10 <= busy.judged_at_s() == busy.judged_at_s() <= time.monotonic() + 10
+    busy.finish(complete=True)
+    assert json.loads((tmp_path / "final.json").read_text())["missing"] == 1
 
 
 def test_a_gap_within_one_micro_batch_is_found_by_its_times() -> None:

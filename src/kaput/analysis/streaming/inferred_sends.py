@@ -1,14 +1,15 @@
 """Infers what was sent from the numbers of messages: each producer has sent all up to its highest number.
 
 Partitions are not read in step, so a skipped number is not missing at once, but when records are read that
-are newer, by WAIT_NS, than the first one with a higher number. Numbers below the lowest of the first WAIT_NS
+are newer, by WAIT_NS, than the first one with a higher number; or at the end, when reading has gone on for
+WAIT_NS after it (`judged`). Numbers below the lowest of the first WAIT_NS
 are from before the watch and are ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -49,6 +50,11 @@ class Numbered:
             while kept[0][0] <= now - WAIT_NS:
                 settled = kept.pop(0)[1]
         return Numbered(firsts, tops, settled, tuple(kept))
+
+    def judged(self, tops: Mapping[int, int]) -> Numbered:
+        """The same with a gap below these numbers counting as missing. `tops`: of an earlier moment."""
+        settled = {producer: max(top, self.settled.get(producer, 0)) for producer, top in tops.items()}
+        return replace(self, settled={**self.settled, **settled})
 
     def sends(self) -> pl.DataFrame:
         """One run per producer: what it has sent, according to its numbers."""

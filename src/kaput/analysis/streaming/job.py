@@ -125,8 +125,10 @@ class Job:
             query.stop()
 
     def _try_to_finish(self, limit: float) -> bool:
-        reached = self._ledger.reached(self._ends)
-        if reached or time.monotonic() > limit:
+        reached, now = self._ledger.reached(self._ends), time.monotonic()
+        if reached and now < limit and isinstance(self._ledger, GrowingLedger):
+            reached = now >= self._ledger.judged_at_s()
+        if reached or now > limit:
             self._ledger.finish(complete=reached)
             return True
         return False

@@ -163,9 +163,13 @@ class Ledger:
         with_gaps = grown._with_gaps()
         return with_gaps.folded() if with_gaps.runs > FOLD_RUNS else with_gaps
 
-    def read_to_the_end(self) -> Ledger:
-        """The ledger after every log was read to its end: nothing is `unread` any more."""
-        return replace(self, complete=True)._with_gaps()
+    def read_to_the_end(self, tops: Mapping[int, int]) -> Ledger:
+        """The ledger after every log was read to its end: nothing is `unread` any more.
+
+        `tops`: if only numbers tell what was sent, those that are judged, by producer.
+        """
+        numbered = None if self.numbered is None else self.numbered.judged(tops)
+        return replace(self, complete=True, numbered=numbered)._with_gaps()
 
     def totals(self) -> Totals:
         """Asks the questions of everything so far."""

@@ -18,10 +18,11 @@ from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.arrivals import arrivals, frame, positions_after
 from kaput.analysis.streaming.evidence import RecordedEvidence
+from kaput.analysis.streaming.inferred_sends import WAIT_NS
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.analysis.streaming.state import State, Store
 from kaput.analysis.streaming.status import status
-from kaput.core import TopicPartition
+from kaput.core import SECOND, TopicPartition
 from kaput.evidence.folder import replace_text
 
 STATUS, FINAL, WINDOWS = "status.json", "final.json", "windows.jsonl"
@@ -42,6 +43,9 @@ class GrowingLedger:
         self._lock = threading.Lock()
         self._windows = self._directory / WINDOWS
         self.last_grown_s = time.monotonic()
+        self._news_s = float("-inf")  # when records came last
+        self._tops: Mapping[int, int] | None = None  # of producers, when the end was reached
+        self._judged_at_s = float("-inf")
         self.trouble: str | None = None
         # Lines written after the last kept state will be written again.
         with self._windows.open("ab") as file:
@@ -67,6 +71,8 @@ class GrowingLedger:
             closed, counts = grown.counts.closed()
             self._keep(replace(grown, counts=counts), closed)
             self.last_grown_s = time.monotonic()
+            if log is not None and log.height:
+                self._news_s = self.last_grown_s
             self._write(STATUS, took_s=round(self.last_grown_s - began, 3))
 
     def _with(self, state: State, log: pl.DataFrame | None, grown: State) -> State:
@@ -109,12 +115,24 @@ class GrowingLedger:
         positions = self.state.ledger.positions
         return all(positions.get(self._names.code(place), 0) >= end for place, end in ends.items())
 
+    def judged_at_s(self) -> float:
+        """When, on the monotonic clock, everything that was read by the first call can be judged.
+
+        Numbers alone do not tell a loss from a message that another partition still gets: what is on its way
+        may come until no records have come for WAIT_NS, or reading has gone on for that long.
+        """
+        with self._lock:
+            numbered = self.state.ledger.numbered
+            if self._tops is None and numbered is not None:
+                self._tops, self._judged_at_s = dict(numbered.tops), self._news_s + WAIT_NS / SECOND
+            return self._judged_at_s
+
     def finish(self, complete: bool) -> None:
         """Makes the last version and closes all windows. `complete`: whether the log was read to its end."""
         self.grow()
         with self._lock:
             closed, counts = self.state.counts.closed(every=True)
-            ledger = self.state.ledger.read_to_the_end() if complete else self.state.ledger
+            ledger = self.state.ledger.read_to_the_end(self._tops or {}) if complete else self.state.ledger
             self._keep(replace(self.state, counts=counts, ledger=ledger), closed)
             self._write(FINAL)
 
