@@ -47,6 +47,10 @@ STORE_TABLES = ("kept", "replayed", "left_in_store")
 # The tables that name groups, members and topics.
 GROUP_TABLES = ("deliveries", "group_events", "share_events", "outputs")
 _NUMBERED = ("seq", "offset", "last_seq")  # columns that increase within runs
+_DURATIONS = ("within_ns",)  # of the columns in ns
+# What times from 2001 to 2099 are in other units. Those in s look like ns of a clock that begins at 0.
+_OTHER_UNITS = {"ms": 10**6, "us": 10**3}
+_YEARS_NS = (10**18, 41 * 10**17)
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # The (table, column) whose distinct words the analysis needs in advance.
 _DISTINCT_WORDS = (
@@ -253,6 +257,15 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) ->
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {column.name!r} has {greatest}, the last number"
                 )
+            if least is not None and column.name.endswith("_ns") and column.name not in _DURATIONS:
+                _check_unit(f"{path}: table {table.name}: column {column.name!r}", least, greatest or least)
+
+
+def _check_unit(place: str, least: int, greatest: int) -> None:
+    """Rejects a column of times that are all in another unit than ns."""
+    for unit, ns in _OTHER_UNITS.items():
+        if _YEARS_NS[0] // ns <= least and greatest < _YEARS_NS[1] // ns:
+            raise EvidenceError(f"{place} has {least}, which is a time in {unit}; its times must be in ns")
 
 
 def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:

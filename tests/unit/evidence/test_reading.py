@@ -80,6 +80,23 @@ def test_wrong_type(tmp_path: Path) -> None:
         check(folder)
 
 
+@pytest.mark.parametrize(("unit", "ns"), [("ms", 10**6), ("us", 10**3)])
+@pytest.mark.parametrize(("table", "column"), [("sends", "attempt_ns"), ("deliveries", "polled_ns")])
+def test_times_in_another_unit_are_a_mistake(
+    table: str, column: str, unit: str, ns: int, tmp_path: Path
+) -> None:
+    """The file, the column and the unit are named; fewer ns are those of a clock that begins at 0."""
+    folder = _folder(tmp_path)
+
+    def in_unit(found: pa.Table) -> pa.Table:
+        times = pa.array([1_790_000_000 * 10**9 // ns + n for n in range(found.num_rows)], pa.int64())
+        return found.set_column(found.schema.get_field_index(column), column, times)
+
+    path = _rewrite(folder, table, in_unit)
+    with pytest.raises(EvidenceError, match=f"{path.name}.*{column!r} has 1790.*a time in {unit}"):
+        check(folder)
+
+
 def test_all_mistakes_of_a_file_at_once(tmp_path: Path) -> None:
     """A file with two mistakes is refused for both."""
     folder = _folder(tmp_path)
