@@ -23,6 +23,7 @@ from driving import KAPUT, Standing, mentions
 from fakes.in_process import InProcess
 from fakes.run_folders import looked_at
 from kaput.analysis.pipeline import analyse
+from kaput.clients.audit import CountingConsumer, CountingProducer
 from kaput.cluster.admin import Admin
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.dashboard.safe_files import Runs
