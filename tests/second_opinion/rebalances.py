@@ -165,8 +165,9 @@ class Rebalances:
     def _moved_or_back(self, group: str, kind: str, who: list[str], begin: int) -> bool:
         given = [e for e in self._events(group) if e["kind"] == "assigned" and e["at_ns"] >= begin]
         if kind == "moved":
-            earlier = {e["cluster"] for e in self._events(group) if e["at_ns"] <= begin}
-            return any(e["cluster"] in who for e in given) and bool(earlier - set(who))
+            there = max((e["at_ns"] for e in given if e["cluster"] in who), default=None)
+            earlier = [e for e in self._events(group) if there is not None and e["at_ns"] <= there]
+            return any(e["cluster"] not in who for e in earlier)
         gone = {
             e["member"] for e in self._events(group) if e["kind"] in ("lost", "revoked", "killed", "left")
         }

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.histories import History, at
 from fakes.judging import judged
-from kaput.analysis.facts.lag import Sample, backlog, series
+from kaput.analysis.facts.lag import LagSample, backlog, series
 
 FOREVER = 10**9
 
@@ -59,7 +59,7 @@ def test_lag_stopped_growing_between_the_samples_around_its_peak() -> None:
 def test_lag_is_summed_over_partitions() -> None:
     """By group and moment; what is no lag is none."""
     rows = [*sampled("a", 3, 5), {"name": "isr", "at_ns": 10, "value": 9.0, "labels": [("group", "a")]}]
-    assert series(rows, {}) == {"a": [Sample(10, 3, True), Sample(20, 5, True)]}
+    assert series(rows, {}) == {"a": [LagSample(10, 3, True), LagSample(20, 5, True)]}
 
 
 def test_lag_of_the_whole_group_counts_where_no_partition_is_sampled() -> None:
@@ -81,7 +81,7 @@ def test_a_group_that_moved_lags_where_it_is() -> None:
     rows = [*sampled("a", 1, 2, 30, 40, cluster="dc1"), *sampled("a", 90, 90, 3, 1, cluster="dc2")]
     where = {"a": [(5, "dc1"), (30, "dc2")]}
     assert series(rows, where) == {
-        "a": [Sample(10, 1, True), Sample(20, 2, True), Sample(30, 3, True), Sample(40, 1, True)]
+        "a": [LagSample(10, 1, True), LagSample(20, 2, True), LagSample(30, 3, True), LagSample(40, 1, True)]
     }
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kaput.analysis.facts.leader_history import Change, LeaderHistory, PowerLoss
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, PowerCut
 from kaput.analysis.runs.run import NULL, Flags, Ints
 from kaput.core import FOREVER_NS, MS, TopicPartition
 
@@ -80,7 +80,7 @@ def maybe_unsynced(
 
 
 def lost_by_all(
-    changes: Sequence[Change], power_losses: Sequence[PowerLoss], acked: Acknowledged
+    changes: Sequence[Change], power_losses: Sequence[PowerCut], acked: Acknowledged
 ) -> tuple[bool, bool]:
     """Whether every member of the ISR lost the message, and whether the evidence leaves that open.
 
@@ -105,7 +105,7 @@ def lost_by_all(
 
 
 def lost_by_leader(
-    changes: Sequence[Change], power_losses: Sequence[PowerLoss], acked: Acknowledged, leader: int
+    changes: Sequence[Change], power_losses: Sequence[PowerCut], acked: Acknowledged, leader: int
 ) -> bool:
     """Whether a power loss of the leader itself may have taken the message."""
     until_ns = acked.until_ns
@@ -117,7 +117,7 @@ def lost_by_leader(
     )
 
 
-def _was_back(power_loss: PowerLoss, changes: Sequence[Change], acked: Acknowledged) -> bool:
+def _was_back(power_loss: PowerCut, changes: Sequence[Change], acked: Acknowledged) -> bool:
     """Whether the broker was re-elected after its power loss and led when the message was attempted and
     acknowledged: then it was back, even if its heal was confirmed later.
     """
@@ -131,7 +131,7 @@ def _was_back(power_loss: PowerLoss, changes: Sequence[Change], acked: Acknowled
     return elected and led == {power_loss.broker}
 
 
-def _until_back(power_loss: PowerLoss, changes: Sequence[Change], maybe: bool) -> PowerLoss:
+def _until_back(power_loss: PowerCut, changes: Sequence[Change], maybe: bool) -> PowerCut:
     """The power loss, ended early when the broker rejoined the ISR after leaving it. `maybe`: also if it was
     out of the ISR before the power loss; a leader that had not noticed the power loss may have let it in.
     """
@@ -159,7 +159,7 @@ def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
 
 def _none_left(
     changes: Sequence[Change],
-    power_losses: Sequence[PowerLoss],
+    power_losses: Sequence[PowerCut],
     at_ns: int,
     until_ns: int,
     joins_first: bool,
@@ -173,7 +173,7 @@ def _none_left(
     return _none_left_of(set(isr), changes, power_losses, (at_ns, until_ns), joins_first)
 
 
-def _affects(power_loss: PowerLoss, at_ns: int, until_ns: int) -> bool:
+def _affects(power_loss: PowerCut, at_ns: int, until_ns: int) -> bool:
     return power_loss.effective_ns // MS <= until_ns // MS and at_ns <= power_loss.healed_ns
 
 
@@ -185,7 +185,7 @@ def _isr_at(changes: Sequence[Change], at_ns: int) -> Collection[int] | None:
 def _none_left_of(
     holders: set[int],
     changes: Sequence[Change],
-    power_losses: Sequence[PowerLoss],
+    power_losses: Sequence[PowerCut],
     between: tuple[int, int],
     joins_first: bool,
 ) -> bool:
@@ -197,7 +197,7 @@ def _none_left_of(
     for event in _events_between(changes, power_losses, at_ns, until_ns, joins_first):
         if not holders:
             break
-        if isinstance(event, PowerLoss):
+        if isinstance(event, PowerCut):
             holders.discard(event.broker)
             continue
         leader = event.leader if event.leader is not None and event.leader >= 0 else leader
@@ -210,13 +210,17 @@ def _none_left_of(
 
 
 def _events_between(
-    changes: Sequence[Change], power_losses: Sequence[PowerLoss], at_ns: int, until_ns: int, joins_first: bool
-) -> list[Change | PowerLoss]:
+    changes: Sequence[Change],
+    power_losses: Sequence[PowerCut],
+    at_ns: int,
+    until_ns: int,
+    joins_first: bool,
+) -> list[Change | PowerCut]:
     """The events between two times, in the order of whole ms, the resolution of the cluster's records.
 
     `joins_first`: of events in the same ms, changes come before power losses.
     """
-    lost: list[tuple[int, bool, Change | PowerLoss]] = [
+    lost: list[tuple[int, bool, Change | PowerCut]] = [
         (o.effective_ns // MS, joins_first, o) for o in power_losses if o.effective_ns > at_ns
     ]
     change_events = [(c.at_ns // MS, not joins_first, c) for c in changes if c.at_ns // MS > at_ns // MS]
@@ -231,5 +235,5 @@ def _leader_at(changes: Sequence[Change], at_ns: int) -> int | None:
     return led[-1] if led else None
 
 
-def _down(power_losses: Sequence[PowerLoss], broker: int, at_ns: int) -> bool:
+def _down(power_losses: Sequence[PowerCut], broker: int, at_ns: int) -> bool:
     return any(o.broker == broker and o.effective_ns <= at_ns < o.healed_ns for o in power_losses)

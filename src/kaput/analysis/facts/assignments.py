@@ -50,7 +50,7 @@ def _number(names: Names, event: Event) -> int | None:
 def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
     """The rows by time, with kind REPEATED where nothing changes. At equal times, `assigned` comes last."""
     owned_by_member: defaultdict[tuple[str, str], set[TopicPartition]] = defaultdict(set)
-    found = []
+    marked = []
     for event in sorted(events, key=lambda event: (event["at_ns"], event["kind"] == "assigned")):
         owned, place, kind = owned_by_member[event["group"], event["member"]], place_of(event), event["kind"]
         if kind == "assigned" and place is not None:
@@ -58,8 +58,8 @@ def with_repeated(events: Iterable[Event]) -> list[dict[str, Any]]:
             owned.add(place)
         elif kind in REMOVAL_KINDS:
             owned -= {one for one in owned if concerns(event, one)}
-        found.append({**event, "kind": kind})
-    return found
+        marked.append({**event, "kind": kind})
+    return marked
 
 
 def place_of(event: Event) -> TopicPartition | None:
@@ -83,18 +83,18 @@ def concerns(event: Event, place: TopicPartition) -> bool:
 
 def owners(events: Iterable[Event], share_groups: Collection[str] = ()) -> Owners:
     """By group and partition: from when on which members owned it, by time; several only in share groups."""
-    found: dict[tuple[str, TopicPartition], list[tuple[int, frozenset[str]]]] = {}
+    histories: dict[tuple[str, TopicPartition], list[tuple[int, frozenset[str]]]] = {}
     for event in with_repeated(events):
         place, group, at_ns, member = place_of(event), event["group"], event["at_ns"], event["member"]
         if event["kind"] == "assigned" and place is not None:
-            history = found.setdefault((group, place), [])
+            history = histories.setdefault((group, place), [])
             before = history[-1][1] if history and group in share_groups else frozenset()
             history.append((at_ns, before | {member}))
         elif event["kind"] in REMOVAL_KINDS:
-            for (of_group, one), history in found.items():
+            for (of_group, one), history in histories.items():
                 if of_group == group and concerns(event, one) and member in history[-1][1]:
                     history.append((at_ns, history[-1][1] - {member}))
-    return found
+    return histories
 
 
 def after_aborts(evidence: Evidence, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

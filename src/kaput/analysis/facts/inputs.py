@@ -235,7 +235,7 @@ class Inputs:
         return [row for row in self.evidence.rows("samples") if countable(row["name"], row["value"])]
 
     @cached_property
-    def lags(self) -> Mapping[str, Sequence[lag.Sample]]:
+    def lags(self) -> Mapping[str, Sequence[lag.LagSample]]:
         """The lag of each group with samples, over time."""
         return lag.series(self.samples, self.clusters)
 

@@ -18,7 +18,7 @@ Row = Mapping[str, Any]  # of the table samples
 Clusters = Mapping[str, Sequence[tuple[int, str | None]]]
 
 
-class Sample(NamedTuple):
+class LagSample(NamedTuple):
     """The lag of a group. `whole`: no partition is missing that was sampled before; else the lag is only
     known not to have been less.
     """
@@ -46,17 +46,17 @@ class Backlog(NamedTuple):
 
 def clusters(group_events: Iterable[Event]) -> dict[str, list[tuple[int, str | None]]]:
     """By group: since when it was in which cluster, by its assignments."""
-    found: dict[str, list[tuple[int, str | None]]] = {}
+    visited: dict[str, list[tuple[int, str | None]]] = {}
     for event in sorted(group_events, key=lambda event: int(event["at_ns"])):
         if event["kind"] == "assigned" and event["topic"] is not None:
             cluster = cluster_and_topic(event["topic"])[0]
-            mine = found.setdefault(event["group"], [])
+            mine = visited.setdefault(event["group"], [])
             if not mine or mine[-1][1] != cluster:
                 mine.append((event["at_ns"], cluster))
-    return found
+    return visited
 
 
-def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[Sample]]:
+def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[LagSample]]:
     """The lag of each group over time. What was sampled of a cluster before or after the group was in it is
     left out.
     """
@@ -73,7 +73,7 @@ def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[Sample
         place = row.get("cluster"), labels.get("topic"), labels.get("partition")
         at = values[group, row["at_ns"]]
         at[place] = at.get(place, 0.0) + row["value"]
-    found: dict[str, list[Sample]] = {}
+    by_group: dict[str, list[LagSample]] = {}
     known: dict[str, set[tuple[str | None, ...]]] = {}
     for group, at_ns in sorted({*values, *whole_groups}, key=lambda key: key[1]):
         here = values.get((group, at_ns), {})
@@ -82,8 +82,8 @@ def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[Sample
             seen.clear()  # in another cluster
         seen.update(here)
         lag = sum(here.values()) if here else whole_groups[group, at_ns]
-        found.setdefault(group, []).append(Sample(at_ns, round(lag), not here or seen == here.keys()))
-    return found
+        by_group.setdefault(group, []).append(LagSample(at_ns, round(lag), not here or seen == here.keys()))
+    return by_group
 
 
 def _elsewhere(row: Row, where: Sequence[tuple[int, str | None]]) -> bool:
@@ -95,7 +95,7 @@ def _elsewhere(row: Row, where: Sequence[tuple[int, str | None]]) -> bool:
     return bool(then[-1] != cluster)
 
 
-def backlog(samples: Sequence[Sample], fault_ns: int, until_ns: int) -> Backlog | None:
+def backlog(samples: Sequence[LagSample], fault_ns: int, until_ns: int) -> Backlog | None:
     """The backlog of one group after a fault; None if its lag did not rise before `until_ns`, or if there are
     no samples from before the fault.
     """

@@ -106,7 +106,7 @@ class FaultRow:
 
 
 @dataclass(frozen=True)
-class PowerLoss:
+class PowerCut:
     """A proven fault that takes a broker's unsynced data. `healed_ns`: FOREVER_NS if never."""
 
     broker: int
@@ -120,7 +120,7 @@ class LeaderHistory:
 
     changes: Mapping[TopicPartition, Sequence[Change]] = field(default_factory=dict)
     epochs: Mapping[TopicPartition, Sequence[Epoch]] = field(default_factory=dict)
-    power_losses: Sequence[PowerLoss] = ()
+    power_losses: Sequence[PowerCut] = ()
 
     def leader_before(self, place: TopicPartition, at_ns: int) -> int | None:
         """The leader just before a time; None if unknown, -1 for no leader."""
@@ -203,10 +203,10 @@ def same_cluster(fault: FaultRow, place: TopicPartition) -> bool:
     return None in (fault.cluster, cluster) or fault.cluster == cluster
 
 
-def power_losses(faults: Iterable[FaultRow]) -> list[PowerLoss]:
+def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
     """The proven faults that take unsynced data, one row per broker that they hit."""
     return [
-        PowerLoss(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
+        PowerCut(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
         for fault in faults
         if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
         for broker in fault.brokers

@@ -90,16 +90,16 @@ def find(
     for event in events:
         if event["kind"] not in ("committed", "refused", SEEK):
             by_group[event["group"]].append(event)
-    found: list[Rebalance] = []
+    known: list[Rebalance] = []
     handovers: list[Assigned] = []
     pauses = [one for one in faults if one.proven and one.fault == "pause"]
     for group, mine in sorted(by_group.items()):
         ordered = sorted(mine, key=_event_order)
         ownership = _Ownership(group, ordered, last_delivery_ns.get(group), pauses, group in share_groups)
         ownership.play(until_ns)
-        handovers += [replace(one, rebalance=one.rebalance + len(found)) for one in ownership.handovers]
-        found += ownership.rebalances
-    return Rebalances(found, handovers)
+        handovers += [replace(one, rebalance=one.rebalance + len(known)) for one in ownership.handovers]
+        known += ownership.rebalances
+    return Rebalances(known, handovers)
 
 
 def _event_order(event: Event) -> tuple[Any, ...]:
@@ -255,7 +255,7 @@ class _Ownership:
 
 
 def explain(
-    found: Sequence[Rebalance],
+    rebalances: Sequence[Rebalance],
     events: Sequence[Event],
     faults: Sequence[FaultRow],
     cluster_events: Sequence[Mapping[str, Any]],
@@ -263,7 +263,7 @@ def explain(
 ) -> None:
     """Sets the trigger of each rebalance. `sessions_ns`: the session timeout of each group, if known."""
     by_group: defaultdict[str, list[Rebalance]] = defaultdict(list)
-    for rebalance in found:
+    for rebalance in rebalances:
         by_group[rebalance.group].append(rebalance)
     for group, mine in by_group.items():
         members = [e for e in events if e["group"] == group and e["kind"] in _MEMBERSHIP_KINDS]

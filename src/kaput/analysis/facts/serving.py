@@ -128,8 +128,8 @@ def serving(
             clients[fault.target].append(_of_client(fault))
         for broker in fault.brokers:
             known = _known_of(lives, fault, broker)
-            found = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
-            brokers[broker] += [found] if found is not None else []
+            hindrance = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
+            brokers[broker] += [hindrance] if hindrance is not None else []
     for (cluster, broker), spans in lives.items():
         mine = [one for one in brokers[broker] if one.cluster in (None, cluster)]
         for stopped_ns, started_ns in spans:
@@ -157,12 +157,12 @@ def _known_of(
 
 def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[int]]:
     """When the cluster recorded that a broker is back (unfenced), or made it a leader."""
-    found: dict[_Broker, list[int]] = defaultdict(list)
+    signs: dict[_Broker, list[int]] = defaultdict(list)
     for row in events:
         column = {"unfenced": "broker", "leader": "leader"}.get(row["kind"])
         if column is not None and row[column] is not None:
-            found[row["cluster"], row[column]].append(row["at_ns"])
-    return found
+            signs[row["cluster"], row[column]].append(row["at_ns"])
+    return signs
 
 
 def _of_client(fault: FaultRow) -> Hindrance:
@@ -278,7 +278,7 @@ def deaths(
     events: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow], ended_ns: int
 ) -> list[tuple[int, int]]:
     """(broker, at_ns) by time, up to the end of the run. `events`: the cluster_events table."""
-    found = [
+    stops = [
         (row["broker"], row["at_ns"])
         for row in events
         if row["kind"] == "stopped"
@@ -286,7 +286,7 @@ def deaths(
         and row["at_ns"] <= ended_ns
         and not _in_a_fault(row["broker"], row["at_ns"], faults)
     ]
-    return sorted(found, key=lambda death: death[::-1])
+    return sorted(stops, key=lambda death: death[::-1])
 
 
 def _in_a_fault(broker: int, at_ns: int, faults: Sequence[FaultRow]) -> bool:

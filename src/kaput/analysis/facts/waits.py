@@ -37,7 +37,7 @@ class Stage(IntEnum):
     READY = 7
 
 
-class State(NamedTuple):
+class WaitState(NamedTuple):
     """The stage at one time, and the hindrances behind it."""
 
     stage: Stage
@@ -132,7 +132,7 @@ class _Walk:
         self.ever_in_isr = {broker for _, one in self.changes for broker in one.isr or ()}
         self.spans = list(self._spans())
 
-    def _spans(self) -> Iterator[tuple[int, int, State]]:
+    def _spans(self) -> Iterator[tuple[int, int, WaitState]]:
         """(from, to, state) of each stretch in which nothing changes."""
         moments = {self.from_ns, self.to_ns}
         moments |= {at for at, _ in self.changes if self.from_ns < at < self.to_ns}
@@ -141,7 +141,7 @@ class _Walk:
             owned = self.record.owners.get((self.waiter.group, self.place), ())
             moments |= {at for at, _ in owned if self.from_ns < at < self.to_ns}
         ordered = sorted(moments)
-        current: tuple[int, State] | None = None
+        current: tuple[int, WaitState] | None = None
         for begin in ordered[:-1]:
             state = self.state(begin)
             if current is None:
@@ -152,7 +152,7 @@ class _Walk:
         if current is not None:
             yield current[0], self.to_ns, current[1]
 
-    def state(self, at_ns: int) -> State:
+    def state(self, at_ns: int) -> WaitState:
         """The first condition that is not met at that time."""
         leader, isr, elr = self._led(at_ns)
         if leader is None:
@@ -163,15 +163,15 @@ class _Walk:
         dead = [one for one in self._hindering(leader, at_ns, Stage.NO_LEADER) if one.stops_serving]
         if dead:
             gone = self._all_gone({leader, *isr, *elr}, at_ns)
-            return State(Stage.NO_CANDIDATE, gone) if gone else State(Stage.NO_LEADER, tuple(dead))
+            return WaitState(Stage.NO_CANDIDATE, gone) if gone else WaitState(Stage.NO_LEADER, tuple(dead))
         if self._elected_again(leader, at_ns) and not self._only_slow(Stage.NO_LEADER, at_ns):
-            return State(Stage.NO_LEADER)
+            return WaitState(Stage.NO_LEADER)
         if self.terms.acks_all or self.waiter.group is not None:
-            found = self._of_isr(leader, isr, at_ns)
-            if found is not None:
-                return found
+            isr_state = self._of_isr(leader, isr, at_ns)
+            if isr_state is not None:
+                return isr_state
         old = self._old_leader(leader, at_ns)
-        return State(Stage.OLD_LEADER, old) if old else self._of_client(at_ns)
+        return WaitState(Stage.OLD_LEADER, old) if old else self._of_client(at_ns)
 
     def _elected_again(self, leader: int, at_ns: int) -> bool:
         """Whether the leader's process ended after its election and is back, and an election still follows: a
@@ -196,13 +196,13 @@ class _Walk:
 
     def _all_gone(self, eligible: Collection[int], at_ns: int) -> tuple[Hindrance, ...]:
         """What ended the processes of all replicas that may be elected; nothing if one is there."""
-        found: list[Hindrance] = []
+        ended_here: list[Hindrance] = []
         for broker in sorted(self.ever_in_isr if self.terms.any_replica else eligible):
             ended = [one for one in self._hindering(broker, at_ns, Stage.NO_CANDIDATE) if one.how == "ended"]
             if not ended:
                 return ()
-            found += ended
-        return tuple(found)
+            ended_here += ended
+        return tuple(ended_here)
 
     def _led(self, at_ns: int) -> tuple[int | None, tuple[int, ...], tuple[int, ...]]:
         """(leader, ISR, eligible replicas) at that time, by the record."""
@@ -217,30 +217,30 @@ class _Walk:
             elr = one.elr if one.isr is not None else elr
         return leader, isr, elr
 
-    def _without_leader(self, at_ns: int, eligible: Collection[int]) -> State:
+    def _without_leader(self, at_ns: int, eligible: Collection[int]) -> WaitState:
         behind: list[Hindrance] = []
         for broker in sorted(self.ever_in_isr if self.terms.any_replica else eligible):
             mine = self._hindering(broker, at_ns, Stage.NO_CANDIDATE)
             hindered = [one for one in mine if one.how in ("ended", "frozen") or one.controllers]
             if not hindered:
-                return State(Stage.NO_LEADER)
+                return WaitState(Stage.NO_LEADER)
             behind += hindered
-        return State(Stage.NO_CANDIDATE, tuple(behind))
+        return WaitState(Stage.NO_CANDIDATE, tuple(behind))
 
-    def _of_isr(self, leader: int, isr: Sequence[int], at_ns: int) -> State | None:
+    def _of_isr(self, leader: int, isr: Sequence[int], at_ns: int) -> WaitState | None:
         """The state if the ISR holds up acknowledgements, else None."""
         apart: list[Hindrance] = []
         for member in isr:
             if member != leader:
                 apart += self._between(leader, member, at_ns, Stage.ISR)
         if apart:
-            return State(Stage.ISR, tuple(apart))
+            return WaitState(Stage.ISR, tuple(apart))
         if isr and self.terms.acks_all and len(isr) < self.terms.min_isr:
             others = self.ever_in_isr - {leader}
             away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
-            if 1 + sum(not found for found in away.values()) < self.terms.min_isr:
-                return State(Stage.TOO_FEW_UP, tuple(one for found in away.values() for one in found))
-            return None if self._only_slow(Stage.ISR, at_ns) else State(Stage.ISR)
+            if 1 + sum(not held for held in away.values()) < self.terms.min_isr:
+                return WaitState(Stage.TOO_FEW_UP, tuple(one for held in away.values() for one in held))
+            return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
         return None
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
@@ -264,25 +264,25 @@ class _Walk:
             return ()  # clients notice at once, and ask another broker
         return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers)
 
-    def _of_client(self, at_ns: int) -> State:
+    def _of_client(self, at_ns: int) -> WaitState:
         if self.waiter.group is not None:
             return self._of_group(self.waiter.group, at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
         if held and all(held):
-            return State(Stage.CLIENT_HINDERED, tuple(one for mine in held for one in mine))
-        return State(Stage.READY)
+            return WaitState(Stage.CLIENT_HINDERED, tuple(one for mine in held for one in mine))
+        return WaitState(Stage.READY)
 
-    def _of_group(self, group: str, at_ns: int) -> State:
+    def _of_group(self, group: str, at_ns: int) -> WaitState:
         owners = self.record.owners.get((group, self.place))
         if owners is None:
-            return State(Stage.READY)
+            return WaitState(Stage.READY)
         mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
         if not mine:
-            return State(Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED)
+            return WaitState(Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED)
         held = [self._holding_up(group, member, at_ns) for member in sorted(mine)]
         if all(held):
-            return State(Stage.CLIENT_HINDERED, tuple(one for of_member in held for one in of_member))
-        return State(Stage.READY)
+            return WaitState(Stage.CLIENT_HINDERED, tuple(one for of_member in held for one in of_member))
+        return WaitState(Stage.READY)
 
     def _holding_up(self, group: str, member: str, at_ns: int) -> list[Hindrance]:
         targets = [
@@ -317,7 +317,7 @@ class _Walk:
         """Whether that stage, without a fault behind it, is known to prevent nothing at that time."""
         return at_ns >= self.slow.get(("", stage), FOREVER_NS)
 
-    def _met_at_the_end(self, last: State) -> bool:
+    def _met_at_the_end(self, last: WaitState) -> bool:
         """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
         if any(self.to_ns <= at and _may_precede(one, self.to_ns) for at, one in self.changes):
             return True
@@ -338,7 +338,7 @@ class _Walk:
     def _waits(self) -> Iterator[Wait]:
         begin = self.from_ns
         for number, (since, until, state) in enumerate(self.spans):
-            later = self.spans[number + 1][2] if number + 1 < len(self.spans) else State(Stage.READY)
+            later = self.spans[number + 1][2] if number + 1 < len(self.spans) else WaitState(Stage.READY)
             if later.stage <= state.stage and not self._longest_ready(state, since, until):
                 continue  # nothing was met: the stretch belongs to the next one
             if state.stage == later.stage == Stage.READY:
@@ -349,11 +349,11 @@ class _Walk:
         if begin < self.to_ns:
             yield Wait(condition="client", from_ns=begin, to_ns=self.to_ns)
 
-    def _longest_ready(self, state: State, since_ns: int, until_ns: int) -> bool:
+    def _longest_ready(self, state: WaitState, since_ns: int, until_ns: int) -> bool:
         """Whether everything was met for so long that the client alone made it a silence."""
         return state.stage == Stage.READY and until_ns - since_ns >= SHORTEST_NS and until_ns < self.to_ns
 
-    def _met(self, state: State, later: State, at_ns: int) -> tuple[EndedBy, str, str | None]:
+    def _met(self, state: WaitState, later: WaitState, at_ns: int) -> tuple[EndedBy, str, str | None]:
         """(condition, record, fault): what met the condition at that time."""
         if state.stage == Stage.READY:
             return "client", "", None
@@ -394,11 +394,11 @@ class _Walk:
 
 def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[int]]:
     """By cluster and broker, when it was fenced."""
-    found: dict[tuple[str | None, int], list[int]] = defaultdict(list)
+    times: dict[tuple[str | None, int], list[int]] = defaultdict(list)
     for row in events:
         if row["kind"] == "fenced" and row["broker"] is not None:
-            found[row["cluster"], row["broker"]].append(row["at_ns"])
-    return found
+            times[row["cluster"], row["broker"]].append(row["at_ns"])
+    return times
 
 
 def _may_precede(change: Change, at_ns: int) -> bool:
@@ -410,11 +410,11 @@ def _may_precede(change: Change, at_ns: int) -> bool:
 
 def _merged(waits: Iterable[Wait]) -> list[Wait]:
     """Neighbors with the same condition as one, with all their records."""
-    found: list[Wait] = []
+    merged: list[Wait] = []
     for wait in waits:
-        if found and found[-1].condition == wait.condition:
-            record = "; ".join(dict.fromkeys([found[-1].record, wait.record]))
-            found[-1] = wait.model_copy(update={"from_ns": found[-1].from_ns, "record": record})
+        if merged and merged[-1].condition == wait.condition:
+            record = "; ".join(dict.fromkeys([merged[-1].record, wait.record]))
+            merged[-1] = wait.model_copy(update={"from_ns": merged[-1].from_ns, "record": record})
         else:
-            found.append(wait)
-    return found
+            merged.append(wait)
+    return merged

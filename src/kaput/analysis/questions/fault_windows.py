@@ -58,8 +58,8 @@ class FaultWindow:
         end = pl.col("place").replace_strict(dict(self.ends), default=None, return_dtype=pl.Int64)
         of_topic = pl.col("topic").replace_strict(dict(self.topics), default=None, return_dtype=pl.Int64)
         nowhere = pl.col("place").is_null() & ~ACKED
-        found = rows.with_columns(end_ns=pl.when(nowhere).then(of_topic).otherwise(end))
-        return found.filter(
+        ended = rows.with_columns(end_ns=pl.when(nowhere).then(of_topic).otherwise(end))
+        return ended.filter(
             (pl.col("attempt_ns") >= self.from_ns) & (pl.col("attempt_ns") < pl.col("end_ns"))
         )
 
@@ -176,7 +176,7 @@ def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int
     another leader was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
     """
     since = reach.fault.effective_ns
-    found: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for place in reach.hit if since is not None else ():
         assert since is not None
         code = run.names.code(place)
@@ -184,8 +184,8 @@ def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int
         if end_ns is None and reach.places.get(place) is not None:
             end_ns = run.first_acks.get((reach.fault.id, code))
         if end_ns is not None and end_ns > since:
-            found[code] = end_ns
-    return found
+            ends[code] = end_ns
+    return ends
 
 
 def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> Iterator[tuple[int, int]]:
@@ -201,15 +201,15 @@ def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
     """(fault, place, _COUNTS) of rows of sends; `affected` without lost messages that were acknowledged in
     time.
     """
-    found = [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(("place", *_COUNTS), pl.Int64)})]
+    parts = [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(("place", *_COUNTS), pl.Int64)})]
     for window in windows:
         if window.ends:
             rows = window.inside(sends).with_columns(pl.col("place").fill_null(UNKNOWN_PLACE))
             late = (pl.col("done_ns") >= pl.col("end_ns")).fill_null(False)
             each = rows.group_by("place").agg(sent=pl.len(), affected=(~ACKED | late).sum())
             named = each.select(pl.lit(window.fault).alias("fault"), "place", *_COUNTS)
-            found.append(named.cast(dict.fromkeys(("place", *_COUNTS), pl.Int64)))
-    return pl.concat(found)
+            parts.append(named.cast(dict.fromkeys(("place", *_COUNTS), pl.Int64)))
+    return pl.concat(parts)
 
 
 def loss_counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:

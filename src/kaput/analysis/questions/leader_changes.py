@@ -64,16 +64,16 @@ class LeaderChanges(Question):
         rows = run.sums["deposed"].iter_rows(named=True)
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
         first_acks = _first_acks(run.sums["first_acks_by_epoch"], run.names)
-        found = leader_changes(run.leader_history, deposed, first_acks, seen(run.given), run.given.clients)
-        yield findings(leader_changes=found)
+        changes = leader_changes(run.leader_history, deposed, first_acks, seen(run.given), run.given.clients)
+        yield findings(leader_changes=changes)
 
 
 def _first_acks(first_acks: pl.DataFrame, names: Names) -> FirstAcks:
     first = first_acks.group_by("place", "epoch", "producer").agg(pl.col("first_ns").min())
-    found: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
+    by_epoch: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
     for code, epoch, producer, at_ns in first.iter_rows():
-        found[names.located(code), epoch][producer] = at_ns
-    return dict(found)
+        by_epoch[names.located(code), epoch][producer] = at_ns
+    return dict(by_epoch)
 
 
 def leader_changes(
@@ -97,12 +97,12 @@ def leader_changes(
             place,
             change,
             by_epoch.get((place, epoch), []),
-            _first(first_acks, place, epoch, _next_leaders_epoch(found, change)),
+            _first(first_acks, place, epoch, _next_leaders_epoch(led, change)),
             seen_by_led_epoch,
             clients,
         )
-        for place, found in sorted(elections.items())
-        for change, epoch in found
+        for place, led in sorted(elections.items())
+        for change, epoch in led
         if change.leader != change.led_before
         or change.leaderless_ns is not None
         or (place, epoch) in by_epoch
@@ -224,9 +224,9 @@ class Seen:
 
 def seen(given: Inputs) -> dict[tuple[TopicPartition, int], Seen]:
     """By (partition, overwriting epoch). Empty if no replica's log was read."""
-    found = given.evidence.tables["replica_log"]
-    files, schema = found.files, _HELD_SCHEMA if CLUSTER in found.lacking else _HELD_SCHEMA.append(_CLUSTER)
-    if not files or not found.rows:
+    table = given.evidence.tables["replica_log"]
+    files, schema = table.files, _HELD_SCHEMA if CLUSTER in table.lacking else _HELD_SCHEMA.append(_CLUSTER)
+    if not files or not table.rows:
         return {}
     # Converted to the contract's types first, whatever encodings the files have.
     held = pl.concat([_frame(table_of(path, schema)) for path in files]).drop_nulls("seq")

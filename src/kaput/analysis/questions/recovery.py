@@ -162,15 +162,15 @@ def _reached_partitions(run: Run) -> Iterator[Reached]:
 
 def _backlogs(given: Inputs) -> dict[str, dict[str, Backlog]]:
     """By fault and group: the backlog of each group that has one, its lag rose before the next fault."""
-    found: dict[str, dict[str, Backlog]] = {}
+    backlogs: dict[str, dict[str, Backlog]] = {}
     begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
     for one in given.faults:
         if one.effective_ns is None or one.fault == NOOP:
             continue
         until_ns = min((at_ns for at_ns in begins if at_ns > one.effective_ns), default=FOREVER_NS)
         each = {group: backlog(samples, one.effective_ns, until_ns) for group, samples in given.lags.items()}
-        found[one.id] = {group: rose for group, rose in each.items() if rose is not None}
-    return found
+        backlogs[one.id] = {group: rose for group, rose in each.items() if rose is not None}
+    return backlogs
 
 
 def _backlog_claims(backlogs: Mapping[str, Mapping[str, Backlog]]) -> Iterator[Claim]:

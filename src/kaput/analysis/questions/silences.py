@@ -101,9 +101,9 @@ class Silences(Question):
         """The longest silences, the availability of each partition, and the longest silence of each fault."""
         by_stream = run.sums["service_spells"]
         spells = _with_all_places(by_stream.drop("producer"))
-        found = _pauses(spells, _SCOPE)
-        stories = _Stories(run, found)
-        shown = pl.concat(_longest(found.filter(everywhere)) for everywhere in _scopes())
+        silent = _pauses(spells, _SCOPE)
+        stories = _Stories(run, silent)
+        shown = pl.concat(_longest(silent.filter(everywhere)) for everywhere in _scopes())
         rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
         events = RunEvents(run)
@@ -111,27 +111,27 @@ class Silences(Question):
             events.causes(one.from_ns, one.to_ns, one.place, one.group, one.waited_for) for one in silences
         ]
         caused = (one.caused_by(each) for one, mine in zip(silences, causes, strict=True) for each in mine)
-        availability = list(_availability(run, spells, found))
+        availability = list(_availability(run, spells, silent))
         within = (_within_1s(one) for one in availability if one.partition is None and one.messages)
         yield findings(
             claims=[*(one.claim() for one in silences), *caused, *_times_unknown(run), *within],
             standstills=[_standstill(events, one, mine) for one, mine in zip(silences, causes, strict=True)],
-            standstills_left_out=found.height - shown.height,
+            standstills_left_out=silent.height - shown.height,
             availability=availability,
         )
-        service = found.filter(group=PRODUCERS, place=_ALL_PLACES)
+        service = silent.filter(group=PRODUCERS, place=_ALL_PLACES)
         yield facts(standstill_ms=(service.select(_LENGTH.max()).item() or 0) / MS)
         streams = _pauses(by_stream.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0), _STREAM)
         yield from _of_producers(stories, streams)
-        yield from _of_faults(run, stories, found.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0))
+        yield from _of_faults(run, stories, silent.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0))
 
 
 class _Stories:
     """What each silence waited for."""
 
-    def __init__(self, run: Run, found: pl.DataFrame) -> None:
+    def __init__(self, run: Run, silent: pl.DataFrame) -> None:
         self._run = run
-        single = found.filter(pl.col("place") != _ALL_PLACES).sort("place", descending=True)
+        single = silent.filter(pl.col("place") != _ALL_PLACES).sort("place", descending=True)
         # By group and end, the partition that resumed first.
         self._resumed: Mapping[tuple[int, int], int] = {
             (group, to_ns): place for group, place, to_ns in single.select(*_SCOPE, "to_ns").iter_rows()
@@ -166,9 +166,9 @@ def _scopes() -> tuple[pl.Expr, pl.Expr]:
     return pl.col("place") == _ALL_PLACES, pl.col("place") != _ALL_PLACES
 
 
-def _longest(found: pl.DataFrame) -> pl.DataFrame:
+def _longest(silent: pl.DataFrame) -> pl.DataFrame:
     """The longest silences of each group."""
-    return found.sort(-_LENGTH, "place", "from_ns").group_by("group", maintain_order=True).head(_MAX_SHOWN)
+    return silent.sort(-_LENGTH, "place", "from_ns").group_by("group", maintain_order=True).head(_MAX_SHOWN)
 
 
 def _standstill(events: RunEvents, one: Silence, causes: Sequence[Cause]) -> Standstill:
@@ -191,10 +191,10 @@ def _standstill(events: RunEvents, one: Silence, causes: Sequence[Cause]) -> Sta
 def silences_by_place(run: Run) -> dict[int, list[tuple[int, int]]]:
     """By partition, its silences (from_ns, to_ns) by time."""
     spells = run.sums["service_spells"].drop("producer").filter(pl.col("group") == PRODUCERS)
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_place: dict[int, list[tuple[int, int]]] = {}
     for place, from_ns, to_ns in _pauses(spells, _SCOPE).select("place", "from_ns", "to_ns").iter_rows():
-        found.setdefault(place, []).append((from_ns, to_ns))
-    return found
+        by_place.setdefault(place, []).append((from_ns, to_ns))
+    return by_place
 
 
 def end_of_silence(
@@ -229,7 +229,7 @@ def _times_unknown(run: Run) -> Iterator[Claim]:
 def _of_producers(stories: _Stories, streams: pl.DataFrame) -> Iterator[Reported]:
     """The longest silence of each producer in each partition."""
     longest = streams.sort(-_LENGTH, "from_ns").unique(_STREAM, keep="first", maintain_order=True)
-    found = [
+    silences = [
         stories.of(PRODUCERS, place, producer, *times)
         for producer, place, *times in longest.sort(*_STREAM).iter_rows()
     ]
@@ -244,20 +244,20 @@ def _of_producers(stories: _Stories, streams: pl.DataFrame) -> Iterator[Reported
             ended_by=one.ended_by,
             waited_for=one.waited_for,
         )
-        for one in found
+        for one in silences
         if one.place is not None
     ]
     yield findings(
         unavailability=sorted(rows, key=lambda u: (u.producer, u.topic, u.partition)),
-        claims=[one.claim("unavailable") for one in found],
+        claims=[one.claim("unavailable") for one in silences],
     )
 
 
-def _of_faults(run: Run, stories: _Stories, found: pl.DataFrame) -> Iterator[Reported]:
+def _of_faults(run: Run, stories: _Stories, silent: pl.DataFrame) -> Iterator[Reported]:
     """The longest silence of a partition that each fault hit, from its effect to the end of recovery."""
     most: float | None = None
     for reach in run.reaches:
-        row = _longest_of(run, reach, found)
+        row = _longest_of(run, reach, silent)
         if row is not None:
             one = stories.of(PRODUCERS, row[0], None, row[1], row[2], row[3])
             length_ms = (one.to_ns - one.from_ns) / MS
@@ -272,24 +272,24 @@ def _of_faults(run: Run, stories: _Stories, found: pl.DataFrame) -> Iterator[Rep
     yield facts(unavailable_ms=most)
 
 
-def _longest_of(run: Run, reach: Reach, found: pl.DataFrame) -> tuple[int, int, int, bool] | None:
+def _longest_of(run: Run, reach: Reach, silent: pl.DataFrame) -> tuple[int, int, int, bool] | None:
     """(place, from_ns, to_ns, ended), clipped to the fault's effect."""
     since, until = reach.fault.effective_ns, reach.restored_ns or run.given.ended_ns
     if since is None or not reach.hit:
         return None
     codes = [run.names.code(place) for place in reach.hit]
-    here = found.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
+    here = silent.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
     cut = here.with_columns(pl.col("from_ns").clip(lower_bound=since)).filter(_LENGTH >= SHORTEST_NS)
     longest = cut.sort(-_LENGTH, "from_ns", "place").head(1)
     return longest.select("place", "from_ns", "to_ns", "ended").row(0) if longest.height else None
 
 
-def _availability(run: Run, spells: pl.DataFrame, found: pl.DataFrame) -> Iterator[Availability]:
+def _availability(run: Run, spells: pl.DataFrame, silent: pl.DataFrame) -> Iterator[Availability]:
     """A row for acknowledgements and one for each group, for all partitions together and for each."""
     counts = run.sums["service_counts"]
     every = counts.with_columns(place=pl.lit(_ALL_PLACES, pl.Int64)).group_by(_SCOPE).sum()
     sums = pl.concat([every, counts.filter(pl.col("place") != NOWHERE).select(every.columns)])
-    silence_sums = found.group_by(_SCOPE).agg(
+    silence_sums = silent.group_by(_SCOPE).agg(
         still_ns=_LENGTH.sum(), often=pl.len(), longest_ns=_LENGTH.max()
     )
     load = (
@@ -367,12 +367,12 @@ class RunEvents:
         first = bisect_left(self._events, from_ns // MS * MS, key=lambda one: one.at_ns)
         last = bisect_right(self._events, to_ns // MS * MS + MS - 1, key=lambda one: one.at_ns)
         mine = (one for one in self._events[first:last] if one.concerns(place, group))
-        found = [
+        texts = [
             (at_ns, kind, _places_prefix(str(one.place) for one in same if one.place) + what)
             for (at_ns, kind, what), same in groupby(mine, key=lambda one: one[:3])
         ]
-        shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in found[:_MAX_EVENTS]]
-        return shown, max(0, len(found) - _MAX_EVENTS)
+        shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in texts[:_MAX_EVENTS]]
+        return shown, max(0, len(texts) - _MAX_EVENTS)
 
     def causes(
         self,
@@ -387,15 +387,15 @@ class RunEvents:
         step of the plan that moved these clients. None of them: not known.
         """
         healed = {wait.fault for wait in waits}
-        found: list[Cause] = []
+        likely: list[Cause] = []
         for one in self._faults:
             if one.fault == NOOP or not _in_effect(one, from_ns, to_ns):
                 continue
             text = self._hit(one, from_ns, to_ns, place, group)
             if text is None and one.id in healed:
                 text = f"{_fault_text(one)} was in effect; it waited for the heal"
-            found += [Cause(text, one.effective_ns or from_ns, one.id)] if text is not None else []
-        return found or self._rebalances(from_ns, to_ns, group, waits) or self._moves(from_ns, to_ns, group)
+            likely += [Cause(text, one.effective_ns or from_ns, one.id)] if text is not None else []
+        return likely or self._rebalances(from_ns, to_ns, group, waits) or self._moves(from_ns, to_ns, group)
 
     def _rebalances(self, from_ns: int, to_ns: int, group: str | None, waits: Sequence[Wait]) -> list[Cause]:
         if not any(wait.condition == "rebalance" for wait in waits):
