@@ -14,6 +14,7 @@ Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run 
 
 # In the order of `kaput --help`.
 GROUPS = ("Experiments", "Clusters", "Clients and data", "Evidence")
+_UNCUT = 1_000  # characters
 
 
 class Verb(TyperCommand):
@@ -45,13 +46,11 @@ class VerbGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A section for each group."""
         verbs = [(name, command) for name, command in self.commands.items() if not command.hidden]
-        limit = formatter.width - 6 - max(len(name) for name, _ in verbs)
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*GROUPS, "Commands")}
         for name, command in verbs:
             group = getattr(command, "rich_help_panel", None)
-            sections[group if group in GROUPS else "Commands"].append(
-                (name, command.get_short_help_str(limit))
-            )
+            summary = command.get_short_help_str(_UNCUT)  # wrapped instead, below longer names
+            sections[group if group in GROUPS else "Commands"].append((name, summary))
         for title, rows in sections.items():
             _write_section(formatter, title, rows)
 
