@@ -164,7 +164,7 @@ def served(
 ) -> Iterator[Site]:
     """A dashboard over this folder, by the server that `kaput dashboard` has. `key`: changes clusters."""
     bound = bind(0)
-    server = server_of(Runs(runs), bound, searches or Searches.beside(runs), key, starter)
+    server = server_of(Runs(runs), bound, searches or Searches.of_runs(runs), key, starter)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

@@ -90,10 +90,10 @@ def reason(error: OSError) -> str:
 def _seal(folder: RunFolder) -> None:
     from kaput.evidence.sealing import seal
 
-    def note(said: list[str]) -> None:
+    def note(sentences: list[str]) -> None:
         # Read again under the sealing lock: an interrupted sealing may have noted its sentences already.
         manifest = folder.read_manifest()
-        new = [sentence for sentence in said if sentence not in manifest.troubles]
+        new = [sentence for sentence in sentences if sentence not in manifest.troubles]
         if new:
             folder.write_manifest(manifest.model_copy(update={"troubles": manifest.troubles + new}))
 

@@ -100,5 +100,5 @@ def _serve_on(
     from kaput.dashboard.app import server_of
     from kaput.search.dashboard_data import Searches
 
-    shown = Searches.beside(folder.root) if searches is None else Searches(searches)
+    shown = Searches.of_runs(folder.root) if searches is None else Searches(searches)
     server_of(folder, bound, shown, key, starter).run(sockets=[bound])

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from kaput.search.dashboard_data import Searches
 
 
-def _searches_beside(runs: Path) -> Searches:
+def _searches_of(runs: Path) -> Searches:
     from kaput.search.dashboard_data import Searches
 
-    return Searches.beside(runs)
+    return Searches.of_runs(runs)
 
 
 if __name__ == "__main__":
-    serve(_searches_beside)
+    serve(_searches_of)

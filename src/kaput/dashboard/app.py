@@ -58,7 +58,7 @@ _LONGEST = 300  # characters of an error message
 class Dashboard:
     """The application for one folder of runs; a server at `port` serves `asgi`.
 
-    `key`: allows whoever has it to change standing clusters and, with a `starter`, to start runs; None:
+    `key`: allows its holder to change standing clusters and, with a `starter`, to start runs; None:
     read-only.
     """
 

@@ -33,8 +33,8 @@ class Searches:
         self._known: dict[str, tuple[tuple[int | None, ...], dict[str, Any]]] = {}
 
     @classmethod
-    def beside(cls, runs: Path) -> Searches:
-        """Those that `kaput search` keeps beside a folder of runs."""
+    def of_runs(cls, runs: Path) -> Searches:
+        """Those that `kaput search` keeps next to a folder of runs."""
         return cls(runs.parent / "searches")
 
     @property

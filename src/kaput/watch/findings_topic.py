@@ -75,5 +75,5 @@ def create_if_missing(cluster: ExistingCluster, name: str) -> None:
             {"name": name, "replication-factor": replicas, "config": {"retention.ms": _DAY_MS}}
         )
         made, refused = admin.make_topics([topic])
-        if not made and not admin.ids([name]):  # somebody else was first
+        if not made and not admin.ids([name]):  # another client was first
             raise LabError(refused[0])

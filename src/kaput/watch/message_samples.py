@@ -111,7 +111,7 @@ STALLED_S = 2.5  # samples are a second apart, so a stall is noted within four
 
 @dataclass(frozen=True)
 class _Stall:
-    """`since_ns`: the last acknowledgement before it; `leader`: who led when it was noted, -1: nobody."""
+    """`since_ns`: the last acknowledgement before it; `leader`: who led when it was noted, -1: none."""
 
     since_ns: int
     leader: int

@@ -1,4 +1,6 @@
-"""The dashboard for Grafana: every signal is in it once, and nothing lies upon anything else."""
+"""The dashboard for Grafana has every signal once, and nothing lies upon anything else; signals have names
+and labels by Prometheus's conventions.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ import re
 from itertools import combinations
 from typing import Any
 
+import pytest
+
 from kaput.monitor.grafana import dashboard, dashboard_text
-from kaput.monitor.signals import SIGNALS
+from kaput.monitor.signals import SIGNALS, Signal
 
 
 def panels(kind: str) -> list[dict[str, Any]]:
@@ -64,3 +68,13 @@ def test_every_panel_uses_the_datasource_variable() -> None:
 def test_row_titles_are_unique() -> None:
     titles = [row["title"] for row in panels("row")]
     assert len(titles) == len(set(titles)) >= 5
+
+
+@pytest.mark.parametrize("signal", SIGNALS.values(), ids=lambda signal: signal.name)
+def test_signal_names_and_units_follow_prometheus_conventions(signal: Signal) -> None:
+    assert re.fullmatch(r"kaput(_[a-z]+)+", signal.name)
+    assert signal.name.endswith("_total") == (signal.kind == "counter")
+    if signal.kind == "histogram":
+        assert signal.name.endswith("_seconds")
+    assert signal.help.endswith(".")
+    assert not {"le", "quantile", "job", "instance"} & set(signal.labels), "these are Prometheus's own"

@@ -7,11 +7,20 @@ from typing import Any
 
 from handmade_findings import anomaly
 
+from fakes.histories import History
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
 from kaput.report.render import html
-from kaput.report.run_report import document, to_markdown, to_text
+from kaput.report.run_report import document, to_html, to_markdown, to_text
 from kaput.report.sections import JudgedRun
+from kaput.report.sections.fates import fates_table
+from kaput.report.sections.leaders import leader_sentences
+from kaput.report.sections.summary import setup
+from kaput.report.sections.transactions import transaction_sentences
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
+from kaput.scenario.loader import load_builtin
 
 
 def test_the_verdict_comes_first(findings: Findings) -> None:
@@ -251,3 +260,74 @@ def test_text_report_shows_rates_and_resized_topics(raw: dict[str, Any]) -> None
         assert said in text, said
     assert "981 of 1,000 keys moved" in to_markdown(Findings.model_validate(raw))
     assert "981 of 1,000 keys moved" in html.render(document(JudgedRun(Findings.model_validate(raw))))
+
+
+def test_setup_line_lists_brokers_topics_producers_and_groups() -> None:
+    """Brokers with their timeouts, topics with replicas, producers with acks, groups with members."""
+    scenario = load_builtin("broker-killed", ["cluster.config.broker.session.timeout.ms=3000"])
+    assert setup(scenario) == (
+        "3 brokers, broker.session.timeout.ms=3000; orders: 6 partitions, replication factor 3, "
+        "min.insync.replicas=2; 1 producer to orders: acks=all, without idempotence; group billing: 3 members"
+    )
+
+
+def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> None:
+    """It took over from nobody, and there were no two leaders."""
+    change = {
+        "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 2, "leader": 1,
+        "first_ack_ns": 900_000_000, "last_deposed_ack_ns": 51_000_000, "deposed_acks": 1200, "lost": 1100,
+        "old_leader": 1, "offsets_used_twice": 3,
+    }  # fmt: skip
+    assert leader_sentences(Findings.model_validate(raw | {"leader_changes": [change]})) == [
+        "orders/0: broker 1 came back as leader (epoch 2), its first acknowledgement 300 ms after the "
+        "election, without 1,200 messages that it had acknowledged, 1,100 of them lost."
+    ]
+
+
+def test_metadata_delay_is_shown_per_client(raw: dict[str, Any]) -> None:
+    """One producer of a kind, several, and librdkafka alone, of which nothing is reported."""
+    ours = {"client": "librdkafka", "producers": 1, "first_ms": 300.0, "last_ms": 300.0}
+    java = {"client": "java 3.9.2", "producers": 3, "first_ms": 500.0, "last_ms": 2000.0}
+    change = {
+        "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 1, "leader": 2,
+        "old_leader": 1, "first_ack_ns": 900_000_000, "learned": [java, ours],
+    }  # fmt: skip
+    (both,) = leader_sentences(Findings.model_validate(raw | {"leader_changes": [change]}))
+    assert (
+        "300 ms after the election, known to 3 producers of java 3.9.2 500 ms to 2,000 ms after it and to "
+        "librdkafka's producer 300 ms after it," in both
+    )
+    (own,) = leader_sentences(
+        Findings.model_validate(raw | {"leader_changes": [change | {"learned": [ours]}]})
+    )
+    assert "known to" not in own
+
+
+def _judged(history: History, path: Path) -> tuple[Findings, str, str]:
+    folder = history.read_to_end().write(path)
+    findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    return findings, to_text(findings, path).plain, to_html(folder, findings)
+
+
+def test_transaction_outcomes_and_longest_lso_stall_are_shown(tmp_path: Path) -> None:
+    """On the screen and on the page; what never committed is a column of its own among the fates."""
+    history = History().acked(0, 0, 0).transaction(0, 0, 0).hidden(0, 1, 2).transaction(1, 1, 1, "aborted")
+    history.stable(2, 3, 100).stable(2, 3, 1_350).stable(4, 4, 1_600)
+    findings, text, page = _judged(history, tmp_path)
+    said = [
+        "2 transactions of 2 messages: 1 committed, 1 aborted, 0 of unknown outcome; 1 message not committed",
+        "readers with read_committed waited up to 1,250 ms for the last stable offset of orders/0 (sampled)",
+    ]
+    assert transaction_sentences(findings) == said
+    assert all(sentence in text and sentence in page for sentence in said)
+    assert fates_table(findings).header[-2] == "not committed"
+    assert all("The fates add up to the" in shown for shown in (text, page))
+    assert "not committed" in text and "not committed</th>" in page
+
+
+def test_run_without_transactions_has_no_transaction_section(tmp_path: Path) -> None:
+    """Neither a section nor a column."""
+    findings, text, page = _judged(History().acked(0, 0, 0), tmp_path)
+    assert transaction_sentences(findings) == []
+    assert "Transactions\n" not in text and "<h2>Transactions</h2>" not in page
+    assert "not committed" not in fates_table(findings).header

@@ -82,7 +82,7 @@ class Feed:
         self._texts: dict[int, str] = {}
 
     async def read(self) -> None:
-        """Reads until the state is final, or nobody has watched for a while."""
+        """Reads until the state is final, or no page has watched for a while."""
         reader = self._reader_of(self._name)
         try:
             while self._wanted():

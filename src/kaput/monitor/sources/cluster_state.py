@@ -41,7 +41,7 @@ from kaput.monitor.sources.nodes import ROUND_S, Ask, NodeJob, Nodes, Unsupporte
 _MOST_ASKED = 5  # brokers asked for their view of the cluster in one poll
 _SETTINGS_S, _VOLUMES_S, _CERTIFICATES_S = 30.0, 15.0, 300.0
 _DESCRIBE_QUORUM = 55  # its API key
-# Known even if nobody answers.
+# Known even if no broker answers.
 _ALWAYS_KNOWN = ("kaput_cluster_reachable", "kaput_broker_answers", "kaput_unclean_elections_total")
 
 
@@ -99,7 +99,7 @@ class ClusterState:
 
     @property
     def view(self) -> PolledView | None:
-        """What the last poll saw; None if nobody answered."""
+        """What the last poll saw; None if no broker answered."""
         return self._view if self.reached else None
 
     @property
@@ -160,7 +160,7 @@ class ClusterState:
         return set(islice([*brokers[self._turn :], *brokers], _MOST_ASKED))
 
     def _unreachable(self, at_ns: int) -> Iterator[Sample]:
-        """Nobody answers: everything about the cluster is unknown now."""
+        """No broker answers: everything about the cluster is unknown now."""
         yield Sample("kaput_cluster_reachable", 0, at_ns)
         yield from self._answer_samples(at_ns)
         for sample in self._last:

@@ -190,7 +190,7 @@ class _Fetched(NamedTuple):
 class RecordTimes:
     """When the records at positions were written, for the positions requested last.
 
-    Fetches each record's batch once, and caches it while it is needed: a group that stands still costs
+    Fetches each record's batch once, and caches it while it is needed: an idle group costs
     nothing; one that lags and moves costs a batch per partition and poll.
     """
 

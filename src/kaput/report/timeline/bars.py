@@ -128,7 +128,7 @@ def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Time
             leader = row["leader"]
             kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
             text = f"{kind}, epoch {row['leader_epoch']}"
-            # Who is gone leads nothing, even if nobody else has been elected yet.
+            # A broker that is gone leads nothing, even if no other has been elected yet.
             spans = gone.get((row.get("cluster"), leader), ())
             down = next((at for at in spans if row["at_ns"] <= at[0] and (end is None or at[0] < end)), None)
             until = end if down is None else down[0]

@@ -142,10 +142,10 @@ def _recommended(points: Sequence[TunedPoint], current: TunedPoint) -> tuple[Tun
     equal = [point for point in points if _quality(point) == best]
     safe = [point for point in equal if len(_around(equal, point, points)) == 3]
     soonest = min(safe or equal, key=lambda point: (_delay_s(point), point is not current))
-    beside = _around(equal, soonest, points, all_of_them=True)
-    span = f"from {beside[0].threshold:,.6g} to {beside[-1].threshold:,.6g}"
+    as_good = _around(equal, soonest, points, all_of_them=True)
+    span = f"from {as_good[0].threshold:,.6g} to {as_good[-1].threshold:,.6g}"
     why = (
-        f"thresholds {span} are right as often" if len(beside) > 1 else "no neighboring threshold is as good"
+        f"thresholds {span} are right as often" if len(as_good) > 1 else "no neighboring threshold is as good"
     )
     if soonest is current:
         return current, f"no other is better; {why}"
