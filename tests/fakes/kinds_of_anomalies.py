@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.bench.kinds import EFFECTS
+from kaput.bench.plan import EFFECTS
 from kaput.scenario.anomalies import ANOMALIES
 
 OF_SHARE_GROUPS = frozenset({"double-accept", "delivered-after-accept", "over-delivered", "lost-release"})

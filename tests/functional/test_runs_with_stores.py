@@ -16,7 +16,7 @@ import pytest
 from driving import KAPUT, Kaput, Result, mentions
 from kaput.errors import DistributionError
 from kaput.java import find_java
-from kaput.stores import programs
+from kaput.stores.server import mongodb_program, search_engine_home
 from waiting import PATIENCE_S, wait_for
 
 AUDIT = "workload.groups=[{id: audit, topics: [orders]}]"
@@ -34,7 +34,7 @@ def run(kaput: Kaput, name: str, *settings: str) -> Result:
 def needs(kind: str) -> None:
     """Skips the test where that server cannot be had."""
     try:
-        programs.mongodb() if kind == "mongodb" else programs.search_engine(kind, find_java())
+        mongodb_program() if kind == "mongodb" else search_engine_home(kind, find_java())
     except DistributionError as missing:
         pytest.skip(str(missing))
 

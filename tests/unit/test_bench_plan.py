@@ -17,8 +17,7 @@ from fakes.kinds_of_anomalies import (
     PLANTED,
 )
 from kaput.bench.generate import shape_of
-from kaput.bench.kinds import EFFECTS, PlantKind
-from kaput.bench.plan import PlantingPlan
+from kaput.bench.plan import EFFECTS, PlantingPlan, PlantKind
 from kaput.bench.shape import BatchTable, Shape
 from kaput.cli.main import app
 from kaput.errors import UsageError

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.kinds import PlantKind
-from kaput.bench.plan import Plants
+from kaput.bench.plan import PlantKind, Plants
 from kaput.bench.shape import START_NS, Longs, commits_in
 from kaput.bench.slabs import NOBODY, Log, Slab
 from kaput.core import MS

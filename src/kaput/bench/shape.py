@@ -3,7 +3,7 @@ slabs.
 
 Producers send at a common rate. Each sends batches of consecutive messages, every batch to the next
 partition; a batch is contiguous in the log. A slab holds the same range of sequence numbers of every producer
-and ends before the next one begins, so slabs can be generated independently. Not here: anomalies (kinds.py,
+and ends before the next one begins, so slabs can be generated independently. Not here: anomalies (plan.py,
 plan.py), times (slabs.py).
 """
 

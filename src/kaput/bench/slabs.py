@@ -1,7 +1,7 @@
 """Generates one slab as arrays: the times of sends and acknowledgements, and its part of every partition's
 log.
 
-Applies plants (kinds.py) to sends and logs. Not here: deliveries (deliveries.py). Vectorized: most is
+Applies plants (plan.py) to sends and logs. Not here: deliveries (deliveries.py). Vectorized: most is
 computed per batch and spread over its messages.
 """
 
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.kinds import HOLES, PlantKind, slots_more
-from kaput.bench.plan import Plants, SlabPlan
+from kaput.bench.plan import HOLES, PlantKind, Plants, SlabPlan, slots_more
 from kaput.bench.shape import BatchTable, Longs, spread
 from kaput.core import MS
 

@@ -18,9 +18,8 @@ from kaput.bench.plan import SlabPlan
 from kaput.bench.shape import STORE, TOPIC, Longs
 from kaput.bench.slabs import ACKED, FAILED, KEPT, Log, Slab
 from kaput.core import SECOND
-from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import CLUSTER, TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
 from kaput.scenario.vocabulary import OUTCOMES
 

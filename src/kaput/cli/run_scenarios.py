@@ -156,7 +156,7 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
     """
     from kaput.cli.jars import distribution_for
     from kaput.scenario.stores import SERVER_KINDS
-    from kaput.stores import programs
+    from kaput.stores.server import mongodb_program, search_engine_home
 
     wanted = {
         version
@@ -167,7 +167,7 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
         distribution_for(version, java, None)
     kinds = {store.kind for scenario in scenarios for store in scenario.stores.values() if not store.where}
     for kind in sorted(kinds & set(SERVER_KINDS)):
-        programs.mongodb() if kind == "mongodb" else programs.search_engine(kind, java)
+        mongodb_program() if kind == "mongodb" else search_engine_home(kind, java)
 
 
 def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:

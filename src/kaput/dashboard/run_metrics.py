@@ -19,7 +19,7 @@ from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching.current_state import Row, rows_of, state_of
 from kaput.dashboard.watching.run_tails import ATTEMPTS, Longs, RunTails
 from kaput.errors import KaputError
-from kaput.evidence.samples import whole
+from kaput.evidence.schemas import whole
 from kaput.monitor.metrics_server import Exposition
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import SIGNALS, Sample

@@ -1,19 +1,21 @@
-"""Bounds and distinct values of columns, per row group, from statistics if possible, else from the values.
+"""Bounds and distinct values of columns, and topics qualified with their clusters' names (core.py:
+qualified).
 
-Used by reading.py to check evidence. Not here: whether statistics can be trusted (parquet.py).
+By row group, from statistics if possible, else from the values. Not here: whether statistics can be trusted
+(parquet.py); reading the tables themselves, which the tasks do (analysis/runs/tables.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kaput.evidence.clusters import with_clusters
-from kaput.evidence.common_columns import CLUSTER
+from kaput.core import CLUSTER_SEPARATOR, qualified
 from kaput.evidence.parquet import (
     DAMAGE,
     all_null,
@@ -26,6 +28,26 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
+from kaput.evidence.schemas import CLUSTER
+
+
+def with_clusters(clusters: pa.ChunkedArray, topics: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Qualified names, from columns of cluster and topic names. Raises Arrow's errors."""
+    clusters, topics = (
+        pa.nulls(len(column), pa.string()) if pa.types.is_null(column.type) else column.cast(pa.string())
+        for column in (clusters, topics)
+    )
+    named = pc.and_kleene(pc.is_valid(clusters), pc.not_equal(clusters, ""))
+    joined = pc.binary_join_element_wise(clusters, topics, CLUSTER_SEPARATOR)
+    return pc.if_else(named, joined, topics)
+
+
+def qualify(row: dict[str, Any], cluster: str) -> None:
+    """Qualifies the row's topic with the cluster's name, also in the labels of a sample."""
+    if row.get("topic") is not None:
+        row["topic"] = qualified(cluster, row["topic"])
+    if row.get("labels"):
+        row["labels"] = [(k, qualified(cluster, v) if k == "topic" and v else v) for k, v in row["labels"]]
 
 
 def values(path: Path, index: int, name: str) -> pa.ChunkedArray:
@@ -83,3 +105,22 @@ def _with_cluster(path: Path, index: int, column: str) -> set[str]:
     except DAMAGE as error:
         raise broken(path, f"column {column!r} or {CLUSTER!r} is not text: {error}") from None
     return {word for word in words_of(path, column, found) if word is not None}
+
+
+def downtimes(
+    events: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str | None, int], list[tuple[int, int | None]]]:
+    """By cluster and broker, from when to when its process was gone (ns); None: to the end. `events`: rows of
+    cluster_events.
+    """
+    found: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
+    for row in sorted(events, key=lambda row: (row["at_ns"], row["kind"] != "stopped")):
+        if row["kind"] not in ("stopped", "started") or row["broker"] is None:
+            continue
+        spans = found.setdefault((row.get("cluster"), row["broker"]), [])
+        is_down = bool(spans) and spans[-1][1] is None
+        if row["kind"] == "stopped" and not is_down:
+            spans.append((row["at_ns"], None))
+        elif row["kind"] == "started" and is_down:
+            spans[-1] = (spans[-1][0], row["at_ns"])
+    return found

@@ -6,7 +6,7 @@ meaning of the values (analysis), sealing (sealing.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,28 @@ import pyarrow.parquet as pq
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import qualify
-from kaput.evidence.column_values import bounds_of, distinct_words, values
-from kaput.evidence.common_columns import CLUSTER
-from kaput.evidence.evidence_table import EvidenceTable
+from kaput.evidence.column_values import bounds_of, distinct_words, qualify, values
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.mirror_tables import MIRROR_EVENT_KINDS, STEP_OUTCOMES
 from kaput.evidence.parquet import (
     DAMAGE,
     broken,
     check_footer,
     footer_of,
+    open_file,
+    read_row_group,
     statistics_of,
     table_of,
 )
-from kaput.evidence.schemas import CLUSTER_EVENT_KINDS, GROUP_EVENT_KINDS, SHARE_EVENT_KINDS, TABLES
+from kaput.evidence.schemas import (
+    CLUSTER,
+    CLUSTER_EVENT_KINDS,
+    GROUP_EVENT_KINDS,
+    MIRROR_EVENT_KINDS,
+    SHARE_EVENT_KINDS,
+    STEP_OUTCOMES,
+    TABLES,
+    EvidenceTable,
+)
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -279,3 +286,20 @@ def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> froz
             )
         seen |= words
     return seen
+
+
+def distinct(evidence: Evidence, table: str, columns: Sequence[str]) -> set[tuple[Any, ...]]:
+    """The distinct combinations of values in these columns. Raises EvidenceError."""
+    found: set[tuple[Any, ...]] = set()
+    schema = TABLES[table].schema
+    for path in evidence.tables[table].files:
+        for index in range(footer_of(path).num_row_groups):
+            rows = read_row_group(open_file(path), path, index, columns)
+            try:
+                # Text comes in many encodings, some of which do not support group_by.
+                once = pa.table({name: rows[name].cast(schema.field(name).type) for name in columns})
+                once = once.group_by(columns).aggregate([])
+                found.update(zip(*(once[name].to_pylist() for name in columns), strict=True))
+            except DAMAGE as error:
+                raise broken(path, error) from None
+    return found

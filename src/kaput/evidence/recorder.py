@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from kaput.core import NULL_INT, NULL_LONG
 from kaput.errors import EvidenceError
-from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.recording import hold_to_record
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import CLUSTER, TABLES
 
 _NULL_FLAG = -1  # in a boolean column
 
@@ -145,15 +144,17 @@ class Recorder:
         self._file = pa.OSFile(str(stream), "wb")
         self._stream = pa.ipc.new_stream(self._file, self.schema)
 
-    def row(self, *values: Any) -> None:
-        """Adds one row, in the order of the table's columns; trailing nullable columns may be left out."""
-        left = len(self._columns) - len(values)
-        if left and self._clusters is not None:
-            values += (None,) * (left - 1) + (self.cluster,)
-        else:
-            values += (None,) * left
-        for column, value in zip(self._columns, values, strict=True):
-            column.add(value)
+    def row(self, *first: Any, **values: Any) -> None:
+        """Adds one row: values by column, after those of the table's first columns; nullable columns may be
+        left out. Raises ValueError for columns that the table does not have.
+        """
+        named = {**dict(zip(self.schema.names, first, strict=False)), **values}
+        if len(named) != len(first) + len(values) or not named.keys() <= set(self.schema.names):
+            raise ValueError(f"not the columns of a row: {first}, {values}")
+        if self._clusters is not None:
+            named.setdefault(CLUSTER, self.cluster)
+        for name, column in zip(self.schema.names, self._columns, strict=True):
+            column.add(named.get(name))
         self._pending += 1
 
     def appender(self, column: str) -> Callable[[Any], None]:

@@ -30,7 +30,7 @@ _PID_REUSE_S = 60.0  # a process that started this long after its line did not w
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-class Hold:
+class RecordingLock:
     """A lock held until `release`, the end of the block, or the end of the process."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -56,7 +56,7 @@ class Hold:
         """Deletes the file after recording has ended. Raises OSError."""
         self._path.unlink(missing_ok=True)
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> RecordingLock:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -99,7 +99,7 @@ class Holder(NamedTuple):
         return born > since + _PID_REUSE_S
 
 
-def hold_to_record(folder: Path, what: str) -> Hold:
+def hold_to_record(folder: Path, what: str) -> RecordingLock:
     """Takes a writer's lock, shared with other writers. `what`: the writer, for messages.
 
     Raises StillRecording if the folder is being sealed, EvidenceError if the file system has no locks,
@@ -108,7 +108,7 @@ def hold_to_record(folder: Path, what: str) -> Hold:
     return _hold(folder, fcntl.LOCK_SH, what)
 
 
-def hold_alone(folder: Path, what: str = SEALING) -> Hold:
+def hold_alone(folder: Path, what: str = SEALING) -> RecordingLock:
     """Takes the exclusive lock for sealing another process's run: nothing can be recorded meanwhile.
 
     Waits up to PATIENCE_S for clients of a killed run to end, or for another process that is sealing. Raises
@@ -134,14 +134,14 @@ def first_holder(folder: Path) -> Holder | None:
         os.close(descriptor)
 
 
-def _hold(folder: Path, kind: int, what: str) -> Hold:
+def _hold(folder: Path, kind: int, what: str) -> RecordingLock:
     path, limit = folder / NAME, time.monotonic() + PATIENCE_S
     while True:
         descriptor = _open(path)
         try:
             if _locked(descriptor, kind, path) and _still_there(descriptor, path):
                 _add_holder_line(descriptor, kind, what)
-                return Hold(path, descriptor)
+                return RecordingLock(path, descriptor)
         except BaseException:
             os.close(descriptor)
             raise

@@ -1,38 +1,207 @@
 """The tables of kaput.evidence/1: names, types and meanings of all columns.
 
-Names and types are fixed by the contract; the texts become docs/RUN_FOLDER.md (scripts/reference.py). Tables
-that few runs have: store_tables.py, mirror_tables.py, request_tables.py. Shared columns: common_columns.py.
-Not here: how a table gets onto disk (recorder.py, sealing.py) or is checked (reading.py).
+Names and types are fixed by the contract; the texts become docs/RUN_FOLDER.md (scripts/reference.py). Not
+here: how a table gets onto disk (recorder.py, sealing.py) or is checked (reading.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
-from kaput.evidence.common_columns import (
-    BOOL,
-    BROKERS,
-    GROUP,
-    INT,
-    INTACT,
-    LONG,
-    MEMBER,
-    OF_CLUSTER,
-    OFFSET,
-    PARTITION,
-    PRODUCER,
-    SEQ,
-    STORED,
-    TEXT,
-    TOPIC,
-)
-from kaput.evidence.evidence_table import Column, EvidenceTable
-from kaput.evidence.mirror_tables import MIRROR, PLAN
-from kaput.evidence.request_tables import FRAMES, REQUESTS
-from kaput.evidence.store_tables import KEPT, LEFT_IN_STORE, REPLAYED
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `null`: what null means there; None: it is never null."""
+
+    name: str
+    type: pa.DataType
+    about: str
+    null: str | None = None
+    optional: bool = False  # whether a writer may leave the column out
+
+
+@dataclass(frozen=True)
+class EvidenceTable:
+    """One table. `about`: what a row is; `writer`: who writes it; `required`: a sealed run must have it."""
+
+    name: str
+    about: str
+    writer: str
+    columns: tuple[Column, ...]
+    required: bool = False
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema."""
+        return pa.schema([pa.field(c.name, c.type, nullable=c.null is not None) for c in self.columns])
+
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """Columns that a writer may leave out."""
+        return tuple(column.name for column in self.columns if column.optional)
+
+
+CLUSTER = "cluster"  # the column that every table about clusters has
+INT, LONG, TEXT, BOOL = pa.int32(), pa.int64(), pa.string(), pa.bool_()
+BROKERS = pa.list_(INT)
+
+PRODUCER = Column("producer", INT, "the producer of the message")
+SEQ = Column("seq", LONG, "its number at that producer, from 0")
+_FOREIGN = "not a message of this run, or damaged"
+TOPIC, PARTITION = Column("topic", TEXT, "topic"), Column("partition", INT, "partition")
+OFFSET = Column("offset", LONG, "offset")
+GROUP = Column("group", TEXT, "the group's id")
+MEMBER = Column("member", TEXT, "the member's name; a restarted member keeps it")
+INTACT = Column("intact", BOOL, "false: a message of this run whose checksum is wrong")
+STORE = Column("store", TEXT, "the store's name in the scenario")
+# Always the last column: a Recorder fills it in with its own cluster.
+OF_CLUSTER = Column(CLUSTER, TEXT, "the cluster, by its name in the scenario", "the only one", optional=True)
+STORED = (
+    replace(PRODUCER, about="the message's producer", null=_FOREIGN),
+    replace(SEQ, about="the message's number", null=_FOREIGN),
+)
+
+
+KEPT = EvidenceTable(
+    "kept",
+    "one message that a store took: at most one row for each (store, producer, seq)",
+    "producers with `on-failure`; the runner, for what a killed producer left in its store",
+    (
+        PRODUCER,
+        SEQ,
+        STORE,
+        Column("error", TEXT, "why Kafka did not take it", "it was put there before it was sent"),
+        Column("tries", INT, "how often it had been sent without an acknowledgement"),
+        Column("in_doubt", BOOL, "whether one of these tries may have been stored by Kafka"),
+        Column("at_ns", LONG, "when the store confirmed it"),
+        replace(OF_CLUSTER, about="the cluster that did not take it"),
+    ),
+)
+
+REPLAYED = EvidenceTable(
+    "replayed",
+    "one message that a replay sent and Kafka acknowledged; with transactions: in one that committed",
+    "replays; a replay that is killed may leave its last rows out",
+    (
+        STORE,
+        PRODUCER,
+        SEQ,
+        replace(TOPIC, about="the topic it was sent to"),
+        replace(PARTITION, about="the partition it was stored in", null="the client did not say"),
+        replace(OFFSET, about="the offset that was acknowledged", null="none given"),
+        Column("replay", INT, "which start of the replay sent it, from 1"),
+        Column("at_ns", LONG, "when it was acknowledged"),
+        replace(OF_CLUSTER, about="the cluster that it was sent to"),
+    ),
+)
+
+LEFT_IN_STORE = EvidenceTable(
+    "left_in_store",
+    "one message that a store still held at the end of the run",
+    "the runner, of each store that it could list (`stores` in the manifest)",
+    (STORE, PRODUCER, SEQ, replace(OF_CLUSTER, about="the cluster that it was for")),
+)
+
+
+# Events and measurements of a mirror (mirror).
+MIRROR_EVENT_KINDS = ("started", "stopped", "killed", "lag", "checkpoint", "translated", "drained")
+# How a step of the plan ended.
+STEP_OUTCOMES = ("done", "failed", "skipped")
+
+MIRROR = EvidenceTable(
+    "mirror",
+    "something that happened to a mirror between two clusters, or that was measured of it",
+    "kaput: what it did to the mirror's process, and what it read from the mirror's own topics",
+    (
+        Column("mirror", TEXT, "source and target, as in `dc1->dc2`"),
+        Column(
+            "kind",
+            TEXT,
+            f"{', '.join(MIRROR_EVENT_KINDS)}. lag: `value` records of the source are not mirrored yet; "
+            "checkpoint: the mirror says that a group's position `source_offset` is `target_offset` in "
+            "the target; translated: the group really began there after it was moved; drained: "
+            "everything of the partition below `source_offset` has been mirrored",
+        ),
+        replace(GROUP, null="not about a group"),
+        replace(TOPIC, about="the topic, by its name in the target", null="not about one topic"),
+        replace(PARTITION, null="not about one partition"),
+        Column("source_offset", LONG, "the offset in the source", "not known, or not about one"),
+        Column("target_offset", LONG, "the offset in the target", "not known, or not about one"),
+        Column("value", pa.float64(), "the lag in records", "no lag"),
+        Column("at_ns", LONG, "when"),
+    ),
+)
+
+PLAN = EvidenceTable(
+    "plan",
+    "one step of the plan by which clients are moved to another cluster",
+    "kaput",
+    (
+        Column("step", TEXT, "its number in the plan, from 1, and its word: `2 fence`"),
+        Column("kind", TEXT, "its word"),
+        Column("started_ns", LONG, "when it began"),
+        Column("ended_ns", LONG, "when it was over", "it never was"),
+        Column("outcome", TEXT, f"{', '.join(STEP_OUTCOMES)}"),
+        Column("proof", TEXT, "what shows that it is done, or why not, in a sentence"),
+    ),
+)
+
+
+FRAMES = EvidenceTable(
+    "frames",
+    "a request that matched a fault in the protocol: all that were acted upon, and the first that passed",
+    "the nemesis, from the proxies in front of the brokers; at most 10,000 and 100 by fault and broker",
+    (
+        Column("fault", TEXT, "the fault's id"),
+        Column("broker", INT, "the broker that was asked"),
+        Column("api", TEXT, "the request, by Kafka's name"),
+        Column("api_version", INT, "its version"),
+        Column("correlation_id", INT, "its correlation id"),
+        Column("client_id", TEXT, "what its sender calls itself", "it does not say"),
+        Column("connection", TEXT, "the sender's address and port"),
+        Column("action", TEXT, "what was done to it", "it passed"),
+        Column("at_ns", LONG, "when it came to the proxy"),
+        OF_CLUSTER,
+    ),
+)
+
+REQUESTS = EvidenceTable(
+    "requests",
+    "the first request of a kind, of one version and one client id, that a broker authorized",
+    "brokers of kaput's own clusters without security (cluster/java/RequestVersions.java)",
+    (
+        Column("broker", INT, "the broker"),
+        Column("client_id", TEXT, "the client's client.id"),
+        Column("api", TEXT, "Kafka's name of the request, such as EndTxn"),
+        Column("version", INT, "the version of the request"),
+        Column("at_ns", LONG, "when, in whole milliseconds"),
+        OF_CLUSTER,
+    ),
+)
+
+
+LAG, STABLE, WATERMARK = "lag", "last_stable_offset", "high_watermark"
+GROUP_LAG = "group_lag"  # of a group as a whole, for writers who do not know that of each partition (LAG)
+CPU = "cpu_s"  # CPU seconds that a node's process has used
+READ = frozenset({LAG, GROUP_LAG, STABLE, WATERMARK, CPU})  # what the analysis reads
+_LIMIT = 2**53  # from here on a float cannot represent every integer
+
+
+def whole(value: float) -> bool:
+    """Whether a value can be a count, or -1 for none."""
+    return math.isfinite(value) and -1 <= value < _LIMIT
+
+
+def countable(name: str, value: float) -> bool:
+    """Whether a sample's value is valid for its name. Samples that are not read are always valid."""
+    return name not in READ or (whole(value) and value >= 0)
+
 
 # A member changed its position itself: its next delivery does not continue from its last one.
 SEEK = "seek"

@@ -19,11 +19,10 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.attempts import SUFFIX, read_attempts
-from kaput.evidence.common_columns import CLUSTER
-from kaput.evidence.evidence_table import EvidenceTable
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.recording import Hold, hold_alone
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.recorder import Recorder, Values
+from kaput.evidence.recording import RecordingLock, hold_alone
+from kaput.evidence.schemas import CLUSTER, TABLES, EvidenceTable
 
 ROW_GROUP_ROWS = 1_000_000
 UNRESOLVED = "the producer ended before it knew"  # the error of an attempt without an outcome
@@ -34,7 +33,7 @@ Note = Callable[[list[str]], None]
 
 def seal(
     folder: RunFolder,
-    hold: Hold | None = None,
+    hold: RecordingLock | None = None,
     note: Note = lambda warnings: None,
     killed: Collection[int] = (),
 ) -> list[str]:
@@ -216,3 +215,34 @@ def without_outcome(
         seq = batch.column("seq").to_numpy()
         seen[seq[seq < count]] = True
     return np.flatnonzero(~seen)
+
+
+def record_unresolved(folder: RunFolder) -> int:
+    """Records these attempts as `unknown`, and removes the attempts files. Returns their number.
+
+    No producer may be running. May be interrupted and repeated. Raises EvidenceError naming the file,
+    OSError.
+    """
+    found = 0
+    for path in sorted(folder.table("sends").glob(f"*{SUFFIX}")):
+        writer = f"{path.stem}-unresolved"
+        path.with_name(f"{writer}.arrows").unlink(missing_ok=True)
+        attempts = read_attempts(path)
+        if attempts is not None:
+            times = np.array(attempts.attempt_ns)
+            stream = path.with_suffix(".arrows")
+            recorded = whole_batches(TABLES["sends"], stream, []) if stream.exists() else ()
+            unresolved = without_outcome(recorded, len(times))
+            with Recorder(folder.path, "sends", writer, attempts.cluster) as recorder:
+                rows: dict[str, Values] = {
+                    "producer": attempts.producer,
+                    "seq": unresolved,
+                    "topic": attempts.topic,
+                    "attempt_ns": times[unresolved],
+                    "outcome": "unknown",
+                    "error": UNRESOLVED,
+                }
+                recorder.batch(len(unresolved), rows)
+            found += len(unresolved)
+        path.unlink()
+    return found

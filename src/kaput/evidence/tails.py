@@ -20,7 +20,7 @@ _FRAME = 8  # continuation marker and message length
 _ATTEMPTS_AT = 4096  # where the numbers begin (evidence/attempts.py)
 
 
-class _Source(io.RawIOBase):
+class _StreamSource(io.RawIOBase):
     """The file object for Arrow's reader: it only has complete messages, so reads are never short."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class StreamTail:
         self._descriptor, self._columns = descriptor, columns
         self._at = 0
         self._partial = b""  # of an incomplete message
-        self._source = _Source()
+        self._source = _StreamSource()
         self._reader: pa.RecordBatchReader | None = None
         self.broken = False  # what follows is not a message
 

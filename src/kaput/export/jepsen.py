@@ -3,7 +3,7 @@
 Each message is a transaction of one send; records that a member received together are one poll; the drain's
 reading of the whole log is the last polls. A process has one operation in progress at a time, so a producer
 has as many processes per partition as it had messages in flight there. Times are ns since the start of the
-run. Not here: reading and sorting events (events.py, merging.py).
+run. Not here: reading and sorting events (events.py, rows.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.reading import Evidence
 from kaput.export.events import ERROR, KEY, OFFSET, PRODUCER, SEQ, EventKind, EventReader
-from kaput.export.merging import CHUNK_ROWS, Rows, in_order
+from kaput.export.rows import CHUNK_ROWS, Rows, in_order
 
 PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
 _DRAIN_POLL_RECORDS = 500

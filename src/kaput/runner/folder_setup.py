@@ -19,7 +19,7 @@ from pydantic import JsonValue
 import kaput
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
-from kaput.evidence.recording import Hold, hold_to_record
+from kaput.evidence.recording import RecordingLock, hold_to_record
 from kaput.scenario.model import Scenario
 
 
@@ -80,7 +80,7 @@ def open_folder(
     seed: int,
     versions: Mapping[str, str | None],
     varied: Mapping[str, JsonValue] | None = None,
-) -> tuple[RunFolder, Manifest, Hold]:
+) -> tuple[RunFolder, Manifest, RecordingLock]:
     """Creates RUNS/TIME-NAME-ID with scenario and manifest, locked while the run is recorded.
 
     `versions`: of Kafka and Java; `varied`: the settings from --vary. Raises UsageError if RUNS is not

@@ -19,7 +19,7 @@ from kaput.cluster.node import Node
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.evidence.samples import CPU
+from kaput.evidence.schemas import CPU
 from kaput.processes.pausable import cpu_seconds
 from kaput.runner.run_cluster import RunCluster, RunClusters
 from kaput.scenario.model import Scenario

@@ -96,7 +96,8 @@ class EvidenceFolder:
         self._sends.close()
         self._log.close()
         with Recorder(self.folder.path, "end_offsets", "check") as ends:
-            ends.row(TOPIC, 0, summary.lines, summary.lines if ended is None else 0)
+            read_to = summary.lines if ended is None else 0
+            ends.row(topic=TOPIC, partition=0, end_offset=summary.lines, drained_to=read_to)
         replace_text(self.folder.scenario_path, yaml.safe_dump(_scenario(summary), sort_keys=False))
         started = self._earliest_ns or self._manifest.started_ns
         troubles = [] if ended is None else [ended]

@@ -20,9 +20,8 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
-from kaput.evidence.recording import Hold, hold_to_record
-from kaput.evidence.sealing import seal
-from kaput.evidence.unresolved import record_unresolved
+from kaput.evidence.recording import RecordingLock, hold_to_record
+from kaput.evidence.sealing import record_unresolved, seal
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
@@ -236,7 +235,7 @@ class WatchFolder(NamedTuple):
 
     folder: RunFolder
     manifest: Manifest
-    hold: Hold
+    hold: RecordingLock
     scenario: Scenario
     provider: ExistingClusters
     first: tuple[int, int]

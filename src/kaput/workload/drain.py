@@ -158,7 +158,9 @@ class LogReader:
         to = {place: min(stored[place], reached.get(place, end), end) for place, end in ends.items()}
         with Recorder(self._folder.path, "end_offsets", self._writer, self._cluster) as table:
             for place, end in ends.items():
-                table.row(*place, end, to[place], self._log_starts.get(place))
+                table.row(
+                    *place, end_offset=end, drained_to=to[place], start_offset=self._log_starts.get(place)
+                )
         return [f"{place} was read to {to[place]} of {end}" for place, end in ends.items() if to[place] < end]
 
     def removed(self) -> list[str]:

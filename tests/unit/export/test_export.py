@@ -24,7 +24,7 @@ from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.export.jepsen import History
-from kaput.export.merging import in_order
+from kaput.export.rows import in_order
 from kaput.export.tables import present, write_csv
 from waiting import PATIENCE_S
 

@@ -14,8 +14,7 @@ import polars as pl
 
 from kaput.analysis.runs.names import EVENTS, Names
 from kaput.core import TopicPartition
-from kaput.evidence.columns import distinct
-from kaput.evidence.reading import Evidence
+from kaput.evidence.reading import Evidence, distinct
 from kaput.evidence.schemas import SEEK
 
 REPEATED = "repeated"

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import MS, TopicPartition
-from kaput.evidence.columns import distinct
-from kaput.evidence.samples import STABLE, WATERMARK
+from kaput.evidence.reading import distinct
+from kaput.evidence.schemas import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster
 from kaput.scenario.pipes import pipes, spec_of
 from kaput.scenario.transactions import TRANSACTIONS, partition_of, transactional_id

@@ -19,11 +19,10 @@ from kaput.analysis.facts.leader_history import FaultRow, read_faults
 from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic, qualified
 from kaput.errors import EvidenceError
-from kaput.evidence.common_columns import CLUSTER
 from kaput.evidence.folder import Manifest
 from kaput.evidence.parquet import footer_of, open_file, read_row_group
 from kaput.evidence.reading import GROUP_TABLES, STORE_TABLES, Evidence
-from kaput.evidence.samples import countable
+from kaput.evidence.schemas import CLUSTER, countable
 from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.groups import Group, client_title
 from kaput.scenario.loader import read_resolved

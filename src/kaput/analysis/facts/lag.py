@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Event
 from kaput.core import cluster_and_topic
-from kaput.evidence.samples import GROUP_LAG, LAG
+from kaput.evidence.schemas import GROUP_LAG, LAG
 
 Row = Mapping[str, Any]  # of the table samples
 Clusters = Mapping[str, Sequence[tuple[int, str | None]]]

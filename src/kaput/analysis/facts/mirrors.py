@@ -17,7 +17,7 @@ from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.runs.names import SHIFT, Homes, Names
 from kaput.core import cluster_and_topic, qualified
-from kaput.evidence.samples import LAG, countable
+from kaput.evidence.schemas import LAG, countable
 from kaput.scenario.vocabulary import NOOP
 
 _FOR_GOOD = {"stopped": "stopped", "killed": "fault"}

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
-from kaput.evidence.clusters import downtimes
+from kaput.evidence.column_values import downtimes
 from kaput.scenario.fault_kinds import PartitionOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep

@@ -21,12 +21,11 @@ from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.analysis.runs.names import Names
 from kaput.core import MS, TopicPartition
-from kaput.evidence.clusters import with_clusters
-from kaput.evidence.common_columns import CLUSTER
+from kaput.evidence.column_values import with_clusters
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
 from kaput.evidence.parquet import table_of
-from kaput.evidence.schemas import TABLES
+from kaput.evidence.schemas import CLUSTER, TABLES
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

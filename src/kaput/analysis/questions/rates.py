@@ -18,7 +18,7 @@ from kaput.core import SECOND
 from kaput.evidence.findings import RateFindings
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
-from kaput.evidence.samples import CPU
+from kaput.evidence.schemas import CPU
 from kaput.scenario.pipes import pipes
 
 if TYPE_CHECKING:

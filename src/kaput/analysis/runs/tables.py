@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 from kaput.analysis.runs.columns import ENCODINGS, InRun, type_of
 from kaput.analysis.runs.names import Names
 from kaput.core import qualified
-from kaput.evidence.clusters import with_clusters
-from kaput.evidence.common_columns import CLUSTER
+from kaput.evidence.column_values import with_clusters
 from kaput.evidence.parquet import (
     DAMAGE,
     all_null,
@@ -31,7 +30,7 @@ from kaput.evidence.parquet import (
     statistics_of,
     words_of,
 )
-from kaput.evidence.schemas import SHARE_EVENT_KINDS, TABLES
+from kaput.evidence.schemas import CLUSTER, SHARE_EVENT_KINDS, TABLES
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 if TYPE_CHECKING:

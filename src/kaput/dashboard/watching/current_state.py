@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kaput.evidence.samples import whole
+from kaput.evidence.schemas import whole
 
 MOST_PLACES = 60  # partitions shown: those that changed last
 _MOST_FAULTS = 200

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.core import plural
-from kaput.evidence.clusters import downtimes
+from kaput.evidence.column_values import downtimes
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import milliseconds

@@ -61,10 +61,12 @@ class MemberRecord:
     def delivered(self, topic: str, partition: int, offset: int, payload: bytes | None, at_ns: int) -> None:
         """Called when this record was delivered."""
         intact, identity = self._codec.decode(payload)
-        who = (None, None) if identity is None else identity[:2]
-        row = (self._spec.group, self._spec.member, topic, partition, offset, *who, intact, at_ns)
+        producer, seq = (None, None) if identity is None else identity[:2]
         with self._recording:
-            self._deliveries.row(*row)
+            self._deliveries.row(
+                group=self._spec.group, member=self._spec.member, topic=topic, partition=partition,
+                offset=offset, producer=producer, seq=seq, intact=intact, polled_ns=at_ns,
+            )  # fmt: skip
 
     def event(
         self,
@@ -76,7 +78,10 @@ class MemberRecord:
     ) -> None:
         """Writes one row of group_events."""
         with self._recording:
-            self._events.row(self._spec.group, self._spec.member, kind, topic, partition, offset, at_ns)
+            self._events.row(
+                group=self._spec.group, member=self._spec.member, kind=kind, topic=topic,
+                partition=partition, offset=offset, at_ns=at_ns,
+            )  # fmt: skip
 
     def moved(self, cluster: str) -> None:
         """From now on rows are about that cluster."""

@@ -192,9 +192,13 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         if partition is None and self.spec.chooses:
             partition = seq % self.spec.partitions
         error = line.get("error")
-        row = (self.spec.producer, seq, self.spec.topic, partition, attempt_ns, time.time_ns())
+        done_ns = time.time_ns()
         with self._recording:
-            self.recorder.row(*row, outcome, offset, None if error is None else str(error)[:500])
+            self.recorder.row(
+                producer=self.spec.producer, seq=seq, topic=self.spec.topic, partition=partition,
+                attempt_ns=attempt_ns, done_ns=done_ns, outcome=outcome, offset=offset,
+                error=None if error is None else str(error)[:500],
+            )  # fmt: skip
         self.counts[_CELL[outcome]] += 1
         return None
 
@@ -293,8 +297,9 @@ class TransactionalCommandSender(CommandSender):
     def _row(self, last: int, outcome: str, end_ns: int | None, error: str | None) -> None:
         spec = self.spec
         self._transactions.row(
-            spec.transactional_id, spec.producer, self._number, self._first, last, outcome, self._begin_ns,
-            end_ns, error,
+            transactional_id=spec.transactional_id, producer=spec.producer, transaction=self._number,
+            first_seq=self._first, last_seq=last, outcome=outcome, begin_ns=self._begin_ns, end_ns=end_ns,
+            error=error,
         )  # fmt: skip
         self._transactions.flush()  # so that a SIGKILL does not lose earlier outcomes
         self._begin_ns = None

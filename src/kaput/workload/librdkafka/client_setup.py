@@ -141,7 +141,13 @@ class RequestCounts:
         assert self._recorder is not None
         brokers = json.loads(statistics)["brokers"].values()
         count = sum(broker.get("req", {}).get("Metadata", 0) for broker in brokers)
-        self._recorder.row(time.time_ns(), "librdkafka", METADATA_REQUESTS, self._labels, float(count))
+        self._recorder.row(
+            at_ns=time.time_ns(),
+            source="librdkafka",
+            name=METADATA_REQUESTS,
+            labels=self._labels,
+            value=float(count),
+        )
 
     def close(self) -> None:
         """Writes the remaining rows."""

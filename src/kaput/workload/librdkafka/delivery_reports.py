@@ -201,7 +201,8 @@ class OutcomeRecorder:
         """Records a message that is not acknowledged."""
         spec = self._spec
         self._recorder.row(
-            spec.producer, seq, spec.topic, partition, attempt_ns, time.time_ns(), outcome, None, error
-        )
+            producer=spec.producer, seq=seq, topic=spec.topic, partition=partition, attempt_ns=attempt_ns,
+            done_ns=time.time_ns(), outcome=outcome, error=error,
+        )  # fmt: skip
         self.pending += 1
         self._counts[_CELL[outcome]] += 1

@@ -122,9 +122,10 @@ class KeepingSender(Sender):
         seq, attempt_ns = self.reports.stamp(record.value)
         error = record.error or "no delivery report"
         if store is not None:
-            name, now = self._names[store], time.time_ns()
-            row = (self.spec.producer, seq, name, record.error, record.tries, record.in_doubt, now)
-            self._kept.row(*row)
+            self._kept.row(
+                producer=self.spec.producer, seq=seq, store=self._names[store], error=record.error,
+                tries=record.tries, in_doubt=record.in_doubt, at_ns=time.time_ns(),
+            )  # fmt: skip
             self.reports.row(seq, attempt_ns, "kept", record.partition, error)
         else:
             outcome = "unknown" if record.in_doubt else "failed"

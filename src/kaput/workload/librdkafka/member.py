@@ -219,11 +219,15 @@ class GroupMember:
         self.events.flush()
 
     def _event(self, kind: str, at: PartitionOffset | None = None) -> None:
-        spec = self.spec
-        place: tuple[str | None, int | None, int | None] = (None, None, None)
+        place: dict[str, Any] = {}
         if at is not None:
-            place = (at.topic, at.partition, at.offset if at.offset >= 0 else None)
-        self.events.row(spec.group, spec.member, kind, *place, time.time_ns())
+            place = {
+                "topic": at.topic,
+                "partition": at.partition,
+                "offset": at.offset if at.offset >= 0 else None,
+            }
+        spec, now = self.spec, time.time_ns()
+        self.events.row(group=spec.group, member=spec.member, kind=kind, at_ns=now, **place)
 
     def _joined(self) -> None:
         """Reports `ready` once it has joined, with or without partitions."""

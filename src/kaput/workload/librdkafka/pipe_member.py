@@ -41,7 +41,7 @@ class PipeOutputs(TransactionalSender):
         # Separate from the run's counters: output of pipes does not count as progress of the load.
         Counters(Path(made.counters), made.producers, create=True)
         super().__init__(made)
-        self._of = (spec.group, spec.member)
+        self._group, self._member = spec.group, spec.member
         self._rows = Recorder(Path(spec.folder), "outputs", spec.writer, spec.cluster)
         self._done: tuple[list[PartitionOffset], Any] = ([], None)
 
@@ -78,8 +78,10 @@ class PipeOutputs(TransactionalSender):
         self._rows.close()
 
     def _note(self, seq: int, message: Message) -> None:
-        place = (message.topic(), message.partition(), message.offset())
-        self._rows.row(*self._of, self.spec.producer, seq, *place)
+        self._rows.row(
+            group=self._group, member=self._member, producer=self.spec.producer, seq=seq,
+            topic=message.topic(), partition=message.partition(), offset=message.offset(),
+        )  # fmt: skip
 
 
 def connect_error(outputs: PipeOutputs) -> str | None:

@@ -250,7 +250,8 @@ class ShareMember:
             notify_ready()
 
     def _event(self, kind: str) -> None:
-        self._group_events.row(self.spec.group, self.spec.member, kind, None, None, None, time.time_ns())
+        spec, now = self.spec, time.time_ns()
+        self._group_events.row(group=spec.group, member=spec.member, kind=kind, at_ns=now)
         self._group_events.flush()
 
 

@@ -108,8 +108,9 @@ class TransactionalSender(Sender):
                 outcome = "aborted"
         assert self._begin_ns is not None
         self._transactions.row(
-            self._id, self.spec.producer, self._number, self._first, last, outcome, self._begin_ns,
-            time.time_ns(), self.broken,
+            transactional_id=self._id, producer=self.spec.producer, transaction=self._number,
+            first_seq=self._first, last_seq=last, outcome=outcome, begin_ns=self._begin_ns,
+            end_ns=time.time_ns(), error=self.broken,
         )  # fmt: skip
         self._transactions.flush()  # so that a SIGKILL does not lose earlier outcomes
         self._begin_ns = None

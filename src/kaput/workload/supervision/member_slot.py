@@ -114,7 +114,7 @@ class MemberSlot(PausableProcess):
         # A separate file: the member's own stays as the kill left it.
         writer = f"{file_name(f'{self.group}-{self.member}')}~killed"
         with Recorder(self._folder, "group_events", writer, self.cluster) as events:
-            events.row(self.group, self.member, "killed", None, None, None, at_ns)
+            events.row(group=self.group, member=self.member, kind="killed", at_ns=at_ns)
         return at_ns
 
     def terminate(self, timeout_s: float) -> bool:

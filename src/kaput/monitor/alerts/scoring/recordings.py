@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from kaput.core import FOREVER_NS, MS, SECOND, qualified
 from kaput.errors import EvidenceError
-from kaput.evidence.clusters import with_clusters
+from kaput.evidence.column_values import with_clusters
 from kaput.evidence.parquet import table_of
 from kaput.evidence.reading import Evidence
 from kaput.evidence.schemas import TABLES
