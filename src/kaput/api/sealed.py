@@ -127,7 +127,7 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
     """A function that compares the topics of a mirror. `scratch`: for temporary copies of records."""
 
     def compare(mirror: Mirror, source: ClusterAddress, target: ClusterAddress) -> Mapping[str, Any]:
-        from kaput.compare.comparing import ComparisonRequest, MirrorComparison
+        from kaput.compare.comparing import ClusterComparison, ComparisonRequest
 
         request = ComparisonRequest(
             source,
@@ -137,6 +137,6 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
             wait_s=0.0,  # the drain has already waited for the mirror
         )
         folder = scratch.directory()
-        return MirrorComparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
+        return ClusterComparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
 
     return compare

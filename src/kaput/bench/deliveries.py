@@ -83,18 +83,18 @@ def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]
         np.concatenate([part.intact for part in parts])[order],
         times[order],
     )
-    found = _EventCollector()
+    collector = _EventCollector()
     last_ns = int(times.max(initial=slab.shape.starts_ns(slab.plan.slab)))
     if slab.plan.slab == 0:
-        _begin(found, [part.log.partition for part in parts])
+        _begin(collector, [part.log.partition for part in parts])
     for part, low, high in zip(parts, bounds, bounds[1:], strict=False):
-        _events(found, part, times[low:high])
+        _events(collector, part, times[low:high])
         if high > low:
             end = slab.plan.ends[part.log.partition]
-            found.add(COMMITTED, [part.log.partition], [end], [last_ns + MS])
+            collector.add(COMMITTED, [part.log.partition], [end], [last_ns + MS])
     if slab.plan.slab == slab.shape.slabs - 1:
-        found.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * MS])
-    return stream, found.sorted()
+        collector.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * MS])
+    return stream, collector.sorted()
 
 
 def _part(slab: Slab, log: Log, group: int) -> _PartitionDeliveries:
@@ -180,26 +180,26 @@ class _EventCollector:
         return DeliveryEvents(kind[order], partition[order], offset[order], at_ns[order])
 
 
-def _begin(found: _EventCollector, partitions: list[int]) -> None:
+def _begin(collector: _EventCollector, partitions: list[int]) -> None:
     before_ns = START_NS - 100 * MS
-    found.add(JOINED, [NOTHING], [NOTHING], [before_ns - MS])
-    found.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
+    collector.add(JOINED, [NOTHING], [NOTHING], [before_ns - MS])
+    collector.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
 
 
-def _events(found: _EventCollector, part: _PartitionDeliveries, times: Longs) -> None:
+def _events(collector: _EventCollector, part: _PartitionDeliveries, times: Longs) -> None:
     """Adds the events of a partition's plants and commits. `times`: of its deliveries."""
     where = part.log.partition
 
     def of(kind: PlantKind) -> Longs:
-        found: Longs = part.planted[part.plants.kind == kind]
-        return found
+        planted: Longs = part.planted[part.plants.kind == kind]
+        return planted
 
-    found.add(COMMITTED, where, part.offset[part.commits] + 1, times[part.commits] + 1)
+    collector.add(COMMITTED, where, part.offset[part.commits] + 1, times[part.commits] + 1)
     early = of(PlantKind.COMMIT_AHEAD)
-    found.add(COMMITTED, where, part.offset[early] + 3, times[early] + 1)
+    collector.add(COMMITTED, where, part.offset[early] + 3, times[early] + 1)
     again = of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)
-    found.add(REVOKED, where, NOTHING, times[again] + 1)
-    found.add(ASSIGNED, where, part.offset[again], times[again] + 2)
+    collector.add(REVOKED, where, NOTHING, times[again] + 1)
+    collector.add(ASSIGNED, where, part.offset[again], times[again] + 2)
     unassigned = of(PlantKind.UNASSIGNED)
-    found.add(REVOKED, where, NOTHING, times[unassigned] - 2)
-    found.add(ASSIGNED, where, part.offset[unassigned] + 1, times[unassigned] + 1)
+    collector.add(REVOKED, where, NOTHING, times[unassigned] - 2)
+    collector.add(ASSIGNED, where, part.offset[unassigned] + 1, times[unassigned] + 1)

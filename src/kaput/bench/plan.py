@@ -139,8 +139,8 @@ def slots_more(kinds: Longs) -> Longs:
     by_kind = np.zeros(len(PlantKind) + 1, np.int64)
     for kind, effect in EFFECTS.items():
         by_kind[kind] = effect.slots
-    found: Longs = by_kind[kinds]
-    return found
+    more: Longs = by_kind[kinds]
+    return more
 
 
 NEVER = 2**62
@@ -197,9 +197,9 @@ class PlantingPlan:
         self.batches = np.zeros((shape.slabs, shape.partitions), np.int64)
         np.add.at(slots, (self._slab_of + 1, self._partition), slots_more(self.plants.kind))
         for slab in range(shape.slabs):
-            found = BatchTable(shape, slab)
-            self.batches[slab] = np.bincount(found.partition, minlength=shape.partitions)
-            slots[slab + 1] += np.bincount(found.partition, found.size, shape.partitions).astype(np.int64)
+            table = BatchTable(shape, slab)
+            self.batches[slab] = np.bincount(table.partition, minlength=shape.partitions)
+            slots[slab + 1] += np.bincount(table.partition, table.size, shape.partitions).astype(np.int64)
         self.offsets: Longs = np.cumsum(slots, axis=0)
 
     def _find_owed(self) -> None:
@@ -251,7 +251,7 @@ class PlantingPlan:
     def _expected_of(self, group: int, kinds: Counter[PlantKind]) -> dict[str, Any]:
         own = Counter(PlantKind(k) for k in self.plants.kind[self.plants.group == group])
         fates: Counter[str] = Counter({_cell("acked", "1", "1"): self.shape.messages})
-        found: Counter[str] = Counter({"commit-ahead": self._commits_that_owe(group)})
+        expected: Counter[str] = Counter({"commit-ahead": self._commits_that_owe(group)})
         for kind, count in kinds.items():
             effect = EFFECTS[kind]
             mine = own[kind] if effect.in_group else count
@@ -260,8 +260,8 @@ class PlantingPlan:
                 fates[_cell(fate.outcome, fate.stored, fate.here)] += mine
                 fates[_cell(fate.outcome, fate.stored, fate.elsewhere)] += count - mine
             for name, times in effect.group.items():
-                found[name] += times * mine
-        return {"fates": _in_order(fates), "anomalies": {name: found[name] for name in GROUP_ANOMALIES}}
+                expected[name] += times * mine
+        return {"fates": _in_order(fates), "anomalies": {name: expected[name] for name in GROUP_ANOMALIES}}
 
     def _commits_that_owe(self, group: int) -> int:
         """The number of regular commits above a record that was never delivered to the group (deliveries.py).

@@ -105,8 +105,8 @@ class BatchTable:
 
     def index(self, producer: Longs, number: Longs) -> Longs:
         """The position of batches in this slab."""
-        found: Longs = self.begins[producer] + number - self.first_number
-        return found
+        at: Longs = self.begins[producer] + number - self.first_number
+        return at
 
     def among(self, chosen: Longs) -> Longs:
         """The positions in the slab of the messages of `chosen` batches, in the order of `chosen`."""

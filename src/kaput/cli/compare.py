@@ -90,7 +90,7 @@ def compare_command(
     from kaput.api.sealed import Scratch
     from kaput.cli.options import milliseconds
     from kaput.cli.progress import StepsProgress
-    from kaput.compare.comparing import ComparisonRequest, MirrorComparison
+    from kaput.compare.comparing import ClusterComparison, ComparisonRequest
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
@@ -108,7 +108,7 @@ def compare_command(
         spark = stack.enter_context(Background())
         spark.begin()
         bar = stack.enter_context(StepsProgress(f"{source} and {target}"))
-        answer = MirrorComparison(request, folder, spark.session, bar.tell).run()
+        answer = ClusterComparison(request, folder, spark.session, bar.tell).run()
     if page is not None:
         _write_page(page, answer)
     if json:

@@ -88,7 +88,7 @@ class _Descriptions:
     target_bounds: Bounds
 
 
-class MirrorComparison:
+class ClusterComparison:
     """One comparison. `folder`: keeps everything read and found, including all rows behind the counts."""
 
     def __init__(
@@ -130,7 +130,7 @@ class MirrorComparison:
             mirror_checkpoints,
         )  # fmt: skip
         both = _Descriptions(described, mirror, bounds, ends)
-        found = compare_records(
+        totals_by_pair = compare_records(
             session,
             facts,
             self._files(pairs),
@@ -140,11 +140,11 @@ class MirrorComparison:
             self._offset_syncs(pairs, source, target),
             self._progress,
         )
-        totals = self._totals(scope, both, pairs, found, quiet)
+        totals = self._totals(scope, both, pairs, totals_by_pair, quiet)
         rows = [
             *self._topic_rows(scope, both, totals),
-            *group_rows(groups.places(found, _end_offsets(ends))),
-            *checkpoint_rows(groups.checkpoint_places(found)),
+            *group_rows(groups.places(totals_by_pair, _end_offsets(ends))),
+            *checkpoint_rows(groups.checkpoint_places(totals_by_pair)),
             *_cluster_rows(scope, both),
         ]
         return ComparisonAnswer(
@@ -162,11 +162,11 @@ class MirrorComparison:
         names = wanted_topics(here, self._request.topics)
         while True:
             there = target.topics()
-            found = naming(names, here, there, self._request.policy, self._request.source.name)
-            paired = {name: found.in_target(name) for name in names if found.in_target(name) in there}
+            in_use = naming(names, here, there, self._request.policy, self._request.source.name)
+            paired = {name: in_use.in_target(name) for name in names if in_use.in_target(name) in there}
             if len(paired) == len(names) or time.monotonic() >= self._limit:
-                target.check_absent(found.in_target(name) for name in names if name not in paired)
-                return _TopicScope(names, paired, found)
+                target.check_absent(in_use.in_target(name) for name in names if name not in paired)
+                return _TopicScope(names, paired, in_use)
             self._progress("topics that the target has", len(paired), len(names))
             time.sleep(_POLL_S)
 
@@ -245,12 +245,12 @@ class MirrorComparison:
         scope: _TopicScope,
         both: _Descriptions,
         pairs: Sequence[PartitionPair],
-        found: RecordTotals,
+        record_totals: RecordTotals,
         quiet: frozenset[int],
     ) -> dict[str, TopicTotals]:
         mine: dict[str, dict[int, PairTotals]] = {name: {} for name in scope.paired}
         for pair in pairs:
-            mine[pair.source.topic][pair.source.partition] = found.pairs[pair.number]
+            mine[pair.source.topic][pair.source.partition] = record_totals.pairs[pair.number]
         waited = self._request.wait_s is not None
         return {
             name: TopicTotals(
@@ -288,8 +288,8 @@ def _partition_pairs(scope: _TopicScope, here: Bounds, there: Bounds) -> list[Pa
 
 def _compacted_pairs(pairs: Sequence[PartitionPair], both: _Descriptions) -> set[int]:
     here, there = both.source.topics, both.target.topics
-    found = (p for p in pairs if here[p.source.topic].compacted or there[p.target.topic].compacted)
-    return {pair.number for pair in found}
+    compacted = (p for p in pairs if here[p.source.topic].compacted or there[p.target.topic].compacted)
+    return {pair.number for pair in compacted}
 
 
 def _cluster_rows(scope: _TopicScope, both: _Descriptions) -> list[AspectRow]:
@@ -306,8 +306,8 @@ def _end_offsets(bounds: Bounds) -> dict[TopicPartition, int]:
     return {place: end for place, (_, end) in bounds.items()}
 
 
-def _policy_text(found: Naming) -> str:
-    return f"{found.policy} ({found.prefix}TOPIC)" if found.prefix else found.policy
+def _policy_text(used: Naming) -> str:
+    return f"{used.policy} ({used.prefix}TOPIC)" if used.prefix else used.policy
 
 
 _KEY_BYTES = 80
@@ -343,11 +343,11 @@ def _with_key(
         return dict(example)
     place = TopicPartition(topic, example["partition"])
     try:
-        found = list(read_records(ReadRequest(server, place, offset, offset + 1, Path())))
+        records = list(read_records(ReadRequest(server, place, offset, offset + 1, Path())))
     except LabError:
         return dict(example)
-    if not found:
+    if not records:
         return dict(example)
-    key = found[0].key
+    key = records[0].key
     shown = None if key is None else key[:_KEY_BYTES].decode("utf-8", errors="backslashreplace")
     return {**example, "key": shown}

@@ -175,11 +175,11 @@ class GroupPositions:
             for group, positions in source.items()
             if not wanted or any(fnmatchcase(group, pattern) for pattern in wanted)
         }
-        found = {group: positions for group, positions in chosen.items() if positions}
+        located = {group: positions for group, positions in chosen.items() if positions}
         for pattern in wanted:
-            if not any(fnmatchcase(group, pattern) for group in found):
+            if not any(fnmatchcase(group, pattern) for group in located):
                 raise UsageError(f"--group {pattern}: no such group has a position in the compared topics")
-        return cls(found, target, pairs, names, checkpoints)
+        return cls(located, target, pairs, names, checkpoints)
 
     def points(self) -> list[TranslatedPosition]:
         """A point for each position in both clusters, then one for each of the mirror's checkpoints, in the
@@ -197,24 +197,26 @@ class GroupPositions:
         ]
         return positions + checkpoint_points
 
-    def places(self, found: RecordTotals, ends: Mapping[TopicPartition, int]) -> dict[str, list[GroupPlace]]:
+    def places(self, totals: RecordTotals, ends: Mapping[TopicPartition, int]) -> dict[str, list[GroupPlace]]:
         """By group, its places. `ends`: of the target's partitions."""
         numbers = {(group, pair.source): number for number, (group, pair, _) in enumerate(self._in_both())}
         return {
             group: [
-                self._place(group, place, offset, found.points.get(numbers.get((group, place), -1), {}), ends)
+                self._place(
+                    group, place, offset, totals.points.get(numbers.get((group, place), -1), {}), ends
+                )
                 for place, offset in sorted(positions.items())
             ]
             for group, positions in self.source.items()
         }
 
-    def checkpoint_places(self, found: RecordTotals) -> dict[str, list[GroupPlace]]:
+    def checkpoint_places(self, totals: RecordTotals) -> dict[str, list[GroupPlace]]:
         """By group, the places in the mirror's checkpoints."""
         result: dict[str, list[GroupPlace]] = {}
         first = len(self._in_both())
         for number, (checkpoint, pair) in enumerate(self._paired_checkpoints(), first):
             offsets = checkpoint.source_offset, checkpoint.target_offset
-            place = _place(pair.source, *offsets, found.points.get(number, {}))
+            place = _place(pair.source, *offsets, totals.points.get(number, {}))
             result.setdefault(checkpoint.group, []).append(place)
         return result
 

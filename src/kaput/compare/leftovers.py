@@ -89,15 +89,15 @@ def classify_leftovers(
             rows = with_kind(unit.frame(), unpack(packed))
             yield from _count_and_sample(rows.filter(~pl.col("pair").is_in(chosen)))
 
-    found: list[tuple[str, bytes]] = []
+    partial: list[tuple[str, bytes]] = []
     with reporting_tasks(spark, "classifying the remaining records", max(1, len(files)), progress):
         if files:
-            found = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
+            partial = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
     if chosen:
-        found += _classify_compacted(
+        partial += _classify_compacted(
             spark, files, [unit for unit in read if unit.pair in compacted], packed, chosen, progress
         )
-    return _combine(found)
+    return _combine(partial)
 
 
 def with_kind(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
@@ -136,8 +136,8 @@ def _classify_compacted(
     tasks = len(read) + len(left) + count
     with reporting_tasks(spark, "comparing keys", tasks, progress):
         parts = shuffled(spark, count, (read, cut), (left, cut_left))
-        found: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
-    return found
+        partial: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
+    return partial
 
 
 def latest_by_key(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
@@ -219,9 +219,9 @@ def _count_and_sample(rows: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
     yield "examples", pack(first.select(*by, "side", "offset", "timestamp"))
 
 
-def _combine(found: Sequence[tuple[str, bytes]]) -> Leftovers:
+def _combine(partial: Sequence[tuple[str, bytes]]) -> Leftovers:
     def all_of(name: str) -> pl.DataFrame | None:
-        frames = [unpack(data) for key, data in found if key == name]
+        frames = [unpack(data) for key, data in partial if key == name]
         return pl.concat(frames, how="vertical_relaxed") if frames else None
 
     counts, examples, keys, key_examples = map(all_of, ("counts", "examples", "keys", "key_examples"))

@@ -119,20 +119,20 @@ def match(rows: pl.DataFrame, wanted: Round) -> tuple[pl.DataFrame, pl.DataFrame
     # A surplus copy of a record must not match another record as a changed one.
     unmatched, copies = target.filter(~pl.col("copy")), target.filter(pl.col("copy"))
     known = np.sort(_content_hashes(left[False], wanted.by))
-    found = []
+    matched_frames = []
     for step in wanted.steps:
         mine = left[step.aborted]
         source_rows, target_rows = _match_indexes(
             _content_hashes(mine, step.by), _content_hashes(unmatched, step.by)
         )
         if len(source_rows):
-            found.append(_matched_rows(mine[source_rows], unmatched[target_rows], step.change))
+            matched_frames.append(_matched_rows(mine[source_rows], unmatched[target_rows], step.change))
             left[step.aborted], unmatched = _drop_rows(mine, source_rows), _drop_rows(unmatched, target_rows)
     if wanted.marks_copies:
         unmatched = unmatched.with_columns(
             copy=pl.Series(_is_in(_content_hashes(unmatched, wanted.by), known))
         )
-    matched = pl.concat(found) if found else pl.DataFrame(schema=MATCHED)
+    matched = pl.concat(matched_frames) if matched_frames else pl.DataFrame(schema=MATCHED)
     return matched, pl.concat([left[False], left[True], unmatched, copies])
 
 
@@ -165,8 +165,8 @@ def _is_in(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
     if not len(known):
         return np.zeros(len(contents), dtype=bool)
     at = np.minimum(np.searchsorted(known, contents), len(known) - 1)
-    found: np.ndarray = known[at] == contents
-    return found
+    known_already: np.ndarray = known[at] == contents
+    return known_already
 
 
 def _drop_rows(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
@@ -290,9 +290,9 @@ def _run_round(
     def matching(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[int, bool, bool]]:
         rows = gathered((piece for _, piece in keyed), {"rows": pl.DataFrame(schema=ROWS)})["rows"]
         matched, left = match(rows, wanted)
-        for name, found in (("matched", matched), ("left", left)):
-            if len(found):
-                found.write_parquet(folder / f"{name}-{number}.parquet", compression="uncompressed")
+        for name, frame in (("matched", matched), ("left", left)):
+            if len(frame):
+                frame.write_parquet(folder / f"{name}-{number}.parquet", compression="uncompressed")
         yield number, bool(len(matched)), bool(len(left))
 
     with reporting_tasks(spark, "matching", len(units) + count, progress):

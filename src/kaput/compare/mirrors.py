@@ -63,7 +63,11 @@ def offset_syncs(records: Iterable[LogRecord]) -> list[OffsetSync]:
 def checkpoints(records: Iterable[LogRecord]) -> list[Checkpoint]:
     """The last checkpoint of each group and partition, from records of `NAME.checkpoints.internal`."""
     read = (parse_checkpoint(record.key, record.value) for record in records)
-    return list({(found.group, found.place): found for found in read if found is not None}.values())
+    return list(
+        {
+            (checkpoint.group, checkpoint.place): checkpoint for checkpoint in read if checkpoint is not None
+        }.values()
+    )
 
 
 def is_checkpoints(topic: str) -> bool:
@@ -120,8 +124,8 @@ def await_mirror(
         for place, one in list(waiting.items()):
             end = now[place][1]
             if one.at < end:
-                found = read_records(ReadRequest(target, place, one.at, end, Path()))
-                if any(_is_same_record(record, one.last) for record in found):
+                records = read_records(ReadRequest(target, place, one.at, end, Path()))
+                if any(_is_same_record(record, one.last) for record in records):
                     del waiting[place]
                 one.at = end
         on_progress(len(last) - len(waiting), len(last))
@@ -137,9 +141,9 @@ def last_record(server: ClusterAddress, place: TopicPartition, start: int, end: 
     at = end
     while at > start and step <= 1 << 20:
         at = max(start, end - step)
-        found = list(read_records(ReadRequest(server, place, at, end, Path())))
-        if found:
-            return found[-1]
+        records = list(read_records(ReadRequest(server, place, at, end, Path())))
+        if records:
+            return records[-1]
         step *= 64
     return None
 

@@ -37,7 +37,7 @@ def wanted_topics(known: Collection[str], patterns: Sequence[str]) -> list[str]:
     """
     if not patterns:
         return sorted(topic for topic in known if not is_internal(topic))
-    found: set[str] = set()
+    wanted: set[str] = set()
     for pattern in patterns:
         exact = {pattern} & set(known)
         matching = exact or {t for t in known if fnmatchcase(t, pattern) and not is_internal(t)}
@@ -45,8 +45,8 @@ def wanted_topics(known: Collection[str], patterns: Sequence[str]) -> list[str]:
             raise UsageError(
                 f"--topic {pattern}: the source has no such topic; {hint(pattern, sorted(known))}"
             )
-        found |= matching
-    return sorted(found)
+        wanted |= matching
+    return sorted(wanted)
 
 
 def is_internal(topic: str) -> bool:
@@ -68,29 +68,29 @@ def naming(
     Raises UsageError if the policy is `default` and the prefix cannot be inferred.
     """
     here = set(target)
-    found = _prefixes(topics, set(source), here)
+    by_prefix = _prefixes(topics, set(source), here)
     named = f"{name}."
     if policy == "identity":
         return Naming("identity")
-    if named in found:
+    if named in by_prefix:
         best: str | None = named
     else:
-        best = max(sorted(found), key=lambda prefix: found[prefix], default=None)
+        best = max(sorted(by_prefix), key=lambda prefix: by_prefix[prefix], default=None)
     identical = sum(topic in here for topic in topics)
     if policy == "default":
         if best is None:
             return Naming("default", named)
         return Naming("default", best)
-    if best is not None and found[best] >= identical:
+    if best is not None and by_prefix[best] >= identical:
         return Naming("default", best)
     return Naming("identity")
 
 
 def _prefixes(topics: Sequence[str], source: set[str], target: set[str]) -> Counter[str]:
     """The number of target topics that each prefix finds, without prefixes of the source's own topics."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for topic in topics:
         for candidate in target - source:
             if candidate.endswith(f".{topic}"):
-                found[candidate[: -len(topic)]] += 1
-    return found
+                counts[candidate[: -len(topic)]] += 1
+    return counts

@@ -56,8 +56,8 @@ def with_second_copies(
     named = claims.lazy().join(copies, on=["pair", "target"], how="inner").collect()
     by_pair = named.partition_by("pair", as_dict=True)
     same = [_same(mine, sources[pair]) for (pair,), mine in by_pair.items()]
-    found = pl.concat([named.clear(), *same]).select(*claims.columns, again=pl.lit(True))
-    return claims.join(found, on=claims.columns, how="left", maintain_order="left").with_columns(
+    second_copies = pl.concat([named.clear(), *same]).select(*claims.columns, again=pl.lit(True))
+    return claims.join(second_copies, on=claims.columns, how="left", maintain_order="left").with_columns(
         pl.col("again").fill_null(False)
     )
 
@@ -126,9 +126,9 @@ def derive_positions(
         reached = _concat(parts.mapPartitionsWithIndex(_highest_target).collect())
         before = _highest_before(reached)
         run_part = _second_pass(before, points, claims)
-        found = parts.mapPartitionsWithIndex(run_part).collect()
+        partial = parts.mapPartitionsWithIndex(run_part).collect()
     by_name: dict[str, list[bytes]] = {}
-    for name, data in found:
+    for name, data in partial:
         by_name.setdefault(name, []).append(data)
     return _combine({name: _concat(each) for name, each in by_name.items()})
 
@@ -145,14 +145,14 @@ def _layout(starts: Mapping[int, tuple[int, int]]) -> pl.DataFrame:
 
 def _rows(keyed: Iterable[tuple[int, Piece]]) -> pl.DataFrame:
     empty = {"matched": pl.DataFrame(schema=MATCHED)}
-    found = gathered((piece for _, piece in keyed), empty)["matched"]
-    return found.select(list(MATCHED)).sort("pair", "source")
+    matched = gathered((piece for _, piece in keyed), empty)["matched"]
+    return matched.select(list(MATCHED)).sort("pair", "source")
 
 
 def _highest_target(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[bytes]:
     rows = _rows(keyed)
-    found = rows.group_by("pair").agg(pl.col("target").max().alias("highest"))
-    yield pack(found.with_columns(part=pl.lit(number, pl.Int64)))
+    highest = rows.group_by("pair").agg(pl.col("target").max().alias("highest"))
+    yield pack(highest.with_columns(part=pl.lit(number, pl.Int64)))
 
 
 def _highest_before(reached: pl.DataFrame) -> pl.DataFrame:
@@ -202,16 +202,16 @@ def _totals(rows: pl.DataFrame) -> pl.DataFrame:
 def _examples(rows: pl.DataFrame) -> pl.DataFrame:
     """The first changed records of each kind, and the first reordered ones."""
     columns = ["pair", "source", "target", "source_timestamp", "target_timestamp", "change", "highest"]
-    found = [
+    by_kind = [
         rows.filter(condition).group_by("pair", maintain_order=True).head(EXAMPLES).select(columns)
         .with_columns(kind=pl.lit(kind))
         for kind, condition in {**_CHANGED, "reordered": pl.col("reordered")}.items()
     ]  # fmt: skip
-    return pl.concat(found)
+    return pl.concat(by_kind)
 
 
 def _count_at_points(rows: pl.DataFrame, points: Sequence[TranslatedPosition]) -> pl.DataFrame:
-    found = []
+    counts = []
     wanted = rows.filter(pl.col("pair").is_in(sorted({point.pair for point in points})))
     by_pair = {key: mine for (key,), mine in wanted.partition_by("pair", as_dict=True).items()}
     for number, point in enumerate(points):
@@ -220,7 +220,7 @@ def _count_at_points(rows: pl.DataFrame, points: Sequence[TranslatedPosition]) -
             continue
         read, reached = pl.col("source") < point.source, pl.col("target") < point.target
         off = read != reached
-        found.append(
+        counts.append(
             mine.select(
                 point=pl.lit(number, pl.Int32),
                 again=(read & ~reached).sum().cast(pl.Int64),
@@ -230,7 +230,7 @@ def _count_at_points(rows: pl.DataFrame, points: Sequence[TranslatedPosition]) -
                 last_ms=pl.col("source_timestamp").filter(off).max(),
             )
         )
-    return pl.concat(found) if found else pl.DataFrame(schema=_POINTS)
+    return pl.concat(counts) if counts else pl.DataFrame(schema=_POINTS)
 
 
 def _check_claims(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
@@ -265,25 +265,25 @@ def _concat(packed: Sequence[bytes]) -> pl.DataFrame:
     return pl.concat([unpack(data) for data in packed], how="vertical_relaxed")
 
 
-def _combine(found: Mapping[str, pl.DataFrame]) -> Positions:
-    if "pairs" not in found:
+def _combine(frames: Mapping[str, pl.DataFrame]) -> Positions:
+    if "pairs" not in frames:
         none = pl.DataFrame(schema={"pair": pl.Int32})
         return Positions(none, none, pl.DataFrame(schema=_POINTS), none)
     least = ("least_shift", "first_source", "first_target")
     most = ("greatest_shift", "last_source", "last_target", "last_ms")
     pairs = (
-        found["pairs"]
+        frames["pairs"]
         .group_by("pair")
         .agg(
             *(pl.col(name).min() for name in least),
             *(pl.col(name).max() for name in most),
-            *(pl.col(name).sum() for name in found["pairs"].columns if name not in ("pair", *least, *most)),
+            *(pl.col(name).sum() for name in frames["pairs"].columns if name not in ("pair", *least, *most)),
         )
     )
-    examples = found["examples"].sort("pair", "kind", "source").group_by("pair", "kind").head(EXAMPLES)
+    examples = frames["examples"].sort("pair", "kind", "source").group_by("pair", "kind").head(EXAMPLES)
     points = (
-        found["points"]
+        frames["points"]
         .group_by("point")
         .agg(pl.col("again", "skipped").sum(), pl.col("expected", "first_ms").min(), pl.col("last_ms").max())
     )
-    return Positions(pairs.sort("pair"), examples, points.sort("point"), found["claims"])
+    return Positions(pairs.sort("pair"), examples, points.sort("point"), frames["claims"])

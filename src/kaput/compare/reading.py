@@ -95,13 +95,13 @@ class Aborts:
         return head.transactional and head.producer_id in self._open_producers
 
 
-def columns(found: Sequence[tuple[Batch, bool]]) -> RecordColumns:
+def columns(with_aborts: Sequence[tuple[Batch, bool]]) -> RecordColumns:
     """The records of (batch, whether it is aborted) pairs. Raises ValueError for a broken batch."""
-    records = decode([batch for batch, _ in found])
+    records = decode([batch for batch, _ in with_aborts])
     flags = records.by_record(
         [
             LOG_APPEND_TIME * head.append_time + ABORTED * aborted + TRANSACTIONAL * head.transactional
-            for (head, _), aborted in found
+            for (head, _), aborted in with_aborts
         ]
     )
     flags = flags + NULL_KEY * records.null_key + TOMBSTONE * records.null_value
@@ -211,8 +211,8 @@ class _Leader:
                 why = error
                 continue
             brokers = {b.node_id: Endpoint(b.host, b.port, endpoint.access) for b in answer.brokers}
-            found = {p.partition_index: p.leader_id for t in answer.topics for p in t.partitions}
-            leader = found.get(self._place.partition, -1)
+            leaders = {p.partition_index: p.leader_id for t in answer.topics for p in t.partitions}
+            leader = leaders.get(self._place.partition, -1)
             if leader in brokers:
                 return brokers[leader]
             why = LabError(f"{self._place} has no leader")
@@ -235,10 +235,10 @@ def read_partition(wanted: ReadRequest) -> PartitionFacts:
     with pq.ParquetWriter(wanted.file, SCHEMA, compression="none") as writer:
         waiting: list[RecordColumns] = []
         rows = 0
-        for found, reached in _fetch_batches(wanted):
-            new = columns(found).between(wanted.start, wanted.end)
-            _count(facts, found, new, wanted)
-            gaps.add(found)
+        for fetched, reached in _fetch_batches(wanted):
+            new = columns(fetched).between(wanted.start, wanted.end)
+            _count(facts, fetched, new, wanted)
+            gaps.add(fetched)
             waiting.append(new)
             rows += len(new)
             if rows >= _ROW_GROUP:
@@ -270,16 +270,16 @@ def _fetch_batches(wanted: ReadRequest) -> Iterator[tuple[list[tuple[Batch, bool
             data = bytes(response.records or b"")  # type: ignore[attr-defined]
             try:
                 # Brokers return whole batches: the first one may begin before the offset.
-                found = [batch for batch in batches(data) if batch.head.last_offset >= at]
+                fetched = [batch for batch in batches(data) if batch.head.last_offset >= at]
             except ValueError as error:
                 raise LabError(f"{wanted.place} of {wanted.server.name}, offset {at}: {error}") from None
-            if found:
+            if fetched:
                 at, max_bytes, limit = (
-                    found[-1].head.last_offset + 1,
+                    fetched[-1].head.last_offset + 1,
                     _ANSWER_BYTES,
                     time.monotonic() + _TIMEOUT_S,
                 )
-                yield [(batch, aborts.is_aborted(batch)) for batch in found], min(at, wanted.end)
+                yield [(batch, aborts.is_aborted(batch)) for batch in fetched], min(at, wanted.end)
             elif data and max_bytes < _BATCH_BYTES_MAX:
                 max_bytes = min(2 * max_bytes, _BATCH_BYTES_MAX)  # the batch does not fit
             elif time.monotonic() > limit:
@@ -293,7 +293,7 @@ def _write_rows(writer: pq.ParquetWriter, waiting: list[RecordColumns]) -> None:
 
 
 def _count(
-    facts: PartitionFacts, found: list[tuple[Batch, bool]], new: RecordColumns, wanted: ReadRequest
+    facts: PartitionFacts, fetched: list[tuple[Batch, bool]], new: RecordColumns, wanted: ReadRequest
 ) -> None:
     flags = new.flags
     seen = flags & ABORTED == 0
@@ -306,7 +306,7 @@ def _count(
         first, last = int(times.min()), int(times.max())
         facts.first_timestamp = first if facts.first_timestamp is None else min(first, facts.first_timestamp)
         facts.last_timestamp = last if facts.last_timestamp is None else max(last, facts.last_timestamp)
-    for batch, _ in found:
+    for batch, _ in fetched:
         if wanted.start <= batch.head.base_offset < wanted.end:
             _count_batch(facts, batch)
 
@@ -340,8 +340,8 @@ class _Gaps:
         self._at = start
         self.count = self.offsets = 0
 
-    def add(self, found: list[tuple[Batch, bool]]) -> None:
-        for head in (batch.head for batch, _ in found):
+    def add(self, fetched: list[tuple[Batch, bool]]) -> None:
+        for head in (batch.head for batch, _ in fetched):
             self.end(head.base_offset)
             missing = head.last_offset + 1 - head.base_offset - head.messages
             if missing > 0:
@@ -356,8 +356,8 @@ class _Gaps:
 
 def read_records(wanted: ReadRequest) -> Iterator[LogRecord]:
     """Reads whole committed records, for small topics and single records. Raises LabError."""
-    for found, _ in _fetch_batches(wanted):
-        for batch, aborted in found:
+    for fetched, _ in _fetch_batches(wanted):
+        for batch, aborted in fetched:
             if not aborted and not batch.head.control:
                 every = decode([batch]).whole()
                 yield from (record for record in every if wanted.start <= record.offset < wanted.end)

@@ -42,13 +42,13 @@ class TopicTotals:
 
     def examples(self, *kinds: str) -> list[dict[str, Any]]:
         """The first examples of these kinds."""
-        found = [
+        examples = [
             {"partition": number, **_example(each)}
             for number, totals in sorted(self.partitions.items())
             for kind in kinds
             for each in totals.examples.get(kind, ())
         ]
-        return found[:_EXAMPLES]
+        return examples[:_EXAMPLES]
 
     def facts(self, count: Callable[[PartitionFacts], int]) -> tuple[int, int]:
         """The sums of a count over the partitions: (source, target)."""
@@ -360,10 +360,10 @@ def _codecs(topic: TopicTotals) -> tuple[list[Counter[str]], list[Counter[str]]]
 
 
 def _sum_counters(counters: Iterable[Counter[Any]]) -> Counter[Any]:
-    found: Counter[Any] = Counter()
+    total: Counter[Any] = Counter()
     for each in counters:
-        found.update(each)
-    return found
+        total.update(each)
+    return total
 
 
 def _transactions(topic: TopicTotals) -> Iterable[AspectRow]:

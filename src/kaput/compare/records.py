@@ -78,10 +78,10 @@ def read_all(
 
     ordered = sorted(wanted, key=lambda each: each[2].start - each[2].end)  # longest first
     with _reporting_progress(ordered, progress, what):
-        found = spark.parallelize(ordered, max(1, len(ordered))).mapPartitions(read).collect()
+        by_pair = spark.parallelize(ordered, max(1, len(ordered))).mapPartitions(read).collect()
     for _, _, each in ordered:
         each.file.with_suffix(".progress").unlink(missing_ok=True)
-    return {(pair, side): facts for pair, side, facts in found}
+    return {(pair, side): facts for pair, side, facts in by_pair}
 
 
 def compare_records(
@@ -158,21 +158,21 @@ def _examples(
     positions: Positions, left: Leftovers, claims: Mapping[int, Sequence[_Row]]
 ) -> Mapping[int, Mapping[str, Sequence[_Row]]]:
     """Examples by pair and kind."""
-    found: dict[int, dict[str, list[_Row]]] = {}
+    examples: dict[int, dict[str, list[_Row]]] = {}
     for rows, kind in ((positions.examples, None), (left.examples, None), (left.key_examples, "keys")):
         for row in rows.iter_rows(named=True):
-            found.setdefault(row["pair"], {}).setdefault(kind or row["kind"], []).append(row)
+            examples.setdefault(row["pair"], {}).setdefault(kind or row["kind"], []).append(row)
     for pair, checked in claims.items():
         wrong = [row for row in checked if row["exact_source"] is not None]
-        found.setdefault(pair, {})["claims"] = wrong[:EXAMPLES]
-    return found
+        examples.setdefault(pair, {})["claims"] = wrong[:EXAMPLES]
+    return examples
 
 
 def _by_pair(rows: pl.DataFrame) -> dict[int, list[_Row]]:
-    found: dict[int, list[_Row]] = {}
+    by_pair: dict[int, list[_Row]] = {}
     for row in rows.iter_rows(named=True):
-        found.setdefault(row["pair"], []).append(row)
-    return found
+        by_pair.setdefault(row["pair"], []).append(row)
+    return by_pair
 
 
 @contextmanager

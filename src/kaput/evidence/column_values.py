@@ -64,8 +64,8 @@ def bounds_of(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tup
     known = bounds(statistics)
     if known is not None:
         return known
-    found = pc.min_max(values(path, index, name))
-    return found["min"].as_py(), found["max"].as_py()
+    extremes = pc.min_max(values(path, index, name))
+    return extremes["min"].as_py(), extremes["max"].as_py()
 
 
 def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False) -> frozenset[str]:
@@ -87,8 +87,8 @@ def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False)
             if only is not None:
                 words.add(str(only))
                 continue
-            found = values(path, index, column)
-            words.update(word for word in words_of(path, column, found.unique()) if word is not None)
+            column_values = values(path, index, column)
+            words.update(word for word in words_of(path, column, column_values.unique()) if word is not None)
     return frozenset(words)
 
 
@@ -101,10 +101,10 @@ def _without_cluster(group: pq.RowGroupMetaData) -> bool:
 def _with_cluster(path: Path, index: int, column: str) -> set[str]:
     rows = read_row_group(open_file(path, [column, CLUSTER]), path, index, [column, CLUSTER])
     try:
-        found = with_clusters(rows[CLUSTER], rows[column]).unique()
+        qualified_words = with_clusters(rows[CLUSTER], rows[column]).unique()
     except DAMAGE as error:
         raise broken(path, f"column {column!r} or {CLUSTER!r} is not text: {error}") from None
-    return {word for word in words_of(path, column, found) if word is not None}
+    return {word for word in words_of(path, column, qualified_words) if word is not None}
 
 
 def downtimes(
@@ -113,14 +113,14 @@ def downtimes(
     """By cluster and broker, from when to when its process was gone (ns); None: to the end. `events`: rows of
     cluster_events.
     """
-    found: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
+    by_broker: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
     for row in sorted(events, key=lambda row: (row["at_ns"], row["kind"] != "stopped")):
         if row["kind"] not in ("stopped", "started") or row["broker"] is None:
             continue
-        spans = found.setdefault((row.get("cluster"), row["broker"]), [])
+        spans = by_broker.setdefault((row.get("cluster"), row["broker"]), [])
         is_down = bool(spans) and spans[-1][1] is None
         if row["kind"] == "stopped" and not is_down:
             spans.append((row["at_ns"], None))
         elif row["kind"] == "started" and is_down:
             spans[-1] = (spans[-1][0], row["at_ns"])
-    return found
+    return by_broker

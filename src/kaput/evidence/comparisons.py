@@ -26,7 +26,7 @@ class ComparedRow(BaseModel):
     status: Status
 
 
-class Compared(BaseModel):
+class RecordedComparison(BaseModel):
     """One comparison. `status`: the worst of all rows; None if it could not be done, then `notes` say why."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
@@ -43,11 +43,11 @@ class Compared(BaseModel):
         return [f"{row.what}, {row.aspect}" for row in self.rows if row.status == "lost"]
 
 
-def read_compared(folder: RunFolder, source: str, target: str) -> Compared | None:
+def read_compared(folder: RunFolder, source: str, target: str) -> RecordedComparison | None:
     """Reads the comparison of two clusters; None if there is none. Raises EvidenceError naming the file."""
     path = folder.comparison(source, target)
     try:
-        found = Compared.model_validate_json(path.read_bytes())
+        comparison = RecordedComparison.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -56,4 +56,4 @@ def read_compared(folder: RunFolder, source: str, target: str) -> Compared | Non
         mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise EvidenceError(f"{path}: {mistakes}") from None
     # Cluster names may have hyphens: a-b->c and a->b-c share a file name.
-    return found if (found.source, found.target) == (source, target) else None
+    return comparison if (comparison.source, comparison.target) == (source, target) else None

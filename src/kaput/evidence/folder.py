@@ -188,10 +188,10 @@ class RunFolder:
             raise EvidenceError(f"{self.manifest_path}: not JSON ({error})") from None
         if not isinstance(document, dict):
             raise EvidenceError(f"{self.manifest_path}: not a JSON object")
-        found = document.pop("schema", None)
-        if found != EVIDENCE_SCHEMA:
+        schema = document.pop("schema", None)
+        if schema != EVIDENCE_SCHEMA:
             raise EvidenceError(
-                f"{self.manifest_path}: schema is {found!r}; this kaput reads {EVIDENCE_SCHEMA!r}"
+                f"{self.manifest_path}: schema is {schema!r}; this kaput reads {EVIDENCE_SCHEMA!r}"
             )
         try:
             return Manifest.model_validate(document)
@@ -228,6 +228,6 @@ def no_such_folder(path: Path) -> str:
     beside = DEFAULT_RUNS / path
     near = [str(beside)] if beside.is_dir() else []
     if not near and path.parent.is_dir():
-        found = nearest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
-        near = [str(path.parent / name) for name in found]
+        similar = nearest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
+        near = [str(path.parent / name) for name in similar]
     return f"{path}: no such run folder" + (f"; did you mean {near[0]}?" if near else "")

@@ -127,9 +127,9 @@ def table_of(path: Path | str, schema: pa.Schema) -> pa.Table:
     file = open_file(path)
     groups = range(file.metadata.num_row_groups)
     try:
-        found = [read_row_group(file, path, index, schema.names) for index in groups]
-        found = [table.select(schema.names).cast(schema) for table in found]
-        return pa.concat_tables(found) if found else schema.empty_table()
+        tables = [read_row_group(file, path, index, schema.names) for index in groups]
+        tables = [table.select(schema.names).cast(schema) for table in tables]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
     except DAMAGE as error:
         raise broken(path, error) from None
 
@@ -137,10 +137,10 @@ def table_of(path: Path | str, schema: pa.Schema) -> pa.Table:
 def words_of(path: Path | str, name: str, array: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """A text column's values. Raises EvidenceError if they are not text."""
     try:
-        found: list[str | None] = array.to_pylist()
+        words: list[str | None] = array.to_pylist()
     except DAMAGE as error:
         raise broken(path, f"column {name!r} is not text: {error}") from None
-    return found
+    return words
 
 
 def statistics_of(group: pq.RowGroupMetaData, name: str) -> Any:
@@ -166,10 +166,15 @@ def only_value(statistics: Any) -> Any:
 
     Used everywhere instead of reading the pages of such a column, so all readers agree.
     """
-    found = bounds(statistics)
-    if found is None or not statistics.has_null_count or statistics.null_count or found[0] != found[1]:
+    extremes = bounds(statistics)
+    if (
+        extremes is None
+        or not statistics.has_null_count
+        or statistics.null_count
+        or extremes[0] != extremes[1]
+    ):
         return None
-    value = found[0]
+    value = extremes[0]
     return None if isinstance(value, str | bytes) and len(value) >= MAX_EXACT_TEXT else value
 
 

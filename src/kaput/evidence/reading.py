@@ -102,12 +102,12 @@ class Evidence:
 
     def located(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The same rows, each with its location: the file and its number in it, from 1 on."""
-        found = self.tables[name]
-        schema = pa.schema([column for column in found.table.schema if column.name not in found.lacking])
+        files = self.tables[name]
+        schema = pa.schema([column for column in files.table.schema if column.name not in files.lacking])
         known = {column: words for (table, column), words in self.words.items() if table == name}
-        for path in found.files:
+        for path in files.files:
             for number, row in enumerate(_rows(path, schema, known), 1):
-                yield f"{path}, row {number}", {**dict.fromkeys(found.lacking), **row}
+                yield f"{path}, row {number}", {**dict.fromkeys(files.lacking), **row}
 
 
 def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) -> list[dict[str, Any]]:
@@ -194,44 +194,45 @@ def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
         raise broken(path, error) from None
 
 
-def _check_columns(table: EvidenceTable, path: Path, found: pa.Schema) -> set[str]:
+def _check_columns(table: EvidenceTable, path: Path, actual: pa.Schema) -> set[str]:
     """Checks the columns of a file. Returns the optional ones that it lacks."""
     mistakes = []
     for column in table.schema:
-        name, times = column.name, found.names.count(column.name)
+        name, times = column.name, actual.names.count(column.name)
         if times > 1:
             mistakes.append(f"column {name!r} is there twice")
         elif times == 0:
             if name not in table.optional_columns:
                 mistakes.append(f"column {name!r} is missing")
         elif not (
-            _same_kind(column.type, found.field(name).type) or (column.nullable and _is_untyped(found, name))
+            _same_kind(column.type, actual.field(name).type)
+            or (column.nullable and _is_untyped(actual, name))
         ):
-            mistakes.append(f"column {name!r} is {found.field(name).type}, the contract says {column.type}")
+            mistakes.append(f"column {name!r} is {actual.field(name).type}, the contract says {column.type}")
     if mistakes:
         raise EvidenceError(f"{path}: table {table.name}: {'; '.join(mistakes)}")
-    return {name for name in table.optional_columns if name not in found.names}
+    return {name for name in table.optional_columns if name not in actual.names}
 
 
-def _is_untyped(found: pa.Schema, name: str) -> bool:
-    return bool(pa.types.is_null(found.field(name).type))
+def _is_untyped(schema: pa.Schema, name: str) -> bool:
+    return bool(pa.types.is_null(schema.field(name).type))
 
 
-def _same_kind(wanted: pa.DataType, found: pa.DataType) -> bool:
+def _same_kind(wanted: pa.DataType, actual: pa.DataType) -> bool:
     """Whether two types hold the same values, regardless of text encoding and names of list items."""
     if pa.types.is_string(wanted):
-        text = found.value_type if pa.types.is_dictionary(found) else found
+        text = actual.value_type if pa.types.is_dictionary(actual) else actual
         return any(is_text(text) for is_text in _TEXTS)
     if pa.types.is_map(wanted):
         return bool(
-            pa.types.is_map(found)
-            and _same_kind(wanted.key_type, found.key_type)
-            and _same_kind(wanted.item_type, found.item_type)
+            pa.types.is_map(actual)
+            and _same_kind(wanted.key_type, actual.key_type)
+            and _same_kind(wanted.item_type, actual.item_type)
         )
     if pa.types.is_list(wanted):
-        listed = pa.types.is_list(found) or pa.types.is_large_list(found)
-        return bool(listed and _same_kind(wanted.value_type, found.value_type))
-    return bool(wanted.equals(found))
+        listed = pa.types.is_list(actual) or pa.types.is_large_list(actual)
+        return bool(listed and _same_kind(wanted.value_type, actual.value_type))
+    return bool(wanted.equals(actual))
 
 
 def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
@@ -275,14 +276,14 @@ def _check_unit(place: str, least: int, greatest: int) -> None:
             raise EvidenceError(f"{place} has {least}, which is a time in {unit}; its times must be in ns")
 
 
-def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
+def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
     seen: frozenset[str] = frozenset()
-    for path in found.files:
+    for path in files.files:
         words = distinct_words([path], column)
         unknown = sorted(words - set(allowed))
         if unknown:
             raise EvidenceError(
-                f"{path}: table {found.table.name}: {column} {unknown[0]!r} is none of {', '.join(allowed)}"
+                f"{path}: table {files.table.name}: {column} {unknown[0]!r} is none of {', '.join(allowed)}"
             )
         seen |= words
     return seen
@@ -290,7 +291,7 @@ def _check_words(found: TableFiles, column: str, allowed: Iterable[str]) -> froz
 
 def distinct(evidence: Evidence, table: str, columns: Sequence[str]) -> set[tuple[Any, ...]]:
     """The distinct combinations of values in these columns. Raises EvidenceError."""
-    found: set[tuple[Any, ...]] = set()
+    combinations: set[tuple[Any, ...]] = set()
     schema = TABLES[table].schema
     for path in evidence.tables[table].files:
         for index in range(footer_of(path).num_row_groups):
@@ -299,7 +300,7 @@ def distinct(evidence: Evidence, table: str, columns: Sequence[str]) -> set[tupl
                 # Text comes in many encodings, some of which do not support group_by.
                 once = pa.table({name: rows[name].cast(schema.field(name).type) for name in columns})
                 once = once.group_by(columns).aggregate([])
-                found.update(zip(*(once[name].to_pylist() for name in columns), strict=True))
+                combinations.update(zip(*(once[name].to_pylist() for name in columns), strict=True))
             except DAMAGE as error:
                 raise broken(path, error) from None
-    return found
+    return combinations

@@ -52,8 +52,8 @@ class _NumberColumn:
     def _nulls(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
         if self._null is None:
             return None
-        found: np.ndarray[Any, Any] = np.isnan(values) if isnan(self._null) else values == self._null
-        return found
+        nulls: np.ndarray[Any, Any] = np.isnan(values) if isnan(self._null) else values == self._null
+        return nulls
 
 
 class _TextColumn:
@@ -168,9 +168,9 @@ class Recorder:
 
     def word(self, column: str, text: str) -> int:
         """The number of a word in a text column, for its appender."""
-        found = self._columns[self.schema.get_field_index(column)]
-        assert isinstance(found, _TextColumn)
-        return found.number(text)
+        text_column = self._columns[self.schema.get_field_index(column)]
+        assert isinstance(text_column, _TextColumn)
+        return text_column.number(text)
 
     def flush(self, appended: int = 0) -> None:
         """Hands everything recorded so far to the operating system. `appended`: rows added by appenders."""

@@ -223,7 +223,7 @@ def record_unresolved(folder: RunFolder) -> int:
     No producer may be running. May be interrupted and repeated. Raises EvidenceError naming the file,
     OSError.
     """
-    found = 0
+    count = 0
     for path in sorted(folder.table("sends").glob(f"*{SUFFIX}")):
         writer = f"{path.stem}-unresolved"
         path.with_name(f"{writer}.arrows").unlink(missing_ok=True)
@@ -243,6 +243,6 @@ def record_unresolved(folder: RunFolder) -> int:
                     "error": UNRESOLVED,
                 }
                 recorder.batch(len(unresolved), rows)
-            found += len(unresolved)
+            count += len(unresolved)
         path.unlink()
-    return found
+    return count

@@ -299,10 +299,10 @@ class EventReader:
 
     def _batches(self, table: str, names: Sequence[str]) -> Iterator[pa.Table]:
         """A big table in batches, with qualified topic names. Raises EvidenceError."""
-        found = self._evidence.tables[table]
-        read = [*names, *([CLUSTER] if "topic" in names and CLUSTER not in found.lacking else [])]
-        schema = pa.schema([found.table.schema.field(name) for name in read])
-        for path in found.files:
+        files = self._evidence.tables[table]
+        read = [*names, *([CLUSTER] if "topic" in names and CLUSTER not in files.lacking else [])]
+        schema = pa.schema([files.table.schema.field(name) for name in read])
+        for path in files.files:
             for batch in open_file(path).iter_batches(_BATCH_ROWS, columns=read, use_threads=False):
                 yield _with_cluster_names(pa.Table.from_batches([batch]).select(read).cast(schema)).select(
                     names

@@ -88,16 +88,16 @@ def _rows_up_to(block: Rows, limit: tuple[int, ...]) -> int:
 
 def ints(batch: pa.Table, name: str) -> Rows:
     """A numeric column as int64; NULL_LONG for null."""
-    found: Rows = batch[name].cast(pa.int64()).fill_null(NULL_LONG).to_numpy()
-    return found
+    column: Rows = batch[name].cast(pa.int64()).fill_null(NULL_LONG).to_numpy()
+    return column
 
 
 def mapped(batch: pa.Table, name: str, number: Any) -> Rows:
     """A text column mapped to numbers by `number`; NULL_LONG for null."""
     encoded = batch[name].combine_chunks().dictionary_encode()
     words = np.array([*(int(number(word)) for word in encoded.dictionary.to_pylist()), NULL_LONG], np.int64)
-    found: Rows = words[encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
-    return found
+    numbers: Rows = words[encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)]
+    return numbers
 
 
 def nowhere(batch: pa.Table) -> Any:

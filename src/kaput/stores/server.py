@@ -72,10 +72,10 @@ def _fetch(locked: LockedJar, java: Java, root: Path, home: Path) -> None:
         module = (locked.group, locked.artifact, locked.version)
         fetch([module], java, staging, lambda: None, ext="zip")
         fetched = (staging / locked.relative).with_suffix(".zip")
-        if (found := sha256_of(fetched)) != locked.sha256:
+        if (actual := sha256_of(fetched)) != locked.sha256:
             raise DistributionError(
                 f"{fetched.name} is not the one that kaput knows: expected SHA-256 {locked.sha256}, "
-                f"found {found}"
+                f"found {actual}"
             )
         with zipfile.ZipFile(fetched) as archive:
             archive.extractall(staging / "files")

@@ -180,8 +180,8 @@ class LogReader:
         """
         if not self._transactional:
             return self._ends
-        found = self._shown if group.isolation == "read_committed" else self._stored
-        return {place: found.end(place) for place in self._ends}
+        ends = self._shown if group.isolation == "read_committed" else self._stored
+        return {place: ends.end(place) for place in self._ends}
 
     def _read_all(
         self,

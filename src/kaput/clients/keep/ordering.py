@@ -91,9 +91,9 @@ class Ordering:
 
     def pop_waiting(self) -> list[Item]:
         """Removes and returns all waiting messages."""
-        found = [item for items in self._waiting.values() for item in items]
+        waiting = [item for items in self._waiting.values() for item in items]
         self._waiting.clear()
-        return found
+        return waiting
 
     def release(self) -> None:
         """Unblocks all keys when the stores are empty: everything was replayed or purged."""

@@ -85,8 +85,8 @@ class Batches:
         asked = self._admin.list_consumer_group_offsets(
             [ConsumerGroupTopicPartitions(self._group)], require_stable=True, request_timeout=_ANSWER_S
         )
-        found = asked[self._group].result().topic_partitions
-        return {place.metadata for place in found if place.metadata}
+        marks = asked[self._group].result().topic_partitions
+        return {place.metadata for place in marks if place.metadata}
 
     def send(self, records: list[KeptMessage], name: str) -> list[KeptMessage]:
         """Sends the batch; returns the records that Kafka has now (all or none for a transaction)."""
@@ -218,7 +218,7 @@ def replay(
     """Sends kept messages in order, until none is left that can be sent. `tell` is called after each batch.
     `rate`: messages per second. Raises LabError, UsageError; call it again to continue.
     """
-    replaying = _Replay(store, config, exactly_once)
+    replaying = _StoreReplay(store, config, exactly_once)
     try:
         return replaying.run(topic, rate, include_in_flight, batch, tell)
     except KafkaException as error:
@@ -227,7 +227,7 @@ def replay(
         replaying.kafka.close()
 
 
-class _Replay:
+class _StoreReplay:
     def __init__(self, store: MessageStore, config: Mapping[str, Any], exactly_once: bool) -> None:
         self._store, self._exactly_once = store, exactly_once
         group = f"{GROUP}-{store.note(_IDENTITY, secrets.token_hex(8))}"

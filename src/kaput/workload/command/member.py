@@ -138,17 +138,17 @@ class CommandMember(HostedMember):
         return None
 
     def _changed(self, kind: str, value: Any, at_ns: int) -> str | None:
-        found = partition_lists(value, 1)
-        if found is None:
+        places = partition_lists(value, 1)
+        if places is None:
             return f"{kind} is a list of [topic, partition]"
-        self.record.changed(kind, [TopicPartition(*each) for each in found], at_ns)
+        self.record.changed(kind, [TopicPartition(*each) for each in places], at_ns)
         return None
 
     def _located(self, kind: str, value: Any, at_ns: int) -> str | None:
-        found = partition_lists(value, 2)
-        if found is None:
+        places = partition_lists(value, 2)
+        if places is None:
             return f"{kind} is a list of [topic, partition, offset]"
-        for topic, partition, offset in found:
+        for topic, partition, offset in places:
             self.record.event(kind, at_ns, topic, partition, offset)
         return None
 

@@ -48,8 +48,8 @@ def parse_partition(value: Any) -> TopicPartition | None:
 
 def parse_partitions(value: Any) -> list[TopicPartition] | None:
     """A list of such objects; None for anything else."""
-    found = [parse_partition(each) for each in value] if isinstance(value, list) else [None]
-    return None if None in found else [place for place in found if place is not None]
+    places = [parse_partition(each) for each in value] if isinstance(value, list) else [None]
+    return None if None in places else [place for place in places if place is not None]
 
 
 def parse_offsets(value: Any) -> list[tuple[TopicPartition, int]] | None:

@@ -61,12 +61,12 @@ class JavaShareMember(JavaMember):
         return wrong
 
     def _on_acknowledged(self, line: Line, at_ns: int) -> str | None:
-        found = parse_offset_sets(line.get("partitions"))
-        if found is None:
+        places = parse_offset_sets(line.get("partitions"))
+        if places is None:
             return "its partitions are a list of topic, partition and offsets"
         done = line.get("success") is True
         error = None if done else str(line.get("error"))[:500]
-        for place, offsets in found:
+        for place, offsets in places:
             self._rows("accepted" if done else "failed", place, offsets, at_ns, error)
         return None
 

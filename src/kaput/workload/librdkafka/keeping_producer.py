@@ -96,12 +96,12 @@ class KeepingSender(Sender):
         self.reports.take()
         for name in self._counted:
             self._counted[name] += getattr(counts, name)
-        found = {name: self.counts[FIELDS.index(name)] for name in OUTCOMES}
+        recorded = {name: self.counts[FIELDS.index(name)] for name in OUTCOMES}
         # Messages without any report become `unknown` when the evidence is sealed.
-        found["unknown"] += self._counted["sent"] - sum(found.values())
+        recorded["unknown"] += self._counted["sent"] - sum(recorded.values())
         wanted = {name: self._counted[name] for name in OUTCOMES}
-        if found != wanted:
-            raise AccountingError(f"kaput.keep counted {wanted}, and its reports were {found}")
+        if recorded != wanted:
+            raise AccountingError(f"kaput.keep counted {wanted}, and its reports were {recorded}")
 
     def give_up(self) -> None:
         """Keeps what has no outcome. Raises AccountingError if kaput.keep counted anything else."""

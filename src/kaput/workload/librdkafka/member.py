@@ -251,11 +251,11 @@ class GroupMember:
         new = [at for at in partitions if TopicPartition(at.topic, at.partition) not in self._begun]
         if not self._client_number or not new:
             return partitions
-        found = {(at.topic, at.partition): at for at in start_offsets(self.client, self.spec, new)}
-        self._begun |= {TopicPartition(*place) for place in found}
-        places = [[at.topic, at.partition, at.offset] for at in found.values() if at.offset >= 0]
+        starts = {(at.topic, at.partition): at for at in start_offsets(self.client, self.spec, new)}
+        self._begun |= {TopicPartition(*place) for place in starts}
+        places = [[at.topic, at.partition, at.offset] for at in starts.values() if at.offset >= 0]
         notify("began", cluster=self.spec.cluster, places=places, at_ns=time.time_ns())
-        return [found.get((at.topic, at.partition), at) for at in partitions]
+        return [starts.get((at.topic, at.partition), at) for at in partitions]
 
     def _on_assign(self, client: Consumer, partitions: list[PartitionOffset]) -> None:
         if client is not self.client:
@@ -351,10 +351,10 @@ def start_offsets(client: Any, spec: MemberSpec, places: Sequence[PartitionOffse
     auto.offset.reset; an offset below 0 if the cluster does not answer.
     """
     try:
-        found = client.committed(list(places), timeout=_ASK_S)
+        committed = client.committed(list(places), timeout=_ASK_S)
     except KafkaException:
         return [PartitionOffset(at.topic, at.partition) for at in places]
-    return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in found]
+    return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in committed]
 
 
 def _by_reset_policy(client: Any, spec: MemberSpec, at: PartitionOffset) -> PartitionOffset:

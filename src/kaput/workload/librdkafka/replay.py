@@ -34,9 +34,9 @@ class ReportingStore:
 
     def read(self, *arguments: Any) -> list[keep.KeptMessage]:
         """See keep.MessageStore."""
-        found = self._store.read(*arguments)
-        self._read.update((record.id, record) for record in found)
-        return found
+        records = self._store.read(*arguments)
+        self._read.update((record.id, record) for record in records)
+        return records
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """See keep.MessageStore."""

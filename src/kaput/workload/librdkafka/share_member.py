@@ -90,8 +90,10 @@ class ShareEvents:
                 acknowledgement = unconfirmed.pop(offset, None)
                 if acknowledgement is not None:
                     by_kind.setdefault("failed" if error else _CONFIRMED[acknowledgement], []).append(offset)
-            for kind, found in by_kind.items():
-                self._rows(kind, place, found, at_ns, error=error.args[0].name() if error else None)
+            for kind, answered_offsets in by_kind.items():
+                self._rows(
+                    kind, place, answered_offsets, at_ns, error=error.args[0].name() if error else None
+                )
 
     def _rows(
         self,
@@ -119,12 +121,12 @@ class ShareEvents:
 
 
 def _by_place(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:
-    found: dict[TopicPartition, list[Message]] = {}
+    by_place: dict[TopicPartition, list[Message]] = {}
     for message in messages:
         topic, partition = message.topic(), message.partition()
         assert topic is not None and partition is not None
-        found.setdefault(TopicPartition(topic, partition), []).append(message)
-    return found
+        by_place.setdefault(TopicPartition(topic, partition), []).append(message)
+    return by_place
 
 
 def _offset(message: Message) -> int:

@@ -89,9 +89,9 @@ def settled(windows: Sequence[float | None]) -> bool:
     """
     if not windows:
         return False
-    found = [math.inf if each is None else each for each in windows]
-    return found[-1] <= FAST_MS or (
-        min(found) < math.inf and len(found) - 1 - found.index(min(found)) >= PATIENCE
+    latencies = [math.inf if each is None else each for each in windows]
+    return latencies[-1] <= FAST_MS or (
+        min(latencies) < math.inf and len(latencies) - 1 - latencies.index(min(latencies)) >= PATIENCE
     )
 
 

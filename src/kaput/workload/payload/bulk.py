@@ -118,24 +118,24 @@ class BulkDecoder:
         if not self._is_header(joined[: same_size.size]):
             self._one_by_one(same_size.split(joined))
             return
-        found = same_size.read(joined)
-        if not found.intact.all():
+        identities = same_size.read(joined)
+        if not identities.intact.all():
             payloads = same_size.split(joined)
-            for at in np.flatnonzero(~found.intact).tolist():
-                self._fill(found, at, payloads[at])
-        self._decoded.append(found)
+            for at in np.flatnonzero(~identities.intact).tolist():
+                self._fill(identities, at, payloads[at])
+        self._decoded.append(identities)
 
     def _one_by_one(self, payloads: Sequence[bytes | None]) -> None:
         self._settle()
-        found = _no_identities(len(payloads))
+        identities = _no_identities(len(payloads))
         for at, payload in enumerate(payloads):
-            self._fill(found, at, payload)
-        self._decoded.append(found)
+            self._fill(identities, at, payload)
+        self._decoded.append(identities)
 
-    def _fill(self, found: Identities, at: int, payload: bytes | None) -> None:
-        found.intact[at], identity = self._codec.decode(payload)
+    def _fill(self, identities: Identities, at: int, payload: bytes | None) -> None:
+        identities.intact[at], identity = self._codec.decode(payload)
         known = identity is not None
-        found.producer[at], found.seq[at] = identity[:2] if known else (NULL_INT, NULL_LONG)  # type: ignore[index]
+        identities.producer[at], identities.seq[at] = identity[:2] if known else (NULL_INT, NULL_LONG)  # type: ignore[index]
 
 
 def _no_identities(count: int) -> Identities:

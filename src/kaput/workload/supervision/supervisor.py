@@ -209,10 +209,10 @@ class Supervisor:
 
     def libraries(self) -> dict[str, list[str]]:
         """By kind of client, the libraries with versions that its processes reported."""
-        found: dict[str, set[str]] = {}
+        by_kind: dict[str, set[str]] = {}
         for client in self._clients():
-            found.setdefault(client.kind, set()).update({client.library} - {""})
-        return {kind: sorted(libraries) for kind, libraries in sorted(found.items()) if libraries}
+            by_kind.setdefault(client.kind, set()).update({client.library} - {""})
+        return {kind: sorted(libraries) for kind, libraries in sorted(by_kind.items()) if libraries}
 
     def member(self, group: str, number: int) -> MemberSlot:
         """That slot in that group, created if necessary."""
@@ -276,8 +276,8 @@ class Supervisor:
         cluster.
         """
         specs = self._scenario.producer_specs()
-        found = [n for n, spec in enumerate(specs) if spec.on_failure is not None]
-        return (self._moved_to.get(found[0]) or specs[found[0]].cluster) if found else None
+        with_stores = [n for n, spec in enumerate(specs) if spec.on_failure is not None]
+        return (self._moved_to.get(with_stores[0]) or specs[with_stores[0]].cluster) if with_stores else None
 
     def cluster_of_group(self, group: str) -> str | None:
         """The cluster it was last moved to; None if it was not moved."""
@@ -285,12 +285,12 @@ class Supervisor:
         return None if to is None else to.cluster
 
     def _producers(self, numbers: Collection[int] | None) -> list[Mover]:
-        found: dict[int, Mover] = {}
+        movers: dict[int, Mover] = {}
         for number, client in self._by_number.items():
             if numbers is None or number in numbers:
-                reports = found[id(client)].reports + 1 if id(client) in found else 1
-                found[id(client)] = Mover(client, reports)
-        return list(found.values())
+                reports = movers[id(client)].reports + 1 if id(client) in movers else 1
+                movers[id(client)] = Mover(client, reports)
+        return list(movers.values())
 
     def _members(self, groups: Collection[str] | None) -> list[Mover]:
         slots = [slot for slot in self.members if slot.running]

@@ -60,8 +60,8 @@ class MongoDB:
         """See MessageStore."""
         wanted = {"_id": {"$gt": after}, **({"topic": topic} if topic is not None else {})}
         with self._errors():
-            found: list[dict[str, Any]] = list(self._kept.find(wanted).sort("_id", 1).limit(limit))
-        return [_record(document, self.name) for document in found]
+            documents: list[dict[str, Any]] = list(self._kept.find(wanted).sort("_id", 1).limit(limit))
+        return [_record(document, self.name) for document in documents]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """Deletes the note last: until then, a replay removes the records again."""

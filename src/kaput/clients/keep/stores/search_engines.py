@@ -62,8 +62,10 @@ class _SearchEngine:
         wanted: list[dict[str, Any]] = [{"range": {"id": {"gt": after}}}]
         if topic is not None:
             wanted.append({"term": {"topic": topic}})
-        found = self._search(self._kept, query={"bool": {"filter": wanted}}, sort=[{"id": "asc"}], size=limit)
-        return [KeptMessage.from_document(hit["_source"], self.name) for hit in found["hits"]["hits"]]
+        answer = self._search(
+            self._kept, query={"bool": {"filter": wanted}}, sort=[{"id": "asc"}], size=limit
+        )
+        return [KeptMessage.from_document(hit["_source"], self.name) for hit in answer["hits"]["hits"]]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
         """Deletes the note last: until then, a replay removes the records again."""
@@ -75,8 +77,8 @@ class _SearchEngine:
     def counts(self) -> dict[str, int]:
         """See MessageStore."""
         terms = {"topics": {"terms": {"field": "topic", "size": _TOPICS_MAX}}}
-        found = self._search(self._kept, size=0, aggs=terms)
-        return {one["key"]: int(one["doc_count"]) for one in found["aggregations"]["topics"]["buckets"]}
+        answer = self._search(self._kept, size=0, aggs=terms)
+        return {one["key"]: int(one["doc_count"]) for one in answer["aggregations"]["topics"]["buckets"]}
 
     def note(self, name: str, text: str) -> str:
         """See MessageStore."""
@@ -90,8 +92,8 @@ class _SearchEngine:
 
     def notes(self) -> dict[str, str]:
         """See MessageStore."""
-        found = self._search(self._notes, size=_TOPICS_MAX)
-        return {hit["_id"]: hit["_source"]["text"] for hit in found["hits"]["hits"]}
+        answer = self._search(self._notes, size=_TOPICS_MAX)
+        return {hit["_id"]: hit["_source"]["text"] for hit in answer["hits"]["hits"]}
 
     def close(self) -> None:
         """See MessageStore."""

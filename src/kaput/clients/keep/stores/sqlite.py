@@ -80,8 +80,8 @@ class SQLite:
         """See MessageStore."""
         with self._writing() as base:
             base.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, text))
-            found = base.execute("SELECT text FROM notes WHERE name = ?", (name,)).fetchone()
-        return str(found[0])
+            row = base.execute("SELECT text FROM notes WHERE name = ?", (name,)).fetchone()
+        return str(row[0])
 
     def notes(self) -> dict[str, str]:
         """See MessageStore."""
