@@ -136,9 +136,9 @@ def record_cluster_events(
     writer = "collect" if cluster is None else f"collect-{cluster}"
     with Recorder(folder, "cluster_events", writer, cluster) as table:
         for event in events:
-            table.row(*event)
+            table.row(**event._asdict())
         for kind, broker, at_ns in lifecycle:
-            table.row(kind, broker, None, None, None, None, None, at_ns, "kaput")
+            table.row(kind=kind, broker=broker, at_ns=at_ns, source="kaput")
 
 
 def record_requests(folder: Path, cluster: RunCluster) -> None:
@@ -150,4 +150,7 @@ def record_requests(folder: Path, cluster: RunCluster) -> None:
             lines = log.read_text().split("\n")[:-1] if log.exists() else []
             for at_ms, api, version, client_id in (line.split("\t", 3) for line in lines):
                 if cluster.has_client(client_id):
-                    table.row(node.id, client_id, api, int(version), int(at_ms) * MS)
+                    table.row(
+                        broker=node.id, client_id=client_id, api=api, version=int(version),
+                        at_ns=int(at_ms) * MS,
+                    )  # fmt: skip

@@ -283,5 +283,8 @@ class Experiment:
         if time.monotonic() - self._sampled_at >= SAMPLE_S:
             self._sampled_at = time.monotonic()
             for name, value in counts.items():
-                self._samples.row(time.time_ns(), "kaput", f"messages_{name}", [], float(value))
+                self._samples.row(
+                    at_ns=time.time_ns(), source="kaput", name=f"messages_{name}", labels=[],
+                    value=float(value),
+                )  # fmt: skip
             self._samples.flush()

@@ -46,9 +46,10 @@ def record_missing_kept_rows(
                 for record in stores.records(name):
                     who = codec.decode(record.value).identity
                     if who and who.producer in killed and (name, who.producer, who.seq) not in known:
-                        at_ns = record.kept_ms * MS
-                        tried = (record.error, record.tries, record.in_doubt, at_ns)
-                        rows.row(who.producer, who.seq, name, *tried)
+                        rows.row(
+                            producer=who.producer, seq=who.seq, store=name, error=record.error,
+                            tries=record.tries, in_doubt=record.in_doubt, at_ns=record.kept_ms * MS,
+                        )  # fmt: skip
             except StoreError as error:
                 troubles.append(f"store {name} could not be read before its replay: {error}")
     return troubles
@@ -234,7 +235,10 @@ class _StoreReplay:
             return
         now, start = time.time_ns(), self.starts - message["earlier"]
         for producer, seq, topic, partition in message["rows"]:
-            self._rows.row(self.name, producer, seq, topic, partition, None, start, now)
+            self._rows.row(
+                store=self.name, producer=producer, seq=seq, topic=topic, partition=partition, replay=start,
+                at_ns=now,
+            )  # fmt: skip
         self._rows.flush()
         self.delivered += len(message["rows"])
         self._sent_total += len(message["rows"])
@@ -257,10 +261,11 @@ class _StoreReplay:
             sent = ", ".join(f"{count:,}" for _, _, count in self.kills)
             proof += f", process gone after {took}; {sent} messages had been sent by then"
         healed_ns = self._restarted_ns if len(self.kills) == wanted else None
-        effective_ns = first[1] if self.kills else None
-        bit = len(self.kills) == wanted
-        target, step = f"replay of store {self.name}", f"replay-of-{self.name}-kill"
-        faults.row(step, "kill", target, [], first[0], effective_ns, healed_ns, bit, proof)
+        faults.row(
+            id=f"replay-of-{self.name}-kill", fault="kill", target=f"replay of store {self.name}", brokers=[],
+            injected_ns=first[0], effective_ns=first[1] if self.kills else None, healed_ns=healed_ns,
+            bit=len(self.kills) == wanted, proof=proof,
+        )  # fmt: skip
 
 
 def _list_stores(
@@ -280,7 +285,7 @@ def _list_stores(
                 for record in stores.records(name):
                     identity = codec.decode(record.value).identity
                     if identity is not None:
-                        rows.row(name, identity.producer, identity.seq)
+                        rows.row(store=name, producer=identity.producer, seq=identity.seq)
                 listed = True
             except StoreError as error:
                 listed = False

@@ -93,7 +93,7 @@ class LagSampler(Sampler):
         for place, end in sorted(ends.items()):
             labels = [("group", group), ("topic", place.topic), ("partition", str(place.partition))]
             for name, value in _values(committed.get(place), end):
-                self._recorder.row(at_ns, SOURCE, name, labels, float(value))
+                self._recorder.row(at_ns=at_ns, source=SOURCE, name=name, labels=labels, value=float(value))
         self._recorder.flush()
 
 
@@ -136,7 +136,9 @@ class LeaderSampler(Sampler):
                     ("isr", ",".join(map(str, sorted(state.isr)))),
                 ]
                 leader = NO_LEADER if state.leader is None else state.leader
-                self._recorder.row(at_ns, SOURCE, "leader", labels, float(leader))
+                self._recorder.row(
+                    at_ns=at_ns, source=SOURCE, name="leader", labels=labels, value=float(leader)
+                )
         self._known = states
         self._recorder.flush()
 
@@ -154,7 +156,8 @@ class CpuSampler(Sampler):
         for id_, node in sorted(self._nodes.items()):
             pid = node.pid
             if pid is not None and (used_s := cpu_seconds(pid)) is not None:
-                self._recorder.row(at_ns, SOURCE, CPU, [("node", str(id_)), ("pid", str(pid))], used_s)
+                labels = [("node", str(id_)), ("pid", str(pid))]
+                self._recorder.row(at_ns=at_ns, source=SOURCE, name=CPU, labels=labels, value=used_s)
         self._recorder.flush()
 
 
@@ -182,7 +185,7 @@ class StableSampler(Sampler):
         for (topic, partition), (stable, watermark) in found.items():
             labels = [("topic", topic), ("partition", str(partition))]
             for name, value in (("last_stable_offset", stable), ("high_watermark", watermark)):
-                self._recorder.row(at_ns, SOURCE, name, labels, float(value))
+                self._recorder.row(at_ns=at_ns, source=SOURCE, name=name, labels=labels, value=float(value))
         self._recorder.flush()
 
 

@@ -146,7 +146,7 @@ class Watch:
 
     def _record_events(self) -> None:
         for event in self._run_cluster.new_events():
-            self._events.row(*event)
+            self._events.row(**event._asdict())
         self._events.flush()
 
     def status(self) -> dict[str, Any]:

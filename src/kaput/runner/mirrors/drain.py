@@ -77,8 +77,10 @@ def record_mirrored(recorder: Recorder, mirror: Mirror, found: list[MirroredTo |
     at_ns = time.time_ns()
     for each in found:
         if isinstance(each, MirroredTo):
-            row = (*each.place, each.source_offset, each.target_offset)
-            recorder.row(mirror.name, "drained", None, *row, None, at_ns)
+            recorder.row(
+                mirror=mirror.name, kind="drained", topic=each.place.topic, partition=each.place.partition,
+                source_offset=each.source_offset, target_offset=each.target_offset, at_ns=at_ns,
+            )  # fmt: skip
     recorder.flush()
     return all(isinstance(each, MirroredTo) for each in found)
 

@@ -182,5 +182,5 @@ class RunMirrors:
     def _on_event(self, mirror: Mirror, kind: MirrorEvent, at_ns: int) -> None:
         with self._recording:
             if self._events is not None:
-                self._events.row(mirror.name, kind, None, None, None, None, None, None, at_ns)
+                self._events.row(mirror=mirror.name, kind=kind, at_ns=at_ns)
                 self._events.flush()

@@ -173,8 +173,10 @@ class MirrorWatch(Sampler):
             group, place, source_offset, target_offset = found
             at_ns = message.timestamp()[1] * MS
             self._recorder.row(
-                self._mirror.name, "checkpoint", group, *place, source_offset, target_offset, None, at_ns
-            )
+                mirror=self._mirror.name, kind="checkpoint", group=group, topic=place.topic,
+                partition=place.partition, source_offset=source_offset, target_offset=target_offset,
+                at_ns=at_ns,
+            )  # fmt: skip
 
     def _lag(self) -> None:
         for message in self._source.tail.new():
@@ -195,7 +197,10 @@ class MirrorWatch(Sampler):
             if copy not in arrived:
                 continue
             lag = mirror_lag(end, arrived[copy], self._syncs.get(place))
-            self._recorder.row(mirror.name, "lag", None, *copy, end, arrived[copy], float(lag), at_ns)
+            self._recorder.row(
+                mirror=mirror.name, kind="lag", topic=copy.topic, partition=copy.partition,
+                source_offset=end, target_offset=arrived[copy], value=float(lag), at_ns=at_ns,
+            )  # fmt: skip
 
 
 def mirror_lag(source_end: int, target_end: int, sync: OffsetSync | None) -> int:

@@ -94,7 +94,10 @@ def _record(
 ) -> None:
     now = time.time_ns()
     for place, offset in sorted(began.items()):
-        world.rows.row(mirror, "translated", group, *place, before.get(place), offset, None, now)
+        world.rows.row(
+            mirror=mirror, kind="translated", group=group, topic=place.topic, partition=place.partition,
+            source_offset=before.get(place), target_offset=offset, at_ns=now,
+        )  # fmt: skip
     world.rows.flush()
 
 
