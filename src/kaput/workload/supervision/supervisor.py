@@ -3,7 +3,7 @@
 runner/ owns a Supervisor; what the processes run is in librdkafka/, java/ and command/. Many clients are
 moved to another cluster at once, in two steps, as each client does it (workload/moving.py): held, then moved.
 A client that has ended, or has nothing left to send, is not waited for. When and why they move:
-runner/plan.py.
+runner/plan/plan.py.
 """
 
 from __future__ import annotations
