@@ -40,6 +40,6 @@ def test_lagging_followers_and_acks_1_lose_messages(kaput: Kaput) -> None:
     # Only what was acknowledged between the pause of the followers and the kill can be lost.
     assert pause["injected_ns"] <= kill["first_lost_ack_ns"] <= kill["last_lost_ack_ns"]
     assert kill["last_lost_ack_ns"] <= kill["effective_ns"] + 50_000_000
-    assert 0 < kill["loss_window_ms"] < 3_000
+    assert 0 < kill["loss_window_ms"] <= (kill["effective_ns"] - pause["injected_ns"]) / 1e6 + 50
     assert kill["election_ms"] > 0 and kill["first_ack_after_ms"] >= kill["election_ms"]
     assert kill["unavailable_ms"] > 1_000
