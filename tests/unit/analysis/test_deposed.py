@@ -26,7 +26,7 @@ def test_overwrite_in_a_leaderless_epoch_counts_for_the_next_leader() -> None:
 
 
 def test_returning_leader_has_no_leader_overlap() -> None:
-    """Broker 1 leads in epochs 0 and 2: what epoch 1 overwrote is told there, without an overlap."""
+    """Broker 1 leads in epochs 0 and 2: what epoch 1 overwrote is reported there, without an overlap."""
     changes = [
         Change(0, "leader", 1, 0, (1,), None),
         Change(400_000_000, "leader", -1, 1, (1,), 1),

@@ -150,7 +150,7 @@ def test_run_with_alerts_prints_and_stores_its_score(
 def test_a_run_without_messages_has_no_alerts(
     isolated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Which is said, and is no error: the run has its verdict."""
+    """Which is reported, and is no error: the run has its verdict."""
     folder = History().write(tmp_path / "run")
     findings = read_findings(RunFolder(isolated).findings_path)
     score_results(builtin(), [result_of(folder, findings)], to_stderr=False)

@@ -39,7 +39,6 @@ def running(name: str, *, alive: bool = True) -> ClusterEntry:
 
 
 def test_the_only_running_cluster_is_the_default() -> None:
-    """Whatever its name is."""
     entry = running("mine")
     assert entry_of(None) == entry and servers_of(None, None) == "mine:9092"
     assert servers_of("yours:9092", None) == "yours:9092"
@@ -135,6 +134,5 @@ def test_down_of_all_goes_on_past_a_cluster_that_stays(monkeypatch: pytest.Monke
 
 
 def test_cluster_of_a_tool_needs_a_name() -> None:
-    """Not whatever else runs."""
     result = CliRunner().invoke(app, ["tool", "topics", "--list", "--cluster"])
     assert str(result.exception) == "--cluster needs the name of a cluster"

@@ -33,12 +33,10 @@ def test_the_options_change_the_scenarios_cluster() -> None:
 
 
 def test_options_not_given_change_nothing() -> None:
-    """No option, no change."""
     assert block() == {} and as_overrides({}) == {}
 
 
 def test_error_names_the_option_and_not_its_override() -> None:
-    """`--mode`, not `--set cluster.mode`."""
     options = as_overrides(block(mode="raft"))
     with pytest.raises(UsageError, match="--mode raft: ") as error, naming(options):
         choose(["noop"], [], list(options), [])
@@ -46,7 +44,6 @@ def test_error_names_the_option_and_not_its_override() -> None:
 
 
 def test_option_that_is_also_varied_is_rejected() -> None:
-    """Which value would count?"""
     options = as_overrides(block(kafka="3.9.2"))
     with (
         pytest.raises(UsageError, match=r"cluster\.kafka is set by --kafka 3\.9\.2 as well"),

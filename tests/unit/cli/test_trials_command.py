@@ -43,7 +43,6 @@ def judged(
 
 
 def call(*args: str) -> tuple[int, str]:
-    """Exit status and stdout."""
     result = CliRunner().invoke(app, list(args))
     return result.exit_code, result.stdout
 

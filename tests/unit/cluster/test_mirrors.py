@@ -28,12 +28,10 @@ ENDS = (MirroredCluster("a:1,a:2,a:3", 3), MirroredCluster("b:1", 1))
 
 
 def mirror(**more: Any) -> Mirror:
-    """From dc1 to dc2."""
     return Mirror.model_validate({"from": "dc1", "to": "dc2", "topics": ["orders"], **more})
 
 
 def settings(**more: Any) -> dict[str, str]:
-    """Of MirrorMaker."""
     return mirror_properties(mirror(**more), *ENDS, "http://127.0.0.1:8083")
 
 
@@ -98,7 +96,6 @@ def test_exactly_once_enables_the_rest_listener() -> None:
 
 
 def test_scenario_settings_get_the_direction_or_cluster_prefix() -> None:
-    """In MirrorMaker's own names."""
     found = settings(config={"offset.lag.max": 0, "dc1.consumer.max.poll.records": 10})
     assert found["dc1->dc2.offset.lag.max"] == found["dc2.offset.lag.max"] == "0"
     assert found["dc1.consumer.max.poll.records"] == "10"
@@ -159,7 +156,6 @@ def test_mirror_lag_is_computed_from_the_last_offset_sync(
 
 
 def test_mirror_is_ready_when_its_log_shows_replication(tmp_path: Path) -> None:
-    """In its own direction."""
     node = MirrorNode(
         None,  # type: ignore[arg-type]
         mirror_layout(mirror(), 9001, Loopback(), tmp_path),

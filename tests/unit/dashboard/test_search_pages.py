@@ -175,7 +175,7 @@ def test_invalid_or_malicious_store_is_rejected(root: Path, tmp_path: Path) -> N
 
 
 def test_searches_page_without_searches(tmp_path: Path) -> None:
-    """Beside a run; and where the folder is not there."""
+    """Next to a run; and where the folder is not there."""
     with served(tmp_path) as site:
         assert site.ask("/searches").status == 200 and site.ask(f"/searches/{NAME}").status == 404
     with served(tmp_path, searches=Searches(tmp_path / "missing")) as site:

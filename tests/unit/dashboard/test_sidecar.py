@@ -1,4 +1,4 @@
-"""A dashboard beside a run: there at once, adopted over an exec, and gone with its process."""
+"""A dashboard next to a run: there at once, adopted over an exec, and gone with its process."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_sidecar_survives_an_exec_and_ends_with_its_process(tmp_path: Path, numb
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, None])
 def test_run_starter_ends_with_its_sidecar(tmp_path: Path, number: int | None) -> None:
-    """With a key, as beside a standing cluster; without one nothing is there to start a run."""
+    """With a key, as next to a standing cluster; without one nothing is there to start a run."""
     with sidecar(tmp_path) as shown:
         assert _status(shown.port) == 200
         assert psutil.Process(shown.pid).children() == []

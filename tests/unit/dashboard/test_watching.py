@@ -38,7 +38,6 @@ def folder(tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def reader(folder: RunFolder) -> Iterator[RunReader]:
-    """Its reader."""
     made_here = RunReader(Runs(folder.path.parent), NAME_OF_RUN)
     yield made_here
     made_here.close()
@@ -46,7 +45,6 @@ def reader(folder: RunFolder) -> Iterator[RunReader]:
 
 @pytest.fixture
 def site(folder: RunFolder) -> Iterator[Site]:
-    """A dashboard over it."""
     with served(folder.path.parent) as found:
         yield found
 

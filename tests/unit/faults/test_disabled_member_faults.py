@@ -123,7 +123,6 @@ def test_stopped_member_is_left_alone(fault: str) -> None:
 
 
 def test_existing_member_cannot_join() -> None:
-    """And is left alone."""
     world = World("join")
     world.target.running = True
     effect = world.inject()
@@ -157,7 +156,6 @@ def test_new_member_without_duration_stays() -> None:
 
 
 def test_member_restarted_externally_is_not_healed() -> None:
-    """That is no heal."""
     world = World("kill", has_duration=False)
     effect = world.inject()
     world.target.start()

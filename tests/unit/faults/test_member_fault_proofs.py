@@ -83,7 +83,6 @@ def test_new_member_that_exited_or_was_replaced_is_not_effective(replaced: bool)
 
 
 def test_new_member_that_does_not_leave_is_not_healed() -> None:
-    """It is named."""
     fault, new, effect = joined(FakeGroups())
     new.survives = True
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
@@ -248,7 +247,7 @@ def test_slow_proof_reports_processing_time_per_record() -> None:
 
 
 def test_member_that_stays_slow_is_reported() -> None:
-    """Said as it is, after ten seconds."""
+    """Reported as it is, after ten seconds."""
     groups = FakeGroups()
     fault, hit = made("slow", groups), groups.made[:1]
     clock = fault.scene.clock

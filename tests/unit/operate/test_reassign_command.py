@@ -17,13 +17,11 @@ from kaput.operate.reassign.moves import Move
     [("50MB", 50_000_000), ("800kB/s", 800_000), ("1.5G", 1_500_000_000), ("700", 700), ("none", None)],
 )
 def test_throttle_rate_is_parsed(text: str, rate: int | None) -> None:
-    """Bytes a second."""
     assert rate_of(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1MB", "0", "50mb", "50 Mbit"])
 def test_invalid_throttle_rate_is_rejected(text: str) -> None:
-    """With what would be."""
     with pytest.raises(UsageError, match="write bytes per second"):
         rate_of(text)
 
@@ -64,7 +62,6 @@ def test_few_moves_are_shown_one_by_one() -> None:
 
 
 def test_many_moves_are_shown_by_topic() -> None:
-    """A line each."""
     moves = [Move(f"t{n // 20}", n % 20, (1,), (1, 2), 1000) for n in range(40)]
     text = render(moves, {move.topic_partition: move.before for move in moves}).plain
     assert [line.split()[:4] for line in text.splitlines()[1:3]] == [

@@ -74,7 +74,7 @@ def progress() -> None:
 
 
 def report() -> None:
-    """A run folder of somebody else's."""
+    """A run folder of another program."""
     status_of(lambda: app(["report", f"{sys.argv[1]}/one"], standalone_mode=False, color=True))
 
 

@@ -1,4 +1,4 @@
-"""report.html beside the findings: written where it can be, a sentence where not, never a failure."""
+"""report.html next to the findings: written where it can be, a sentence where not, never a failure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_page_is_rewritten_only_for_new_findings(folder: RunFolder, findings: Fi
 def test_unwritable_report_html_is_a_warning(
     folder: RunFolder, findings: Findings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A directory of its name; nothing is raised, nothing is left beside it."""
+    """A directory of its name; nothing is raised, nothing is left next to it."""
     (folder.path / "report.html").mkdir()
     keep_report(folder, findings)
     assert "report.html cannot be written (Is a directory)" in capsys.readouterr().err
@@ -61,7 +61,6 @@ def test_only_keyboard_interrupt_propagates(folder: RunFolder, error: Exception)
         """Findings whatever is asked of which fails."""
 
         def __getattr__(self, name: str) -> None:
-            """Fails."""
             raise error
 
     if isinstance(error, Interrupted):

@@ -21,7 +21,6 @@ KAFKA = "cluster.kafka=4.1.0,4.3.1"
 
 
 def plans(vary: str = "title=a,b,c", repeat: int = 1) -> list[PlannedRun]:
-    """Of noop."""
     return _plans(choose(["noop"], [], [], [vary]), 7, repeat, Path("runs"), None)
 
 
@@ -52,14 +51,13 @@ def test_repetitions_of_variants_are_interleaved() -> None:
 
 
 def test_progress_line_names_the_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """On stderr, before each."""
     played(["held", "held", "held"])
     said = [f"run {number} of 3: noop title={value}" for number, value in enumerate("abc", 1)]
     assert capsys.readouterr().err.splitlines() == said
 
 
 def test_lab_failure_in_one_run_does_not_stop_the_series(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is said, has a line in the table, and its status is worse than inconclusive."""
+    """It is reported, has a line in the table, and its status is worse than inconclusive."""
     series = played(["inconclusive", BrokerError("broker 1 died"), "held"])
     assert len(series.results) == 2 and [plan.title for plan in series.failed] == ["noop title=b"]
     with pytest.raises(typer.Exit) as ended:
@@ -133,7 +131,6 @@ def test_several_runs_end_with_a_table_and_their_paths(capsys: pytest.CaptureFix
 
 
 def test_series_without_html_lists_run_folders(capsys: pytest.CaptureFixture[str]) -> None:
-    """Which `kaput report` takes."""
     lines = shown(capsys, TableOptions(reports=False), pages=False).splitlines()
     assert lines[lines.index("Reports") + 2].split() == ["title", "a", "runs/x"]
 
@@ -147,7 +144,6 @@ def test_series_prints_all_reports_on_request(capsys: pytest.CaptureFixture[str]
 
 
 def test_series_table_has_the_requested_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    """In their order."""
     lines = shown(capsys, TableOptions(("sent", "verdict"), reports=False)).splitlines()
     assert [line.split() for line in lines[1:5]] == [
         ["title", "sent", "verdict"],

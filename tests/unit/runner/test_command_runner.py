@@ -1,4 +1,4 @@
-"""A scenario's commands as real processes: what they are told, what they may take, and what they leave."""
+"""A scenario's commands as real processes: what they are given, what they may take, and what they leave."""
 
 from __future__ import annotations
 
