@@ -26,7 +26,7 @@ from kaput.analysis.questions.latency import Latencies
 from kaput.analysis.questions.leader_changes import LeaderChanges
 from kaput.analysis.questions.ledger import LedgerTable
 from kaput.analysis.questions.logs import Logs, PartitionTables
-from kaput.analysis.questions.losses import Losses, LossWindows
+from kaput.analysis.questions.losses import Losses
 from kaput.analysis.questions.mirrored_copies import Looped, Merges, MirroredTwice, MirrorOrder
 from kaput.analysis.questions.mirrors import Mirrors, Unmirrored
 from kaput.analysis.questions.offsets import Offsets
@@ -50,7 +50,7 @@ from kaput.analysis.questions.versions import ClientVersions
 # fmt: off
 _IN_ORDER = (
     # Messages in the log, and in stores.
-    DuplicateRows, Logs, Losses, LossWindows, Fates, LedgerTable, Phantoms, StorageOrder, Offsets,
+    DuplicateRows, Logs, Losses, Fates, LedgerTable, Phantoms, StorageOrder, Offsets,
     KeptMessages,
     # Several clusters.
     Unmirrored, MirroredTwice, MirrorOrder, Merges, Looped, TranslatedAhead, TranslatedBehind, Mirrors,

@@ -94,6 +94,7 @@ def rank(acks_1: Collection[int]) -> pl.Expr:
     return 3 * cause + pl.when(pl.col("producer").is_in(sorted(acks_1))).then(by_one).otherwise(by_all)
 
 
+_SAME = ("producer", "topic", "place", "cause", "fault")  # in a loss window
 _REMOVED = ("deleted_by_step", "compacted", "expired")
 _LISTS = ("attempts", "attempts_from", "dones", "dones_from")
 _ACKS = (*MESSAGE, "topic", "place", "offset", "n", "lost", "borne_out", "seen", "first_seq", *_LISTS)
@@ -176,6 +177,7 @@ class Losses(Question):
             ("first_ns",),
             ("last_ns",),
         ),
+        "loss_windows": Collected((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns")),
         "deposed": Collected(
             (
                 *("place", "later_epoch", "fault", "acks", "lost", "after_election", "after_heal"),
@@ -228,6 +230,7 @@ class Losses(Question):
             write(table(lost, places.known.names), self.directory, places.part)
             yield Cases("lost", lost)
             yield SumPart("losses", kinds(lost))
+            yield SumPart("loss_windows", windows_of(lost, places.log))
         yield SumPart("deposed", deposed(places.explained_acks, self.healed))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
@@ -324,23 +327,6 @@ def empty_table(names: Names) -> pl.DataFrame:
     words = dict.fromkeys(("cause", "fault"), pl.String)
     schema = {**dict.fromkeys((*numbers, "later_epoch", "later_start"), pl.Int64), **words}
     return table(pl.DataFrame(schema=schema), names)
-
-
-_SAME = ("producer", "topic", "place", "cause", "fault")
-
-
-class LossWindows(Question):
-    """Finds loss windows for a table (outputs.py)."""
-
-    needs = {"places": ("contradicted_acks",)}
-    sums = {
-        "loss_windows": Collected((*_SAME, "first_seq", "last_seq", "lost", "first_ack_ns", "last_ack_ns"))
-    }
-
-    def of_places(self, places: Places) -> Iterator[Find]:
-        """The windows of each place."""
-        if places.lost.height:
-            yield SumPart("loss_windows", windows_of(places.lost, places.log))
 
 
 def windows_of(lost: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
