@@ -36,6 +36,7 @@ from second_opinion.story import Story, Wait, readings_of
 
 # A stretch this short may come from the order of two records, and not from what happened.
 BLINK = 3 * MS
+MOMENT = 100 * MS
 
 
 def opinions(folder: Path, findings: Row) -> list[Opinion]:
@@ -398,7 +399,7 @@ class Examiner:
                 self.ended_by(
                     f"{words}: unavailable_ended_by {row['unavailable_ended_by']}",
                     Scope(place=place),
-                    silence,
+                    silence._replace(begin=max(silence.begin, effect.begin)),
                     {silence.ended},
                     {"ended_by": row["unavailable_ended_by"]},
                 )
@@ -522,9 +523,14 @@ def _without_blinks(waits: list[Wait]) -> list[Wait]:
 
 
 def _joined(waits: list[Wait]) -> list[Wait]:
-    """Neighbours of one name as one, whatever time of the client's is between them."""
+    """Neighbours of one name as one, whatever time of the client's is between them, or a moment of another
+    condition: a leader that is elected and fenced at once.
+    """
     found: list[Wait] = []
-    for wait in waits:
+    for number, wait in enumerate(waits):
+        later = waits[number + 1].condition if number + 1 < len(waits) else None
+        if found and found[-1].condition == later and wait.end - wait.begin <= MOMENT:
+            continue
         if found and found[-1].condition == wait.condition:
             found[-1] = found[-1]._replace(end=wait.end)
         else:

@@ -78,6 +78,16 @@ EXAMPLES = {
     "a group is moved, and its new broker stops": World(
         92, min_isr=2, replicas=2, clusters=2, moved=10_000, faults=(FaultSpec("stop", 1001, 11_000, 8_000),)
     ),
+    "a follower is back in the ISR before the heal is confirmed": World(
+        1096,
+        min_isr=2,
+        partitions=1,
+        replicas=2,
+        timeout=5_000,
+        misled=True,
+        transactions=True,
+        faults=(FaultSpec("isolate", 1, 6_740, 12_000),),
+    ),
     "messages fail one after the other": World(
         297,
         min_isr=2,

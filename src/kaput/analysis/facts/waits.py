@@ -362,7 +362,7 @@ class _Walk:
         if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
             return "election", self._election(led[-1], at_ns), None
         if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
-            return "isr", f"ISR of {self.place}: {', '.join(map(str, shrunk[-1].isr or ())) or 'empty'}", None
+            return "isr", self._isr(shrunk[-1]), None
         if self._assigned(at_ns):
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
         over = [one for one in state.behind if one.to_ns == at_ns] or [
@@ -374,12 +374,18 @@ class _Walk:
         brokers = ", ".join(sorted({str(one.broker) for one in over}))
         if brokers:
             return "heal", f"broker {brokers} started again", None
-        return ("election", self._election(led[-1], at_ns), None) if led else ("unknown", "", None)
+        if led:
+            return "election", self._election(led[-1], at_ns), None
+        shrunk = [one for one in events if one.isr is not None]
+        return ("isr", self._isr(shrunk[-1]), None) if shrunk else ("unknown", "", None)
 
     def _assigned(self, at_ns: int) -> bool:
         """Whether a member of the group was assigned the partition at that time."""
         owned = self.record.owners.get((self.waiter.group or "", self.place), ())
         return any(at == at_ns and members for at, members in owned)
+
+    def _isr(self, change: Change) -> str:
+        return f"ISR of {self.place}: {', '.join(map(str, change.isr or ())) or 'empty'}"
 
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
