@@ -70,10 +70,10 @@ class Job:
         parts = self._known.parts
         messages = stage in ("messages", "keys")
         numbers = range(parts.messages) if messages else range(parts.messages, parts.sums)
-        found = self._asked(stage, questions, known, numbers, passed)
+        finds = self._asked(stage, questions, known, numbers, passed)
         if stage != "places":
-            return found
-        every = list(found)
+            return finds
+        every = list(finds)
         if any(part is None for part in every):
             self._sort_deliveries(steps())
             every = list(self._asked(stage, questions, known, numbers, passed))
@@ -85,10 +85,10 @@ class Job:
         known, questions = self._known, self._of_rows
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
-            found = (pickle.loads(piece.data) for piece in pieces)
-            return [_packed(TaskFinds(total(found, kinds(questions))))]
+            sums = (pickle.loads(piece.data) for piece in pieces)
+            return [_packed(TaskFinds(total(sums, kinds(questions))))]
 
-        return [_unpacked(found) for found in self._run([known.parts.sums], add)]
+        return [_unpacked(sums) for sums in self._run([known.parts.sums], add)]
 
     def _sends(self, questions: Questions, known: Known) -> Iterator[TaskFinds]:
         """The finds of the stage `sends`. Reads only row groups that a question wants, by their
@@ -101,8 +101,8 @@ class Job:
             for task in tasks:
                 yield from map(pickle.dumps, rows.scan(task, known, questions))
 
-        found = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
-        return map(pickle.loads, found)
+        finds = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
+        return map(pickle.loads, finds)
 
     def _asked(
         self,
@@ -152,13 +152,13 @@ class Job:
         def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
             yield from step(number, (piece for _, piece in keyed))
 
-        found: list[bytes] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
-        return found
+        results: list[bytes] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
+        return results
 
 
-def _packed(found: object) -> bytes:
+def _packed(finds: object) -> bytes:
     """A task's result, compressed: those of all tasks are in the driver's JVM at once."""
-    return zlib.compress(pickle.dumps(found), 1)
+    return zlib.compress(pickle.dumps(finds), 1)
 
 
 def _unpacked(data: bytes) -> Any:
@@ -181,9 +181,9 @@ def _slicing(known: Known, bounds: Sequence[int]) -> Callable[[Iterable[Sequence
     def slice_(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
         edges = pl.Series(list(bounds), dtype=pl.Int64)
         for unit in (unit for task in tasks for unit in task):
-            found = read(unit, known.names).whole()
-            number = edges.search_sorted(found["polled_ns"], side="right") if len(edges) else 0
-            sliced = found.with_columns(slice=pl.lit(number))
+            deliveries = read(unit, known.names).whole()
+            number = edges.search_sorted(deliveries["polled_ns"], side="right") if len(edges) else 0
+            sliced = deliveries.with_columns(slice=pl.lit(number))
             for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
                 yield int(str(part)), Piece("deliveries", pack(mine))
 
@@ -193,7 +193,7 @@ def _slicing(known: Known, bounds: Sequence[int]) -> Callable[[Iterable[Sequence
 def _encoding_slices(known: Known, questions: Questions) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
     def encode_(keyed: Iterable[Keyed]) -> Iterator[Keyed]:
         none = {"deliveries": empty("deliveries").whole()}
-        found = gathered((piece for _, piece in keyed), none)["deliveries"]
-        yield from rows.encode_rows([("deliveries", of_frame(found))], known, questions)
+        deliveries = gathered((piece for _, piece in keyed), none)["deliveries"]
+        yield from rows.encode_rows([("deliveries", of_frame(deliveries))], known, questions)
 
     return encode_

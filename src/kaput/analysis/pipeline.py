@@ -54,8 +54,8 @@ def count(spark: SparkContext, given: Inputs, work: Plan, ledger: LedgerRows = "
         asked = prepared(every, stage, run, again=False)
         while asked:
             known = run.to_encode() if stage == "rows" else run.known(stage)
-            found = job.look(stage, asked, known, run.totals.pieces, lambda: run.sums["steps"])
-            run.totals.add(found, asked, run.names)
+            finds = job.look(stage, asked, known, run.totals.pieces, lambda: run.sums["steps"])
+            run.totals.add(finds, asked, run.names)
             run.totals.conclude(asked, stage, run)
             asked = prepared(asked, stage, run, again=True) if stage in ("keys", "sends") else []
     outputs.write(run)

@@ -109,10 +109,10 @@ def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> T
 
 def kinds(questions: Iterable[Question]) -> dict[str, Kind]:
     """All sums, by name."""
-    found: dict[str, Kind] = dict(COUNTS)
+    by_name: dict[str, Kind] = dict(COUNTS)
     for question in questions:
-        found |= question.sums
-    return found
+        by_name |= question.sums
+    return by_name
 
 
 def passed_tables(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
@@ -140,10 +140,10 @@ class RunTotals:
         """Totals before anything was found: every sum is empty."""
         return cls({name: kind.empty() for question in questions for name, kind in question.sums.items()})
 
-    def add(self, found: Iterable[TaskFinds], questions: Sequence[Question], names: Names) -> None:
+    def add(self, finds: Iterable[TaskFinds], questions: Sequence[Question], names: Names) -> None:
         """Adds the finds of a stage. Frees each task's sums once they are added."""
         rest: list[TaskFinds] = []
-        sums = total(_without_sums(found, rest), kinds(questions))
+        sums = total(_without_sums(finds, rest), kinds(questions))
         for name, group, flag, n in sums.pop("cases", pl.DataFrame()).iter_rows():
             self.cases[name, group, flag] += n
         for name, group, _, n in sums.pop("unclear", pl.DataFrame()).iter_rows():
@@ -176,8 +176,8 @@ class RunTotals:
         return sum(n for (case, grp, _), n in self.cases.items() if case == name and group in (None, grp))
 
 
-def _without_sums(found: Iterable[TaskFinds], rest: list[TaskFinds]) -> Iterator[Mapping[str, pl.DataFrame]]:
-    for part in found:
+def _without_sums(finds: Iterable[TaskFinds], rest: list[TaskFinds]) -> Iterator[Mapping[str, pl.DataFrame]]:
+    for part in finds:
         rest.append(replace(part, sums={}))
         yield part.sums
 

@@ -64,10 +64,10 @@ def by_part(frame: pl.DataFrame, part: pl.Expr, count: int, table: str) -> Itera
 
 def gathered(pieces: Iterable[Piece], empty: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Concatenates the pieces of each table of `empty`; a table without pieces is as in `empty`."""
-    found: dict[str, list[pl.DataFrame]] = {}
+    frames: dict[str, list[pl.DataFrame]] = {}
     for piece in pieces:
-        found.setdefault(piece.table, []).append(unpack(piece.data))
+        frames.setdefault(piece.table, []).append(unpack(piece.data))
     return {
-        table: pl.concat(found[table], how="vertical_relaxed", rechunk=True) if table in found else frame
+        table: pl.concat(frames[table], how="vertical_relaxed", rechunk=True) if table in frames else frame
         for table, frame in empty.items()
     }

@@ -174,12 +174,12 @@ def prepared(questions: Iterable[Question], stage: str, run: Any, again: bool) -
     """The questions to ask in this stage, with the data they need. `again`: they have been asked in this
     stage before.
     """
-    found = []
+    ready_to_ask = []
     for question in questions:
         before = getattr(question, f"before_{stage}", None)
         asks = hasattr(question, f"of_{stage}")
         if asks and before is not None and (ready := before(run)) is not None:
-            found.append(ready)
+            ready_to_ask.append(ready)
         elif asks and before is None and not again:
-            found.append(question)
-    return found
+            ready_to_ask.append(question)
+    return ready_to_ask

@@ -60,7 +60,7 @@ def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
         .sort("last_ns")
     )
     done = spells.filter(kind=DONE).select(*keys, "first_ns", came_ns="first_ns").sort("first_ns")
-    found = spans.join_asof(
+    followed = spans.join_asof(
         done,
         left_on="last_ns",
         right_on="first_ns",
@@ -69,7 +69,7 @@ def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
         check_sortedness=False,
     )
     came = pl.when(pl.col("came_ns") <= pl.col("reach_ns")).then("came_ns")
-    return found.select(*keys, "first_ns", last_ns=pl.max_horizontal("last_ns", came))
+    return followed.select(*keys, "first_ns", last_ns=pl.max_horizontal("last_ns", came))
 
 
 def pauses(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:

@@ -117,8 +117,8 @@ def _grade(us: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The grade of each duration: the leading bits of its float. Negative durations count as 0."""
     if us.min() < 0:
         us = np.maximum(us, 0)
-    found: np.ndarray[Any, np.dtype[np.int32]] = us.astype(np.float32).view(np.int32) >> _SHIFT
-    return found
+    grades: np.ndarray[Any, np.dtype[np.int32]] = us.astype(np.float32).view(np.int32) >> _SHIFT
+    return grades
 
 
 def middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -130,8 +130,8 @@ def middle_us(grades: Ints) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _frame(what: str, steps: Ints, width_ns: int, **columns: Ints) -> pl.DataFrame:
-    found = [pl.Series(name, values, pl.Int64) for name, values in columns.items()]
-    return pl.DataFrame([pl.Series("at_ns", steps * width_ns, pl.Int64), *found]).select(
+    series = [pl.Series(name, values, pl.Int64) for name, values in columns.items()]
+    return pl.DataFrame([pl.Series("at_ns", steps * width_ns, pl.Int64), *series]).select(
         "at_ns", pl.lit(what, _WHAT).alias("what"), *columns
     )
 
@@ -145,7 +145,7 @@ def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
         return pl.col("us").filter(often.cum_sum() >= often.sum() * share).first()
 
     steps = ordered.with_columns(us).group_by("at_ns", "what")
-    found = steps.agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
-    both = found.join(longest, on=["at_ns", "what"], how="inner").with_columns(pl.col("us") / 1000)
+    both_percentiles = steps.agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
+    both = both_percentiles.join(longest, on=["at_ns", "what"], how="inner").with_columns(pl.col("us") / 1000)
     shown = (pl.min_horizontal(pl.col(name) / 1000, "us").alias(name) for name in ("p50", "p99"))
     return both.select("at_ns", "what", *shown, max="us").sort("at_ns", "what")

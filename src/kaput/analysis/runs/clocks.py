@@ -66,11 +66,11 @@ def encode_deliveries(
 
 def _with_clocks(rows: pl.DataFrame, timelines: Timelines, time: str) -> pl.DataFrame:
     """The rows with CLOCKS as of the column `time`, and when the next event of each kind happened."""
-    found = rows.select(*READER, time).with_row_index("line").sort(time)
-    found = _last_before(found, time, timelines.commits, _GROUP)
-    found = _last_before(found, time, timelines.changes, READER)
-    found = _last_before(found, time, timelines.assignments, _GROUP)
-    known = found.with_columns(
+    clocked = rows.select(*READER, time).with_row_index("line").sort(time)
+    clocked = _last_before(clocked, time, timelines.commits, _GROUP)
+    clocked = _last_before(clocked, time, timelines.changes, READER)
+    clocked = _last_before(clocked, time, timelines.assignments, _GROUP)
+    known = clocked.with_columns(
         pl.col("commits", "changes").fill_null(0),
         pl.col("owns").fill_null(False),
         pl.col("assigned_ns").fill_null(_EVER_NS),

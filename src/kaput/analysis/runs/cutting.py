@@ -46,12 +46,12 @@ def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
         return [frame.with_columns(part=pl.lit(None, pl.Int64)) for frame in frames]
     known = [frame.drop_nulls(axis.columns) for frame in frames]
     number, along = _borders(known, axis)
-    found, at = [], 0
+    cut_frames, at = [], 0
     for frame in known:
         begin, end = number[at : at + frame.height], number[at + frame.height : at + 2 * frame.height]
-        found.append(_cut(frame, begin, end - begin, along, axis.along))
+        cut_frames.append(_cut(frame, begin, end - begin, along, axis.along))
         at += 2 * frame.height
-    return found
+    return cut_frames
 
 
 def _borders(frames: Iterable[pl.DataFrame], axis: Axis) -> tuple[Ints, Ints]:
@@ -130,7 +130,7 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
         *axis.keys, begin=axis.along, end=pl.col(axis.along) + pl.col("n")
     )
     last = pl.col(axis.along) + pl.col("n") - 1
-    found = (
+    overlapping_runs = (
         runs.select(*axis.columns, last=last)
         .with_row_index("line")
         .drop_nulls(axis.columns)
@@ -144,7 +144,7 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
         )
         .filter(pl.col("end") > pl.col(axis.along))
     )
-    return runs[found["line"]]
+    return runs[overlapping_runs["line"]]
 
 
 def overlapping(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:

@@ -97,14 +97,14 @@ def numbers(column: pl.Series) -> Ints:
         column = column.to_physical()
     if column.null_count():
         column = column.cast(pl.Int64).fill_null(NULL)
-    found: Ints = column.to_numpy()
-    return found
+    values: Ints = column.to_numpy()
+    return values
 
 
 def spread(first: Ints, n: Ints) -> Ints:
     """For each pair the n numbers first, first + 1, ..., concatenated."""
-    found: Ints = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
-    return found
+    spread_out: Ints = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
+    return spread_out
 
 
 def picked(values: Ints, first: Ints, n: Ints) -> Ints:
@@ -133,12 +133,12 @@ def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, 
     """The inverse of `kept`: the runs with `row` instead of lists, and one array of values per name."""
     if not names:
         return runs, {}
-    n, found = runs["n"].to_numpy(), {}
+    n, arrays = runs["n"].to_numpy(), {}
     for name in names:
         rows = runs[name].explode() if runs.height else pl.Series([], dtype=pl.Int64)
-        found[name] = rows.to_numpy() + np.repeat(runs[f"{name}_from"].to_numpy(), n)
+        arrays[name] = rows.to_numpy() + np.repeat(runs[f"{name}_from"].to_numpy(), n)
     row = pl.col("n").cum_sum() - pl.col("n")
-    return runs.drop(*names, *(f"{name}_from" for name in names)).with_columns(row=row), found
+    return runs.drop(*names, *(f"{name}_from" for name in names)).with_columns(row=row), arrays
 
 
 def whole_us(durations_ns: Ints) -> Ints:

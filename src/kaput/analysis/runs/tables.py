@@ -128,14 +128,14 @@ def _is_text(table: str, name: str) -> bool:
 def _same(file: pq.ParquetFile, unit: Unit, columns: Sequence[str]) -> dict[str, Any]:
     """The columns with the same value in all rows, which may be null. Their pages are not read."""
     group = file.metadata.row_group(unit.number)
-    found: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     for name in columns:
         statistics = statistics_of(group, name)
         if name not in file.schema_arrow.names or all_null(statistics, unit.rows):
-            found[name] = None
+            constants[name] = None
         elif (value := only_value(statistics)) is not None:
-            found[name] = value
-    return found
+            constants[name] = value
+    return constants
 
 
 def _qualified(unit: Unit, table: pa.Table, same: dict[str, Any]) -> pa.Table:

@@ -27,11 +27,11 @@ def ensure_archive(java: Java) -> Path | None:
     """Returns the archive, making it if missing; None if this Java cannot make one. Raises KaputError."""
     root = cache_dir("cds")
     unable = root / f"spark-{driver.key(java)}.unable"
-    if (found := driver.find_archive(java)) or unable.exists():
-        return found
+    if (archive := driver.find_archive(java)) or unable.exists():
+        return archive
     with exclusive(root / ".spark-lock", 2 * _DUMP_TIMEOUT_S):
-        if found := driver.find_archive(java):
-            return found  # another kaput made it while this one waited
+        if archive := driver.find_archive(java):
+            return archive  # another kaput made it while this one waited
         with Owner() as owner, tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name:
             owner.own_path(Path(name))
             made = Path(name) / "made.jsa"

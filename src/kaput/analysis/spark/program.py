@@ -44,11 +44,11 @@ class ProgramSession:
         own = self._program_context()
         if own is not None:
             return own
-        found = self._own_background().session()
-        if found._jsc is None:  # the program has stopped it
+        context = self._own_background().session()
+        if context._jsc is None:  # the program has stopped it
             self.close()
-            found = self._own_background().session()
-        return found
+            context = self._own_background().session()
+        return context
 
     def close(self) -> None:
         """Stops kaput's own session; the next call starts another one."""
@@ -100,9 +100,9 @@ def frame(context: SparkContext, files: Sequence[Path], schema: pa.Schema | None
     spark = SparkSession(context)
     if not files:
         return spark.createDataFrame([], from_arrow_schema(schema or pa.schema([])))
-    found = spark.read.parquet(*(str(path.absolute()) for path in files))
+    rows = spark.read.parquet(*(str(path.absolute()) for path in files))
     if schema is None:
-        return found
+        return rows
     wanted = from_arrow_schema(schema)
-    lacking = [lit(None).cast(f.dataType).alias(f.name) for f in wanted if f.name not in found.columns]
-    return found.select("*", *lacking).select(*schema.names)
+    lacking = [lit(None).cast(f.dataType).alias(f.name) for f in wanted if f.name not in rows.columns]
+    return rows.select("*", *lacking).select(*schema.names)

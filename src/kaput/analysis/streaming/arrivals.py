@@ -48,16 +48,16 @@ def arrivals(
     deliveries: pl.DataFrame | None = None,
 ) -> Arrivals:
     """The runs of these frames (runs/tables.py); None: no rows of that table arrived."""
-    found: dict[str, pl.DataFrame] = {}
+    runs: dict[str, pl.DataFrame] = {}
     positions: dict[int, int] = {}
     if sends is not None:
-        found["sends"] = _runs("sends", sends)
+        runs["sends"] = _runs("sends", sends)
     if log is not None:
-        found["log"] = log_runs(log)
-        positions = positions_after(found["log"])
+        runs["log"] = log_runs(log)
+        positions = positions_after(runs["log"])
     if deliveries is not None:
-        found["deliveries"] = _runs("deliveries", deliveries.filter(NAMED))
-    return Arrivals(**found, positions=positions)
+        runs["deliveries"] = _runs("deliveries", deliveries.filter(NAMED))
+    return Arrivals(**runs, positions=positions)
 
 
 def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:

@@ -110,29 +110,29 @@ class Audit:
 
     def totals(self, rows: Iterable[Row]) -> dict[str, dict[str, dict[str, int]]]:
         """By topic and stage, in order: `count`, and `missing` compared to the previous stage."""
-        found: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        by_topic: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for of, word in ((self.settled, "count"), (self.gone, "missing")):
             for (topic, stage), n in of.items():
-                found[topic][stage][word] += n
+                by_topic[topic][stage][word] += n
         for row in rows:
             for stage, n in row.stages.items():
-                found[row.topic][stage]["count"] += n
-                found[row.topic][stage]["missing"] += row.missing.get(stage, 0)
+                by_topic[row.topic][stage]["count"] += n
+                by_topic[row.topic][stage]["missing"] += row.missing.get(stage, 0)
         return {
             topic: {stage: {"count": of["count"], "missing": of["missing"]} for stage, of in stages.items()}
-            for topic, stages in sorted(found.items())
+            for topic, stages in sorted(by_topic.items())
         }
 
     def mirror_lag_ms(self) -> dict[str, int]:
         """By topic, how much older the newest record of the mirror is than that of the source, maximum over
         partitions; a mirror keeps timestamps. Skips topics of which the mirror has nothing.
         """
-        found: dict[str, int] = {}
+        lag_ms: dict[str, int] = {}
         for (side, topic, partition), newest in sorted(self.newest_ms.items()):
             there = self.newest_ms.get((MIRROR, topic, partition))
             if side == LOG and there is not None:
-                found[topic] = max(found.get(topic, 0), newest - there)
-        return found
+                lag_ms[topic] = max(lag_ms.get(topic, 0), newest - there)
+        return lag_ms
 
     def _rows(self, now_ms: int) -> Iterator[Row]:
         sides: dict[Bucket, Counter[str]] = defaultdict(Counter)
@@ -157,12 +157,12 @@ class Audit:
 
     def _passed(self) -> Counter[tuple[str, str, int]]:
         """By group and bucket, the number of records below the group's committed offsets."""
-        found: Counter[tuple[str, str, int]] = Counter()
+        passed: Counter[tuple[str, str, int]] = Counter()
         for group, offsets in self.committed.items():
             for (side, topic, partition, bucket_ms), (n, end) in self.counted.items():
                 if side == LOG and offsets.get((topic, partition), 0) >= end:
-                    found[consumed_by(group), topic, bucket_ms] += n
-        return found
+                    passed[consumed_by(group), topic, bucket_ms] += n
+        return passed
 
     def _forgotten(self, rows: list[Row], before_ms: int) -> Audit:
         """The audit without buckets older than `before_ms`, of which only sums are kept."""

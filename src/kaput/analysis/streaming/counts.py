@@ -116,8 +116,8 @@ class Counts:
 
 
 def _newest(frame: pl.DataFrame) -> int:
-    found = frame["at_ns"].max()
-    return found if isinstance(found, int) else 0
+    newest = frame["at_ns"].max()
+    return newest if isinstance(newest, int) else 0
 
 
 def _rows(frame: pl.DataFrame, what: pl.Expr, at: str) -> pl.DataFrame:
@@ -127,13 +127,13 @@ def _rows(frame: pl.DataFrame, what: pl.Expr, at: str) -> pl.DataFrame:
 
 def _graded_durations(rows: pl.DataFrame, what: str, begin: pl.Series, end: pl.Series) -> pl.DataFrame:
     """Durations by grade and by the second in which they ended."""
-    found = [_none(("at_ns", *_GRADED))]
+    frames = [_none(("at_ns", *_GRADED))]
     for (place,), mine in rows.with_columns(begin=begin, end=end).partition_by("place", as_dict=True).items():
         ends = mine["end"].to_numpy()
         graded, _ = steps.graded("acked", ends, whole_us(ends - mine["begin"].to_numpy()), SECOND)
         which = [pl.lit(place, pl.Int64).alias("place"), pl.lit(what, _WHAT).alias("what")]
-        found.append(graded.select("at_ns", *which, pl.col("grade").cast(pl.Int64), n="times"))
-    return pl.concat(found, how="vertical_relaxed")
+        frames.append(graded.select("at_ns", *which, pl.col("grade").cast(pl.Int64), n="times"))
+    return pl.concat(frames, how="vertical_relaxed")
 
 
 def _match(sent: pl.DataFrame, read: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
@@ -159,7 +159,7 @@ def _sum(frames: list[pl.DataFrame], columns: tuple[str, ...]) -> pl.DataFrame:
 
 
 def _documents(windows: pl.DataFrame, latencies: pl.DataFrame) -> list[dict[str, object]]:
-    found = []
+    documents = []
     for (window, place), rows in windows.sort("window", "place").group_by(
         "window", "place", maintain_order=True
     ):
@@ -169,18 +169,18 @@ def _documents(windows: pl.DataFrame, latencies: pl.DataFrame) -> list[dict[str,
             f"{name}_ms": percentiles(mine.filter(pl.col("what") == what))
             for name, what in (("ack", "acked"), ("end_to_end", "delivered"))
         }
-        found.append({"window_ns": window, "place": place, **counts, **ms})
-    return found
+        documents.append({"window_ns": window, "place": place, **counts, **ms})
+    return documents
 
 
 def percentiles(grades: pl.DataFrame) -> dict[str, float] | None:
     """p50, p99 and p99.9 in ms, of (grade, n); None without rows."""
     if grades.is_empty():
         return None
-    found = grades.group_by("grade").agg(pl.col("n").sum()).sort("grade")
-    ends = found["n"].cum_sum()
+    by_grade = grades.group_by("grade").agg(pl.col("n").sum()).sort("grade")
+    ends = by_grade["n"].cum_sum()
     total = int(ends[-1])
-    values = steps.middle_us(found["grade"].to_numpy())
+    values = steps.middle_us(by_grade["grade"].to_numpy())
     shown = {}
     for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999)):
         at = int(ends.search_sorted(int(np.floor(share * (total - 1))), side="right"))

@@ -33,7 +33,7 @@ class RecordedEvidence:
 
     def take(self) -> dict[str, pa.Table]:
         """New rows by table, of tables with any."""
-        found: dict[str, pa.Table] = {}
+        rows_by_table: dict[str, pa.Table] = {}
         for table in READ:
             self._find(table)
             batches = [
@@ -43,8 +43,8 @@ class RecordedEvidence:
                 for batch in self._rows(name, tail)
             ]
             if batches:
-                found[table] = pa.concat_tables(batches)
-        return found
+                rows_by_table[table] = pa.concat_tables(batches)
+        return rows_by_table
 
     def _find(self, table: str) -> None:
         """Opens new streams."""
@@ -60,7 +60,7 @@ class RecordedEvidence:
 
     def _rows(self, name: str, tail: StreamTail) -> list[pa.Table]:
         schema = TABLES[name.partition("/")[0]].schema
-        found = []
+        tables = []
         for _ in range(_MAX_READS):
             for batch in tail.take():
                 rows = batch.num_rows
@@ -69,8 +69,8 @@ class RecordedEvidence:
                     self._skip[name] -= skipped
                 if rows > skipped:
                     # Text is dictionary-encoded in streams, with a dictionary per batch.
-                    found.append(pa.table(batch.slice(skipped)).select(schema.names).cast(schema))
+                    tables.append(pa.table(batch.slice(skipped)).select(schema.names).cast(schema))
                     self.taken[name] = self.taken.get(name, 0) + rows - skipped
             if not tail.more:
                 break
-        return found
+        return tables

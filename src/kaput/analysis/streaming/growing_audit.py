@@ -57,7 +57,7 @@ class GrowingAudit:
         """The last of Spark's micro-batches that the state includes."""
         return self._state.batch
 
-    def grow(self, found: Found | None = None, batch: int | None = None) -> None:
+    def grow(self, counted_and_reported: Found | None = None, batch: int | None = None) -> None:
         """Makes the next version. Raises OSError."""
         with self._lock:
             state = self._state
@@ -65,10 +65,10 @@ class GrowingAudit:
                 return
             audit = state.audit or self._new_audit()
             if audit is None:
-                if found is not None:
+                if counted_and_reported is not None:
                     raise RuntimeError("a micro-batch came before Spark noted where it began")
                 return
-            counted, reported = found or ((), ())
+            counted, reported = counted_and_reported or ((), ())
             audit = audit.after(counted, reported, self._committed())
             self._rows, audit = audit.checked_at(time.time_ns() // 1_000_000)
             self._state = AuditState(audit, state.version + 1, state.batch if batch is None else batch)
@@ -92,11 +92,11 @@ class GrowingAudit:
             text = (self._directory / COMMITTED).read_text()
         except FileNotFoundError:
             return {}
-        found: Committed = {
+        committed: Committed = {
             group: {(topic, int(partition)): offset for topic, partition, offset in offsets}
             for group, offsets in json.loads(text).items()
         }
-        return found
+        return committed
 
     def reached(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the log was read up to these offsets."""

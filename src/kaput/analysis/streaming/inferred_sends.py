@@ -61,9 +61,9 @@ class Numbered:
         rows = [
             (producer, first, self.tops[producer] - first) for producer, first in sorted(self.firsts.items())
         ]
-        found = pl.DataFrame(rows, {"producer": pl.Int64, "seq": pl.Int64, "n": pl.Int64}, orient="row")
+        runs = pl.DataFrame(rows, {"producer": pl.Int64, "seq": pl.Int64, "n": pl.Int64}, orient="row")
         unknown = {name: pl.lit(None, pl.Int64) for name in ("topic", "place", "offset")}
-        return found.with_columns(outcome=pl.lit("acked"), **unknown)
+        return runs.with_columns(outcome=pl.lit("acked"), **unknown)
 
 
 def _by_moment(log: pl.DataFrame) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:

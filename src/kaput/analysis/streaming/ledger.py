@@ -61,10 +61,10 @@ class MessagesSoFar(Messages):
         self.groups = range(len(known.names.groups))
         no_transactions = none("producer", "transaction", "first_seq", "state", "seq", "n")
         no_transactions = no_transactions.with_columns(whole=pl.lit(True))
-        found = messages(sends, log, deliveries, no_transactions, self.groups)
-        self.copies, self.deliveries = found.copies, found.deliveries
+        matched = messages(sends, log, deliveries, no_transactions, self.groups)
+        self.copies, self.deliveries = matched.copies, matched.deliveries
         unread = (pl.col("stored") == 0) & not_reached
-        self.stretches = found.stretches.with_columns(unread=unread).with_columns(uncommitted=uncommitted())
+        self.stretches = matched.stretches.with_columns(unread=unread).with_columns(uncommitted=uncommitted())
 
     def _where_and_when(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.with_columns(place=pl.coalesce("first_place", "place"), offset="first_offset")
@@ -174,9 +174,9 @@ class Ledger:
     def totals(self) -> Totals:
         """Asks the questions of everything so far."""
         view = self._view()
-        found = ask(_OF_MESSAGES, "messages", view, _ONE)
+        finds = ask(_OF_MESSAGES, "messages", view, _ONE)
         totals = RunTotals.of(_OF_MESSAGES)
-        totals.add([found], _OF_MESSAGES, self.names)
+        totals.add([finds], _OF_MESSAGES, self.names)
         fates = totals.sums["fates"].group_by("outcome", "stored").agg(pl.col("n").sum())
         groups = totals.sums["group_fates"].select("group", "outcome", "stored", "delivered", "n")
         return Totals(
@@ -186,7 +186,7 @@ class Ledger:
             missing_at=_by_place(view.stretches.filter(LOST), "place"),
             late_at=self.late,
             duplicated_at=_by_place(_last_copies(view), "place"),
-            reordered_at=Counter(self.reordered) + self._reordered(self.log, found),
+            reordered_at=Counter(self.reordered) + self._reordered(self.log, finds),
             # Sends are recorded a little later: until the end a message may only look like a phantom.
             phantoms=totals.counted("phantom") if self.complete else 0,
         )
@@ -251,8 +251,8 @@ class Ledger:
         filled = as_claimed.filter(pl.col("part").is_in(before["part"].implode()))
         return replace(self, missing=gone, late=Counter(self.late) + _by_place(filled, "first_place"))
 
-    def _reordered(self, log: pl.DataFrame, found: TaskFinds) -> Counter[int]:
-        pieces = [Piece("log", pack(log)), *(piece for _, piece in found.pieces)]
+    def _reordered(self, log: pl.DataFrame, finds: TaskFinds) -> Counter[int]:
+        pieces = [Piece("log", pack(log)), *(piece for _, piece in finds.pieces)]
         places = Places(pieces, self._known(), passed_tables(_QUESTIONS) | _PASSED, 0)
         late = ask(_OF_PLACES, "places", places, _ONE).sums.get("late")
         return Counter() if late is None else _by_place(unique_messages(late), "place")

@@ -75,10 +75,10 @@ class Reader:
     ) -> tuple[Longs, Longs, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Arrays of producers and seqs (NULL_LONG for none), and of whether each record is intact."""
         if self._own is not None:
-            found = self._own.decode(values)
-            producers = found.producer.astype(np.int64)
-            producers[found.producer == NULL_INT] = NULL_LONG
-            return producers, found.seq, found.intact
+            decoded = self._own.decode(values)
+            producers = decoded.producer.astype(np.int64)
+            producers[decoded.producer == NULL_INT] = NULL_LONG
+            return producers, decoded.seq, decoded.intact
         who = [self._identity(value, of) for value, of in zip(values, headers, strict=True)]
         pairs = np.array([(NULL_LONG, NULL_LONG) if one is None else one for one in who], np.int64)
         pairs = pairs.reshape(-1, 2)
@@ -92,10 +92,10 @@ class Reader:
                 return self._from_fields(_document(value))
             case _:
                 assert self._pattern is not None
-                found = self._pattern.search(value or b"")
-                return (
-                    None if found is None else _identity(found["number"], found.groupdict().get("producer"))
-                )
+                match_ = self._pattern.search(value or b"")
+                if match_ is None:
+                    return None
+                return _identity(match_["number"], match_.groupdict().get("producer"))
 
     def _from_fields(self, fields: dict[str, Any]) -> Identity:
         producer = self._numbering.producer
@@ -105,10 +105,10 @@ class Reader:
 
 def _document(value: bytes | None) -> dict[str, Any]:
     try:
-        found = json.loads(value or b"null")
+        document = json.loads(value or b"null")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _identity(number: Any, producer: Any) -> Identity:

@@ -76,7 +76,10 @@ class GrowingLedger:
             self._write(STATUS, took_s=round(self.last_grown_s - began, 3))
 
     def _with(self, state: State, log: pl.DataFrame | None, grown: State) -> State:
-        rows = {table: frame(table, found, self._names) for table, found in self._evidence.take().items()}
+        rows = {
+            table: frame(table, arrived_rows, self._names)
+            for table, arrived_rows in self._evidence.take().items()
+        }
         sends, deliveries = rows.get("sends"), rows.get("deliveries")
         arrived = arrivals(sends=sends, deliveries=deliveries)
         times = None

@@ -56,16 +56,16 @@ def _places(state: State, totals: Totals, names: Names) -> list[dict[str, Any]]:
         "duplicated": totals.duplicated_at,
         "reordered": totals.reordered_at,
     }
-    found = []
+    rows = []
     for place in sorted({place for by in sums.values() for place in by} | set(state.ledger.positions)):
         topic, partition = names.located(place)
         numbers = {what: sums[what].get(place, 0) for what in words}
         position = state.ledger.positions.get(place)
         anomaly_counts = {what: at.get(place, 0) for what, at in anomalies.items()}
-        found.append(
+        rows.append(
             {"topic": topic, "partition": partition, **numbers, **anomaly_counts, "position": position}
         )
-    return found
+    return rows
 
 
 def _latencies(counts: Counts) -> dict[str, Any]:
@@ -80,9 +80,9 @@ def _durations(counts: Counts, names: Names) -> list[dict[str, Any]]:
     words = {"acked": "ack", "delivered": "end_to_end"}
     grades = counts.grades.drop_nulls("place")
     us = steps.middle_us(grades["grade"].to_numpy())
-    found = []
+    rows = []
     for (place, what, n), us_value in zip(grades.select("place", "what", "n").iter_rows(), us, strict=True):
         topic, partition = names.located(place)
         row = {"what": words[what], "topic": topic, "partition": partition}
-        found.append({**row, "ms": float(us_value) / 1000, "count": n})
-    return found
+        rows.append({**row, "ms": float(us_value) / 1000, "count": n})
+    return rows

@@ -44,7 +44,7 @@ class Messages:
         self.took, self.gave = self.values["kept"]["ats"], self.values["replayed"]["ats"]
         self.outputs, self.groups = runs["outputs"], range(len(known.names.groups))
         stores = [runs[name] for name in STORE_TABLES]
-        found = messages(
+        matched = messages(
             runs["sends"],
             runs["log"],
             runs["deliveries"],
@@ -53,10 +53,14 @@ class Messages:
             stores,
             known.homes,
         )
-        self.kept, self.replayed, self.left = found.stores
-        self.copies, self.deliveries, self.transactions = found.copies, found.deliveries, found.transactions
+        self.kept, self.replayed, self.left = matched.stores
+        self.copies, self.deliveries, self.transactions = (
+            matched.copies,
+            matched.deliveries,
+            matched.transactions,
+        )
         flags = unread(known.complete, known.complete_topics)
-        stretches = _timed(found.stretches, self.times).with_columns(unread=flags)
+        stretches = _timed(matched.stretches, self.times).with_columns(unread=flags)
         self.stretches = stretches.with_columns(uncommitted=uncommitted())
 
     @cached_property

@@ -65,15 +65,15 @@ def encode_rows(
     tables: Iterable[tuple[str, TableRows]], known: Known, questions: Sequence[Question]
 ) -> Iterator[tuple[int, Piece]]:
     """The same for rows that have been read already."""
-    found = []
+    sums = []
     for table, rows in tables:
         coded = encoded(table, rows, known.events)
         of_rows = ask(questions, "rows", Rows(table, coded, known), known.parts)
         assert not of_rows.shown, "cases cannot be found in rows: their examples would be lost"
-        found.append(of_rows.sums)
+        sums.append(of_rows.sums)
         yield from _pieces(coded, known)
-    if found:
-        yield known.parts.sums, Piece("sums", pickle.dumps(total(found, kinds(questions))))
+    if sums:
+        yield known.parts.sums, Piece("sums", pickle.dumps(total(sums, kinds(questions))))
 
 
 def _pieces(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:

@@ -114,11 +114,11 @@ def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Fla
     line = np.full(size, -1)
     line[stretches["part"].to_numpy()] = np.arange(stretches.height)
     mine = line[copies["part"].to_numpy()]
-    found: Flags = mine >= 0
+    as_claimed: Flags = mine >= 0
     for name in ("place", "offset"):
         claimed = np.append(numbers(stretches[name]), NULL)
-        found &= claimed[mine] == numbers(copies[name])
-    return found
+        as_claimed &= claimed[mine] == numbers(copies[name])
+    return as_claimed
 
 
 def _first_copies(copies: pl.DataFrame, at: Ints, several: bool, size: int) -> list[pl.Series]:
@@ -182,16 +182,16 @@ def unread(complete: Collection[int], complete_topics: Collection[int]) -> pl.Ex
 
 def home_topics(stretches: pl.DataFrame, replayed: pl.DataFrame | None, size: int) -> Ints:
     """By part, the number of its home's topic; -1 if it was never sent."""
-    found = np.full(size, -1)
-    found[stretches["part"].to_numpy()] = stretches["topic"].to_numpy()
+    topics = np.full(size, -1)
+    topics[stretches["part"].to_numpy()] = stretches["topic"].to_numpy()
     if replayed is not None and replayed.height:
         # A replay does not move the home of a message that was acknowledged to its producer.
         own = stretches.filter(pl.col("outcome") != "acked")["part"].to_numpy()
         moved = replayed.sort("topic")
         part, topic = moved["part"].to_numpy(), moved["topic"].to_numpy()
         not_acked = np.isin(part, own)
-        found[part[not_acked]] = topic[not_acked]
-    return found
+        topics[part[not_acked]] = topic[not_acked]
+    return topics
 
 
 def at_home(copies: pl.DataFrame, topics: Ints, homes: Homes) -> pl.DataFrame:
