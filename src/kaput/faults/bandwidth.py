@@ -144,10 +144,12 @@ class Bandwidth(NodeFault):
             return Effect(None, False, f"{name_all(nodes)}: cannot be limited (by another step?): {error}")
         effective = now_ns()
         flows = [_under_load(end, rate, burst) for end in self._ends]
-        bit = len(alive) == len(nodes) and all(keeps(flow, rate) for flow in flows)
+        confirmed = len(alive) == len(nodes) and all(keeps(flow, rate) for flow in flows)
         carried = ", ".join(f"{flow.carried / 1e6:.2f} of {flow.offered / 1e6:.2f} Mbit/s" for flow in flows)
         details = f"{name_all(alive)}: {rate_text} {'each way' if direction == 'both' else direction}"
-        return Effect(effective, bit, f"{details}; under load {carried} carried; {self._counts()} so far")
+        return Effect(
+            effective, confirmed, f"{details}; under load {carried} carried; {self._counts()} so far"
+        )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._ends:

@@ -29,11 +29,11 @@ class Barrier:
     node: int
     parties: frozenset[int]
     direction: Direction = "both"
-    reached: frozenset[int] | None = None  # for a node to which nobody connects: the parties it connects to
+    reached: frozenset[int] | None = None  # of a node that accepts no connections: whom it connects to
 
     @property
     def forbids(self) -> set[probes.Path]:
-        """The connections that it must block: to the node, or from it if nobody connects to it."""
+        """The connections that it must block: to the node, or from it if it accepts none."""
         if self.reached is not None:
             return {(self.node, party) for party in self.reached}
         return {(party, self.node) for party in self.parties}
@@ -181,8 +181,8 @@ class BarrierFault(NodeFault):
         return StepRules(self.scene, barrier.node)
 
     def _answers(self, node: int) -> bool:
-        found = self.scene.nodes[node]
-        return found.running and not found.is_stopped()
+        target = self.scene.nodes[node]
+        return target.running and not target.is_stopped()
 
     def _title(self, parties: set[int]) -> str:
         return title(parties, self.scene)

@@ -56,15 +56,15 @@ class ClockSkew(NodeFault):
         if not alive:
             return Effect(None, False, "no target was running")
         offset_ms = self.options.offset
-        found = [(node, type(self).ahead(node)) for node in alive]
-        self._shifted = [node for node, ahead in found if ahead is not None and abs(ahead) < _NEAR_S]
-        details = [f"{node.title}: {_text(ahead)} before" for node, ahead in found]
+        clocks = [(node, type(self).ahead(node)) for node in alive]
+        self._shifted = [node for node, ahead in clocks if ahead is not None and abs(ahead) < _NEAR_S]
+        details = [f"{node.title}: {_text(ahead)} before" for node, ahead in clocks]
         for node in self._shifted:
             type(self).shift(node, offset_ms)
         shifted = [self._await(node, offset_ms) for node in self._shifted]
         details += [f"{n.title}: {_text(ahead)}" for n, ahead in zip(self._shifted, shifted, strict=True)]
-        bit = len(self._shifted) == len(nodes) and all(_is_near(each, offset_ms) for each in shifted)
-        return Effect(now_ns() if bit else None, bit, "; ".join(details))
+        confirmed = len(self._shifted) == len(nodes) and all(_is_near(each, offset_ms) for each in shifted)
+        return Effect(now_ns() if confirmed else None, confirmed, "; ".join(details))
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         offset_ms = self.options.offset

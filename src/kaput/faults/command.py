@@ -152,8 +152,8 @@ class Command(Fault[Sequence[int]]):
         limit = clock.now() + self.options.timeout / 1000
         pending = list(brokers)
         while True:
-            found = self._ask(pending)
-            pending = [broker for broker in pending if found[broker] is not wanted]
+            answers = self._ask(pending)
+            pending = [broker for broker in pending if answers[broker] is not wanted]
             if not pending or self.abandoned.is_set() or clock.now() >= limit:
                 return pending
             clock.sleep(_POLL_S)

@@ -147,10 +147,10 @@ class CpuPressure(ProcessFault):
         while any(each.proven is None for each in self._throttles) and time.monotonic() < limit:
             self._over.wait(_TICK_S)
         began = [throttle.first_ns for throttle in self._throttles if throttle.first_ns is not None]
-        bit = len(moving) == len(nodes) == len(began) and all(each.proven for each in self._throttles)
+        confirmed = len(moving) == len(nodes) == len(began) and all(each.proven for each in self._throttles)
         measured = "; ".join(throttle.text() for throttle in self._throttles)
         text = f"{name_all(moving)}: {share:.0%} of the CPUs' time; at first {measured}"
-        return Effect(max(began) if bit else None, bit, text)
+        return Effect(max(began) if confirmed else None, confirmed, text)
 
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
         self._over.set()

@@ -70,8 +70,8 @@ class Delay(NodeFault):
         details = f"{name_all(alive)}: outgoing traffic delayed by {options.delay} ms ± {options.jitter} ms"
         details += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
         details += f"; response time {_durations(self._before)} before and {_durations(during)} now"
-        bit = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)
-        return Effect(effective, bit, details)
+        confirmed = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)
+        return Effect(effective, confirmed, details)
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._lines:
@@ -107,8 +107,8 @@ class Delay(NodeFault):
     def _measure(self, nodes: Collection[int]) -> dict[int, float]:
         """By node, the median response time in ms; without nodes that did not answer."""
         paths = [(self._asked[node], node) for node in sorted(nodes)]
-        found = in_parallel(lambda path: (path[1], self._answer_ms(path)), paths)
-        return {node: ms for node, ms in found if ms is not None}
+        times = in_parallel(lambda path: (path[1], self._answer_ms(path)), paths)
+        return {node: ms for node, ms in times if ms is not None}
 
     def _answer_ms(self, path: probes.Path) -> float | None:
         """The median response time over a few connections; None if there was no answer."""

@@ -1,7 +1,7 @@
 """delete-records: the beginning of a topic is deleted, as by kafka-delete-records: everything below the high
 watermark, or below what a group has committed (`committed-by`).
 
-Whoever has not read it by then never will: a mirror that is behind, say, goes on where the log begins now.
+Clients that have not read it by then never will: a mirror that is behind goes on where the log begins now.
 Not here: what that does to messages, which the analysis counts (analysis/questions/mirrors.py).
 """
 

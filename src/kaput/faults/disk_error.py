@@ -27,7 +27,7 @@ _NO_FLUSH = struct.pack("I", 2)  # nothing is written out before
 
 
 def break_disk(directory: Path) -> None:
-    """From now on its file system fails. Raises LabError where that is not one of its own, or cannot."""
+    """Makes its file system fail. Raises LabError if it has none of its own, or that is impossible."""
     device_of(directory)
     try:
         ask(directory, _SHUTDOWN, _NO_FLUSH)
@@ -36,7 +36,7 @@ def break_disk(directory: Path) -> None:
 
 
 def write_error(directory: Path) -> int | None:
-    """What a synced write to it fails with (errno); None: it succeeds."""
+    """The errno with which a synced write to it fails; None if it succeeds."""
     path = directory / PROBE
     try:
         with path.open("wb") as file:
@@ -81,8 +81,8 @@ class DiskError(Fault[Sequence[DiskTarget]]):
             details.append(
                 f"{node.title}: a write {'fails: Input/output error' if failing[-1] else 'still succeeds'}"
             )
-        bit = len(failing) == len(nodes) and all(failing)
-        return Effect(now_ns() if any(failing) else None, bit, "; ".join(details))
+        confirmed = len(failing) == len(nodes) and all(failing)
+        return Effect(now_ns() if any(failing) else None, confirmed, "; ".join(details))
 
     def heal(self, nodes: Sequence[DiskTarget], effect: Effect) -> tuple[int | None, Effect]:
         early = [node.title for node in self._broken if self.write_error(node.data) is None]

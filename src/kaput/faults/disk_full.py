@@ -8,26 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from kaput.faults.ballast import Ballast
 from kaput.faults.fault import Effect, Fault, Scene, now_ns
-from kaput.faults.process_target import ProcessTarget
+from kaput.faults.process_target import DiskTarget
 from kaput.faults.restarts import start_again
-
-
-class DiskTarget(ProcessTarget, Protocol):
-    """Something with its data on its own file system."""
-
-    @property
-    def data(self) -> Path:
-        """The directory of its data."""
-
-    def expect_down(self) -> None:
-        """From now on its end is expected."""
-
-    def expect_up(self) -> None:
-        """From now on its end counts as a failure again."""
 
 
 class DiskFull(Fault[Sequence[DiskTarget]]):
@@ -63,8 +49,8 @@ class DiskFull(Fault[Sequence[DiskTarget]]):
                 f"{node.title}: {_mb(self._taken[node.id])} of ballast, "
                 + ("writing another page fails (no space left on device)" if full[-1] else "still space left")
             )
-        bit = len(full) == len(nodes) and all(full)
-        return Effect(now_ns() if any(full) else None, bit, "; ".join(details))
+        confirmed = len(full) == len(nodes) and all(full)
+        return Effect(now_ns() if any(full) else None, confirmed, "; ".join(details))
 
     def heal(self, nodes: Sequence[DiskTarget], effect: Effect) -> tuple[int | None, Effect]:
         ours = [node for node in nodes if node.id in self._ballasts]

@@ -50,7 +50,7 @@ class FreezerProcess:
             start_new_session=True,
             env=unmarked_environment(),
         )
-        self._told: dict[str, Any] | None = None
+        self._answered: dict[str, Any] | None = None
 
     def frozen(self) -> dict[str, Any]:
         """See Freezer."""
@@ -59,12 +59,12 @@ class FreezerProcess:
     def thaw(self) -> dict[str, Any]:
         """See Freezer."""
         assert self._process.stdin is not None
-        if self._told is None:
+        if self._answered is None:
             with suppress(OSError):
                 self._process.stdin.close()
-            self._told = self._answer()
+            self._answered = self._answer()
             self._process.wait()
-        return self._told
+        return self._answered
 
     def _answer(self) -> dict[str, Any]:
         out = self._process.stdout
@@ -73,10 +73,10 @@ class FreezerProcess:
         line = out.readline() if ready else b""
         if not line:
             raise LabError(f"the disk does not answer within {_ANSWER_S:.0f} s")
-        told: dict[str, Any] = json.loads(line)
-        if "error" in told:
-            raise LabError(f"the disk cannot be frozen: {told['error']}")
-        return told
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise LabError(f"the disk cannot be frozen: {answer['error']}")
+        return answer
 
 
 class DiskStall(Fault[Sequence[DiskTarget]]):
@@ -98,30 +98,32 @@ class DiskStall(Fault[Sequence[DiskTarget]]):
         if not self._hit:
             return Effect(None, False, "no target was running")
         self._freezer = type(self).freezer([node.data for node in self._hit])
-        told = self._freezer.frozen()
-        stalled = all(told["stalled"])
+        answer = self._freezer.frozen()
+        stalled = all(answer["stalled"])
         tried = "a write has not returned after half a second" if stalled else "writes still return"
-        bit = stalled and len(self._hit) == len(nodes)
+        confirmed = stalled and len(self._hit) == len(nodes)
         return Effect(
-            told["frozen_ns"] if stalled else None, bit, f"{name_all(self._hit)}: disk frozen, {tried}"
+            answer["frozen_ns"] if stalled else None,
+            confirmed,
+            f"{name_all(self._hit)}: disk frozen, {tried}",
         )
 
     def heal(self, nodes: Sequence[DiskTarget], effect: Effect) -> tuple[int | None, Effect]:
         if self._freezer is None:
             return now_ns(), effect
-        told = self._freezer.thaw()
-        returned = [at_ns for at_ns in told["returned_ns"] if at_ns is not None]
+        answer = self._freezer.thaw()
+        returned = [at_ns for at_ns in answer["returned_ns"] if at_ns is not None]
         over = len(returned) == len(self._hit)
-        lasted = over and all(at_ns >= told["thawing_ns"] for at_ns in returned)
+        lasted = over and all(at_ns >= answer["thawing_ns"] for at_ns in returned)
         if effect.effective_ns is None:
-            return told["thawed_ns"] if over else None, effect
-        waited_s = (min(returned, default=told["thawed_ns"]) - effect.effective_ns) / 1e9
+            return answer["thawed_ns"] if over else None, effect
+        waited_s = (min(returned, default=answer["thawed_ns"]) - effect.effective_ns) / 1e9
         details = [f"the write returned after {waited_s:.1f} s" if over else "the write has not returned"]
         if over:
             details.append("at the heal" if lasted else "before the heal")
         ended = [node.title for node in self._hit if not node.running]
         ending = f"; {', '.join(ended)} had ended by then" if ended else ""
-        return told["thawed_ns"] if over else None, effect.with_proof(", ".join(details) + ending, lasted)
+        return answer["thawed_ns"] if over else None, effect.with_proof(", ".join(details) + ending, lasted)
 
     def abandon(self) -> None:
         if self._freezer is not None:

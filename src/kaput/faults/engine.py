@@ -1,6 +1,6 @@
 """The life of a fault: inject, prove, wait, heal, prove, and a record of all of it.
 
-Whoever wants a fault on a cluster asks this engine: the timeline of a run (nemesis.py), a batch of trials, a
+Everything that breaks a cluster asks this engine: the timeline of a run (nemesis.py), a batch of trials, a
 standing cluster, a `with` block, a page. What is known of a fault is in its Life, and nowhere else. Not here:
 when a step begins (nemesis.py), and what it hits (resolving.py).
 """

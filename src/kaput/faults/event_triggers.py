@@ -164,10 +164,10 @@ class Anchors:
     def _poll_sources(self, sources: Sequence[EventSource]) -> None:
         for source in sources:
             try:
-                found = source.take()
+                occurrences = source.take()
             except (LabError, OSError, ValueError) as error:
                 self._troubles[source] = str(error)
                 continue
             self._troubles.pop(source, None)
-            for occurrence in found:
+            for occurrence in occurrences:
                 self.happened(occurrence)

@@ -69,13 +69,13 @@ class PacketLoss(NodeFault):
             self._tables[node].put(dropping(addresses(of, self.scene), options.direction, options.percent))
         effective = now_ns()
         during = self._sample(self._ways)
-        bit = all(not self._loses(before[way]) and self._loses(during[way]) for way in self._ways)
-        bit = bit and all(self._dropped(node) for node in self._tables)
+        confirmed = all(not self._loses(before[way]) and self._loses(during[way]) for way in self._ways)
+        confirmed = confirmed and all(self._dropped(node) for node in self._tables)
         details = (
             f"{name_all(alive)}: {options.percent:g} % of the packets are dropped; datagrams"
             f" that arrived: {_details(before)} before, {_details(during)} now; {self._counts()} so far"
         )
-        return Effect(effective, bit and len(alive) == len(nodes) == len(self._tables), details)
+        return Effect(effective, confirmed and len(alive) == len(nodes) == len(self._tables), details)
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._tables:
@@ -104,10 +104,10 @@ class PacketLoss(NodeFault):
         counts.
         """
         count = round(_EXPECTED * 100 / self.options.percent)
-        found = in_parallel(
+        samples = in_parallel(
             lambda way: Sample(*probes.send_datagrams(way, self.scene, count, _SAMPLE_S)), ways
         )
-        return dict(zip(ways, found, strict=True))
+        return dict(zip(ways, samples, strict=True))
 
     def _loses(self, sample: Sample) -> bool:
         return loses(sample, self.options.percent)

@@ -1,5 +1,5 @@
 """memory-pressure: the process keeps the memory that it holds itself, and has `page-cache-mb` MiB for
-everything that the kernel keeps in memory for it: log segments, indexes, code. As beside other processes that
+everything that the kernel keeps in memory for it: log segments, indexes, code. As with other processes that
 take the page cache, or under a container's limit that is too low.
 
 It needs `cluster.memory-groups: true`. The limit is on the memory cgroup of the node and follows the heap as
@@ -95,13 +95,15 @@ class MemoryPressure(NodeFault):
         if not alive:
             return Effect(None, False, "no target was running")
         cache = self.options.page_cache_mb * MIB
-        found = [(node, type(self).group(node)) for node in alive]
-        if without := [node for node, group in found if group is None]:
+        groups = [(node, type(self).group(node)) for node in alive]
+        if without := [node for node, group in groups if group is None]:
             return Effect(None, False, f"{name_all(without)}: in no memory group")
-        self._limits = [_Limit(node, group, cache, self._over) for node, group in found if group is not None]
+        self._limits = [_Limit(node, group, cache, self._over) for node, group in groups if group is not None]
         held = [limit.begin() for limit in self._limits]
-        bit = len(alive) == len(nodes) and all(held) and self._await_felt()
-        return Effect(now_ns() if bit else None, bit, "; ".join(limit.at_first() for limit in self._limits))
+        confirmed = len(alive) == len(nodes) and all(held) and self._await_felt()
+        return Effect(
+            now_ns() if confirmed else None, confirmed, "; ".join(limit.at_first() for limit in self._limits)
+        )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         self._over.set()
@@ -122,9 +124,9 @@ class MemoryPressure(NodeFault):
         """Waits, for a bounded time, until every limit has been felt; returns whether it was."""
         clock = self.scene.clock
         until = clock.now() + _FELT_S
-        while not (found := all(limit.felt() for limit in self._limits)) and clock.now() < until:
+        while not (felt := all(limit.felt() for limit in self._limits)) and clock.now() < until:
             clock.sleep(_FOLLOW_S)
-        return found
+        return felt
 
 
 def _mib(size: int) -> int:

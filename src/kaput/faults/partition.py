@@ -21,7 +21,7 @@ class Partition(BarrierFault):
         others = set(self.scene.nodes) - targets
         clients = self.options.clients_with
         far = others | ({CLIENTS} if clients == "others" else set())
-        found = [Barrier(node, frozenset(far)) for node in sorted(targets)]
+        barriers = [Barrier(node, frozenset(far)) for node in sorted(targets)]
         if clients == "target":
-            found += [Barrier(node, frozenset({CLIENTS})) for node in sorted(others)]
-        return found
+            barriers += [Barrier(node, frozenset({CLIENTS})) for node in sorted(others)]
+        return barriers

@@ -20,28 +20,28 @@ def everybody(scene: Scene) -> set[int]:
 
 def named(words: Sequence[str], scene: Scene) -> set[int]:
     """The parties that the words of `from` name; may include the target."""
-    found: set[int] = set()
+    parties: set[int] = set()
     for word in words:
         match word.partition(" "):
             case ["broker", _, number]:
-                found.add(int(number))
+                parties.add(int(number))
             case ["clients", _, _]:
-                found.add(CLIENTS)
+                parties.add(CLIENTS)
             case ["everybody", _, _]:
-                found |= everybody(scene)
+                parties |= everybody(scene)
             case ["all-nodes", _, _]:
-                found |= set(scene.nodes)
+                parties |= set(scene.nodes)
             case ["brokers", _, _]:
-                found |= {node.id for node in scene.nodes.values() if _is_broker(node)}
+                parties |= {node.id for node in scene.nodes.values() if _is_broker(node)}
             case ["controllers" | "zookeeper", _, _]:  # the nodes that keep the metadata
-                found |= {
+                parties |= {
                     node.id for node in scene.nodes.values() if node.role in ("controller", "zookeeper")
                 }
             case ["mirror", _, _]:
-                found |= {node.id for node in scene.nodes.values() if node.title == word}
+                parties |= {node.id for node in scene.nodes.values() if node.title == word}
             case _:
-                found |= scene.clusters.get(word.removeprefix("cluster "), frozenset())
-    return found
+                parties |= scene.clusters.get(word.removeprefix("cluster "), frozenset())
+    return parties
 
 
 def across(node: int, words: Sequence[str], scene: Scene) -> set[int]:

@@ -36,20 +36,20 @@ class PowerLoss(SigkillFault):
     def _truncate(self, node: Node) -> tuple[str, bool]:
         """Truncates one broker's logs; returns a sentence, and whether only synced data is left."""
         try:
-            found = self.tails(node.layout.data, node.log)
-            for tail in found:
+            unsynced = self.tails(node.layout.data, node.log)
+            for tail in unsynced:
                 self.cut(tail)
             left = self.tails(node.layout.data, node.log)
         except (OSError, ValueError) as error:
             raise LabError(f"the logs of {node.title} cannot be cut: {error}") from None
-        taken = sum(tail.size for tail in found) - sum(tail.size for tail in left)
-        words = f"{node.title}: {taken:,} bytes cut that it had not synced{_tails_text(found)}"
+        taken = sum(tail.size for tail in unsynced) - sum(tail.size for tail in left)
+        words = f"{node.title}: {taken:,} bytes cut that it had not synced{_tails_text(unsynced)}"
         return f"{words}, {sum(t.size for t in left):,} left" if left else words, not left
 
 
-def _tails_text(found: Sequence[UnsyncedTail]) -> str:
+def _tails_text(unsynced: Sequence[UnsyncedTail]) -> str:
     """` (orders-0 from offset 900 on, ...)`, the longest first."""
-    longest = sorted(found, key=lambda tail: (-tail.size, tail.topic, tail.partition))
+    longest = sorted(unsynced, key=lambda tail: (-tail.size, tail.topic, tail.partition))
     names = [f"{t.topic}-{t.partition} from offset {t.synced:,} on" for t in longest[:_NAMED]]
-    more = len(found) - len(names)
+    more = len(unsynced) - len(names)
     return f" ({', '.join(names)}{f' and {more:,} more' if more else ''})" if names else ""

@@ -93,15 +93,15 @@ class Protocol(NodeFault):
         words = self.options.parties
         if "everybody" in words:
             return None
-        found = []
+        senders = []
         for word in words:
             if word == "clients":
-                found.append(word)
+                senders.append(word)
             elif word in ("brokers", "all-nodes"):
-                found += ["brokers", "controllers"]  # listeners that only nodes use
+                senders += ["brokers", "controllers"]  # listeners that only nodes use
             else:
-                found += addresses(named([word], self.scene), self.scene)
-        return found
+                senders += addresses(named([word], self.scene), self.scene)
+        return senders
 
     def _on_frame(self, broker: int, frame: SeenFrame) -> None:
         options = self.options

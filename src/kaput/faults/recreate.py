@@ -1,7 +1,7 @@
 """recreate: a topic is deleted and created again, with as many partitions on the same replicas and with its
 own settings: it is empty, its offsets begin at 0 again, and it has another id.
 
-Clients go by its name: whoever has a position in the old topic may go on at that offset of the new one, and
+Clients go by its name: a client with a position in the old topic may go on at that offset of the new one, and
 never read what is below. Not here: what that does to messages, which the analysis counts
 (analysis/questions/mirrors.py).
 """

@@ -58,9 +58,9 @@ class Reset(NodeFault):
         )
         details += f", and {ended} of {len(made)} opened as a check"
         tried = {node for _, node in made}
-        bit = left == 0 and all(opened.values()) and ended == len(made)
+        confirmed = left == 0 and all(opened.values()) and ended == len(made)
         return Effect(
-            effective, bit and tried == {node.id for node in nodes} == {n.id for n in alive}, details
+            effective, confirmed and tried == {node.id for node in nodes} == {n.id for n in alive}, details
         )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
@@ -93,8 +93,8 @@ class Reset(NodeFault):
                     return None
                 return made
 
-            found = dict(zip(paths, in_parallel(make, paths), strict=True))
-            yield {path: made for path, made in found.items() if made is not None}
+            connections = dict(zip(paths, in_parallel(make, paths), strict=True))
+            yield {path: made for path, made in connections.items() if made is not None}
 
     def _count_ended(self, made: Mapping[probes.Path, socket.socket]) -> int:
         """How many of these connections are torn down within a short time."""

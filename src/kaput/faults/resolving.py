@@ -55,7 +55,7 @@ class ClusterPart:
 
 @dataclass(frozen=True)
 class Injection:
-    """A fault on what its target stands for now. `brokers`: the ids recorded as hit."""
+    """A fault on what its target is now. `brokers`: the ids recorded as hit."""
 
     target: str
     brokers: list[int]

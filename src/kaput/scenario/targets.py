@@ -104,7 +104,7 @@ class Target:
 
     @property
     def hits(self) -> str:
-        """What it stands for: NODES, MEMBERS, PRODUCER, ..."""
+        """What kind of thing it is: NODES, MEMBERS, PRODUCER, ..."""
         return _HITS.get(self.kind, NODES)
 
     @property
