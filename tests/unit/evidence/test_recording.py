@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -36,6 +37,21 @@ def record(folder: RunFolder, count: int, flush_every: int = 3) -> None:
             recorder.row(0, seq, "orders", 0, 10 + seq, 20 + seq, "acked", seq)
             if seq % flush_every == 0:
                 recorder.flush()
+
+
+def test_rows_are_written_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    """In any order; what is left out is null, and a column that the table does not have is refused."""
+    with Recorder(tmp_path, "group_events", "m1", "dc2") as recorder:
+        recorder.row(at_ns=5, kind="left", member="m1", group="billing")
+        for wrong in ({"when_ns": 5}, {"group": "other"}):
+            with pytest.raises(ValueError, match="columns"):
+                recorder.row("billing", "m1", "left", **wrong)
+    with pa.OSFile(str(tmp_path / "evidence" / "group_events" / "m1.arrows")) as file:
+        (row,) = pa.ipc.open_stream(file).read_all().to_pylist()
+    assert row == {
+        "group": "billing", "member": "m1", "kind": "left", "topic": None, "partition": None, "offset": None,
+        "at_ns": 5, "cluster": "dc2",
+    }  # fmt: skip
 
 
 def test_rows_survive_recording_and_sealing(tmp_path: Path) -> None:
