@@ -111,12 +111,20 @@ def test_acknowledgement_that_was_cleaned_away_still_counts() -> None:
 @pytest.mark.parametrize(("at_s", "by"), [(10.9, None), (11, "unknown"), (13, "heal")])
 def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, by: str | None) -> None:
     """The longest growth of all groups counts; without a time of effect or a backlog there is none."""
-    fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S)
+    fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S, brokers=(1,), target="broker 1")
     at_ns = int(at_s * S)
     last = Backlog(1, 10 * S, None, 9, 10 * S, at_ns, (at_ns - S // 2, at_ns + S // 2))
-    assert _lag_ended_by(fault, [last, last._replace(grew_until_ns=10 * S)]) == by
-    assert _lag_ended_by(fault, []) is None
-    assert _lag_ended_by(SimpleNamespace(effective_ns=None), [last]) is None  # type: ignore[arg-type]
+    assert _lag_ended_by(fault, {"g": last, "h": last._replace(grew_until_ns=10 * S)}) == by
+    assert _lag_ended_by(fault, {}) is None
+    assert _lag_ended_by(SimpleNamespace(effective_ns=None), {"g": last}) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("target", "by"), [("mirror dc1->dc2", "unknown"), ("members of g", "heal")])
+def test_heal_of_a_mirror_ends_no_growth_of_a_lag(target: str, by: str) -> None:
+    """Though the lag stopped growing just then; that of the group's own members may."""
+    fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S, brokers=(), target=target)
+    grew = Backlog(1, 10 * S, None, 9, 10 * S, 13 * S, (12 * S, 14 * S))
+    assert _lag_ended_by(fault, {"g": grew}) == by
 
 
 def test_partitions_searched_for_the_first_ack() -> None:

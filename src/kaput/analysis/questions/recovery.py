@@ -87,7 +87,7 @@ class Recovery(Question):
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
                 backlog_drained_ms=_ms(since, _drained_ns(list(backlogs.get(id_, {}).values()))),
-                lag_ended_by=_lag_ended_by(reach.fault, list(backlogs.get(id_, {}).values())),
+                lag_ended_by=_lag_ended_by(reach.fault, backlogs.get(id_, {})),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
             )
@@ -197,17 +197,20 @@ def _drained_ns(backlogs: Sequence[Backlog]) -> int | None:
     return max(ends) if ends and len(ends) == len(backlogs) else None
 
 
-def _lag_ended_by(fault: FaultRow, backlogs: Sequence[Backlog]) -> EndedBy | None:
+def _lag_ended_by(fault: FaultRow, backlogs: Mapping[str, Backlog]) -> EndedBy | None:
     """What ended the growth of the lag of the group whose lag grew the longest: the heal, if the lag stopped
     growing between the samples around it. None if it grew for less than a second.
     """
-    last = max(backlogs, key=lambda one: one.grew_until_ns, default=None)
+    group = max(backlogs, key=lambda name: backlogs[name].grew_until_ns, default="")
+    last = backlogs.get(group)
     if last is None or fault.effective_ns is None or last.grew_until_ns - fault.effective_ns < SHORTEST_NS:
         return None
     begin_ns, end_ns = last.around_ns
     # A change that never ends (resize, grow) has no heal of its own.
     healed_ns = fault.healed_ns if fault.healed_ns != fault.effective_ns else None
-    return "heal" if healed_ns is not None and begin_ns <= healed_ns <= end_ns else "unknown"
+    # The heal of a producer or a mirror lets no group go on.
+    hit = bool(fault.brokers) or fault.target.endswith(f" of {group}")
+    return "heal" if hit and healed_ns is not None and begin_ns <= healed_ns <= end_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:
