@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.clock import FakeClock
-from kaput.cluster.network.interface import SHARE_OF, Chain, Connection, Process, Queued, Rule
+from kaput.cluster.network.interface import SHARE_OF, Chain, PacketRule, Process, Queued, TcpConnection
 from kaput.errors import LabError
 
 CLIENTS = "10.77.255.254"
@@ -42,13 +42,13 @@ class FakeNetwork:
     clients: str = CLIENTS
     tables: dict[int, dict[str, list[Chain]]] = field(default_factory=dict)
     ghosts: dict[int, list[Chain]] = field(default_factory=dict)  # tables that were removed and stay
-    ending: list[tuple[Connection, float]] = field(default_factory=list)
+    ending: list[tuple[TcpConnection, float]] = field(default_factory=list)
     counted: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # by node and table
     before: Counter[tuple[int, str]] = field(
         default_factory=Counter
     )  # what its tables of that name had counted
     queues: dict[tuple[int, bool], FakeQueue] = field(default_factory=dict)
-    open: dict[int, set[Connection]] = field(default_factory=dict)
+    open: dict[int, set[TcpConnection]] = field(default_factory=dict)
     inboxes: dict[tuple[str, int], int] = field(default_factory=dict)  # datagrams that wait there
     made: list[FakeSocket] = field(default_factory=list)
     strange: float = 1.0  # how much more than the rate a limit lets through
@@ -69,7 +69,7 @@ class FakeNetwork:
     def queue(self, node: int, inward: bool) -> FakeQueue:
         return self.queues.setdefault((node, inward), FakeQueue(self))
 
-    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+    def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
         listed = set(self.open.get(node, set()))
         listed |= {connection for connection, until in self.ending if until > self.clock.now()}
         return {connection for connection in listed if connection.peer in peers}
@@ -94,7 +94,7 @@ class FakeNetwork:
 
     def has_connection(self, node: int, peer: str) -> None:
         """A connection of any client, open from now on."""
-        self.open.setdefault(node, set()).add(Connection(9092, peer, 40_000 + node))
+        self.open.setdefault(node, set()).add(TcpConnection(9092, peer, 40_000 + node))
 
     def place(self, node: int | None) -> str:
         return self.clients if node is None else self.host(node)
@@ -149,7 +149,7 @@ class FakeNetwork:
                     break
         return ended == packets
 
-    def _meets(self, rule: Rule) -> bool:
+    def _meets(self, rule: PacketRule) -> bool:
         return rule.share is None or self.draw.randrange(SHARE_OF) < rule.share
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.operate.standing_cluster import StandingCluster
 from kaput.processes.ownership import Owner
-from kaput.runner.plan.plan import Plan
+from kaput.runner.plan.plan import RunningPlan
 from kaput.runner.plan.world import PlanWorld
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.mirrors import Mirror
@@ -73,7 +73,7 @@ class Centers:
         rows = stack.enter_context(Recorder(path, "mirror", "plan"))
         world = PlanWorld(self.scenario, clusters, NoMirrors(), self.supervisor, lambda: [], rows)
         recorder = stack.enter_context(Recorder(path, "plan", "kaput"))
-        self.plan = Plan(self.scenario.plan, world, recorder, lambda text: None)
+        self.plan = RunningPlan(self.scenario.plan, world, recorder, lambda text: None)
         stack.callback(self.plan.abort)
 
     def play(self) -> None:

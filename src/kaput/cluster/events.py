@@ -32,7 +32,7 @@ class ClusterEvent(NamedTuple):
     within_ns: int | None = None  # it may have happened up to so much before at_ns; None: at_ns is exact
 
 
-class Collected(NamedTuple):
+class CollectedEvents(NamedTuple):
     """The events of a cluster in order, and sentences about missing parts."""
 
     events: list[ClusterEvent]

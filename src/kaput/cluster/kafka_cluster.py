@@ -32,7 +32,7 @@ from typing import Self
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import Collected
+from kaput.cluster.events import CollectedEvents
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.cluster.wire import Endpoint
@@ -129,11 +129,11 @@ class KafkaCluster(ABC):
     def restart_all(self, timeout_s: float) -> None:
         """Brings every node up, also those that died without a fault. Raises LabError after the timeout."""
 
-    def events(self) -> Collected:
+    def events(self) -> CollectedEvents:
         """Changes of leaders, in-sync replicas and brokers that the cluster itself recorded. What cannot be
         read is a trouble of the run, not an error.
         """
-        return Collected([], [f"{UNKNOWN_LEADERS}: kaput cannot read the cluster's own records"])
+        return CollectedEvents([], [f"{UNKNOWN_LEADERS}: kaput cannot read the cluster's own records"])
 
     def troubles(self) -> list[str]:
         """Sentences about nodes that died on their own."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
+from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.jvm import NO_MAIN_CLASS, java_command
 from kaput.cluster.record_batches import StoredBatch, decode
 from kaput.cluster.segments import segments
@@ -222,11 +222,11 @@ _SNAPSHOT_NAME = re.compile(r"\d{20}-\d{10}\.checkpoint")
 _FENCE, _UNFENCE = 1, -1
 
 
-def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Path) -> Collected:
+def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Path) -> CollectedEvents:
     """The events in one voter's metadata log directory, in log order, and what could not be read of it."""
     files = segments(metadata_log)
     if not files:
-        return Collected([], [f"{metadata_log} holds no metadata log: changes of leader are not known"])
+        return CollectedEvents([], [f"{metadata_log} holds no metadata log: changes of leader are not known"])
     image, events, troubles, start = Image(), list[ClusterEvent](), list[str](), 0
     if (begin := int(files[0].stem)) > 0:
         snapshot = _first_snapshot(metadata_log, begin)
@@ -242,7 +242,7 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
             )
     dumped = dump(distribution, java, files)
     _collect(parse(dumped.lines, image, start), events, troubles)
-    return Collected(events, troubles + _incomplete_trouble(metadata_log, dumped.problem))
+    return CollectedEvents(events, troubles + _incomplete_trouble(metadata_log, dumped.problem))
 
 
 def _collect(found: Iterator[ClusterEvent], events: list[ClusterEvent], troubles: list[str]) -> None:

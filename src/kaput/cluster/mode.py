@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import Collected
+from kaput.cluster.events import CollectedEvents
 from kaput.cluster.metadata_log import log_progress, read_cluster_events
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties
@@ -59,7 +59,7 @@ class KraftMode:
         """The node's main class, heap and JVM flags."""
         return MAIN, None, ()
 
-    def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> Collected:
+    def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> CollectedEvents:
         """The events that these nodes recorded. `distribution`: one that can read them. Raises LabError."""
         best = max(filter(None, map(metadata_log, plan)), key=log_progress)
         return read_cluster_events(distribution, self._java, best)

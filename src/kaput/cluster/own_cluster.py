@@ -19,7 +19,7 @@ from kaput.cluster.access import Access
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import Collected
+from kaput.cluster.events import CollectedEvents
 from kaput.cluster.frames.frame_proxy import FrameProxy, proxied
 from kaput.cluster.jvm import java_command
 from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, KafkaCluster
@@ -46,7 +46,7 @@ _KAPUT_CLASSES = (
 )  # RequestVersions.class; last in the classpath, so that class archives still fit
 
 
-class Versions:
+class NodeVersions:
     """`current`: the version for new starts; `successors`: possible upgrades."""
 
     def __init__(self, first: Distribution, successors: Sequence[Distribution], java: Java) -> None:
@@ -143,7 +143,7 @@ class OwnCluster(KafkaCluster):
         successors: Sequence[Distribution] = (),
         network: Network | None = None,
     ) -> None:
-        self._versions = Versions(distribution, successors, java)
+        self._versions = NodeVersions(distribution, successors, java)
         self._owner, self._spec, self._folder, self._note = owner, spec, folder.absolute(), note
         self._ready_timeout_s = ready_timeout_s * (faketime.SLOWER if spec.faketime else 1)
         self._shares_network = network is not None
@@ -231,12 +231,12 @@ class OwnCluster(KafkaCluster):
                 node.start()
         self.wait_ready(timeout_s)
 
-    def events(self) -> Collected:
+    def events(self) -> CollectedEvents:
         """The events recorded so far, by the nodes' logs."""
         try:
             return self._mode.events(self._layouts, self.distribution)
         except LabError as error:
-            return Collected([], [f"{UNKNOWN_LEADERS}: {error}"])
+            return CollectedEvents([], [f"{UNKNOWN_LEADERS}: {error}"])
 
     def grow(self, count: int) -> list[int]:
         """Adds that many brokers, ready when this returns; returns their ids. None of them votes.

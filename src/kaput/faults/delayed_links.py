@@ -12,7 +12,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 
-from kaput.cluster.network.interface import Chain, Process, Rule
+from kaput.cluster.network.interface import Chain, PacketRule, Process
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.peers import addresses
@@ -89,8 +89,8 @@ class ProxiedLink(DelayedLink):
         self._proxy = scene.network.spawn(self._node, command, f"proxy of node {self._node}")
         self._wait_ready(self._proxy)
         # Redirects only new connections: existing ones would break.
-        to_proxy = Rule(begins=True, redirect=self._port)
-        from_node = Rule(begins=True, unless_mark=self._mark, redirect=self._port)
+        to_proxy = PacketRule(begins=True, redirect=self._port)
+        from_node = PacketRule(begins=True, unless_mark=self._mark, redirect=self._port)
         self._table.put(
             [
                 Chain("to_node", "redirect-input", self._peers, (to_proxy,)),

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, SeenFrame, error_answers
+from kaput.cluster.frames.frame_proxy import FrameCounts, FrameProxy, FrameRule, SeenFrame, error_answers
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
@@ -114,7 +114,7 @@ class Protocol(NodeFault):
     def _requests_text(self) -> str:
         return f"{self._api} requests from {', '.join(self.options.parties)}"
 
-    def _counts_text(self, counts: Counts) -> str:
+    def _counts_text(self, counts: FrameCounts) -> str:
         options = self.options
         how = {"delay": f" by {format_duration(options.delay or 0)}", "error": f" {options.error}"}
         done = ACTIONS[options.what] + how.get(options.what, "")

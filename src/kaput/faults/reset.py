@@ -9,7 +9,7 @@ import contextlib
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaput.cluster.network.interface import Connection
+from kaput.cluster.network.interface import TcpConnection
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.faults import probes
@@ -110,7 +110,7 @@ class Reset(NodeFault):
 
         return sum(in_parallel(ended, list(made.values())))
 
-    def _wait_gone(self, opened: Mapping[int, set[Connection]]) -> int:
+    def _wait_gone(self, opened: Mapping[int, set[TcpConnection]]) -> int:
         """Waits, for a bounded time, until all are gone; returns how many are left."""
         limit = self.scene.clock.now() + _GONE_S
         while True:

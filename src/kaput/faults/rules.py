@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kaput.cluster.network.interface import SHARE_OF, Chain, Hook, PacketFilter, Rule
+from kaput.cluster.network.interface import SHARE_OF, Chain, Hook, PacketFilter, PacketRule
 from kaput.faults.fault import Scene
 from kaput.scenario.fault_kinds import Direction, How
 
@@ -61,10 +61,10 @@ def blocking(addresses: Sequence[str], direction: Direction, how: How) -> list[C
     chains = []
     for way, hook in _WAYS:
         if direction in ("both", way):
-            rules = [Rule(counter=f"{way}_dropped"), Rule("drop")]
+            rules = [PacketRule(counter=f"{way}_dropped"), PacketRule("drop")]
             if how == "reject":
                 # The resets that reject sends must get through: they pass these chains too.
-                rules = [Rule("accept", resets=True), rules[0], Rule("reset", tcp=True), rules[1]]
+                rules = [PacketRule("accept", resets=True), rules[0], PacketRule("reset", tcp=True), rules[1]]
             chains.append(Chain(way, hook, tuple(addresses), tuple(rules)))
     return chains
 
@@ -75,6 +75,9 @@ def dropping(addresses: Sequence[str], direction: Direction, percent: float) -> 
     chains = []
     for way, hook in _WAYS:
         if direction in ("both", way):
-            rules = (Rule(counter=f"{way}_seen"), Rule("drop", counter=f"{way}_dropped", share=share))
+            rules = (
+                PacketRule(counter=f"{way}_seen"),
+                PacketRule("drop", counter=f"{way}_dropped", share=share),
+            )
             chains.append(Chain(way, hook, tuple(addresses), rules))
     return chains

@@ -28,7 +28,7 @@ from kaput.operate.standing_cluster import StandingCluster, partition_row
 K = TypeVar("K", bound=Hashable)
 
 
-class Rates(Generic[K]):
+class PositionRates(Generic[K]):
     """Computes rates between successive positions. A position that went back has no rate."""
 
     def __init__(self) -> None:
@@ -74,8 +74,8 @@ class Observer:
         self._polling: Polling | None = None
         self._first = threading.Event()
         self._engine, self._evaluated_ns = Engine(builtin()), 0
-        self._written: Rates[TopicPartition] = Rates()
-        self._read: Rates[tuple[str, TopicPartition]] = Rates()
+        self._written: PositionRates[TopicPartition] = PositionRates()
+        self._read: PositionRates[tuple[str, TopicPartition]] = PositionRates()
         self._last_known: dict[str, Any] = {}  # the last known value of each part
         self._document: dict[str, Any] = {}
         self._events: deque[Event] = deque(maxlen=_EVENTS_MAX)

@@ -17,7 +17,7 @@ from typing import Protocol
 import psutil
 
 from kaput.processes.mounts import unmount
-from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, Started, all_records, start_of
+from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, StartedProcess, all_records, start_of
 
 GRACE_S = 5.0
 KILL_TIMEOUT_S = 10.0
@@ -39,7 +39,7 @@ class Stoppable(Protocol):
         """Sends a signal, or nothing to a process that has ended."""
 
 
-def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> list[Started]:
+def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> list[StartedProcess]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT.
 
     Descendants that outlive their parent get a SIGKILL: nothing else would end them. Returns those that still
@@ -73,7 +73,7 @@ def end_leftovers(record: ProcessRecord) -> list[str]:
     return [started.name for started in ended]
 
 
-def end_strays(record: ProcessRecord) -> list[Started]:
+def end_strays(record: ProcessRecord) -> list[StartedProcess]:
     """SIGKILLs what a living owner's processes left running, in any session; returns them.
 
     Call it when those processes are gone. A stray is recognized only by the owner's name in its environment:
@@ -82,9 +82,9 @@ def end_strays(record: ProcessRecord) -> list[Started]:
     return _end_all(lambda: list(_carrying(OWNER_NAME, record.name)))
 
 
-def _end_all(find: Callable[[], list[Started]]) -> list[Started]:
+def _end_all(find: Callable[[], list[StartedProcess]]) -> list[StartedProcess]:
     """SIGKILLs what `find` returns until two scans find nothing, for at most KILL_TIMEOUT_S."""
-    ended: dict[int, Started] = {}
+    ended: dict[int, StartedProcess] = {}
     quiet, limit = 0, time.monotonic() + KILL_TIMEOUT_S
     while quiet < 2 and time.monotonic() < limit:
         left = find()
@@ -116,14 +116,14 @@ def remove_tree(path: Path) -> bool:
     return False
 
 
-def _leftovers(record: ProcessRecord) -> list[Started]:
+def _leftovers(record: ProcessRecord) -> list[StartedProcess]:
     found = {started.pid: started for started in record.processes() if started.running()}
     for started in _carrying(MARKER, record.marker):
         found.setdefault(started.pid, started)
     return list(found.values())
 
 
-def _carrying(variable: str, value: str) -> Iterable[Started]:
+def _carrying(variable: str, value: str) -> Iterable[StartedProcess]:
     """Processes with that variable in their environment."""
     for process in psutil.process_iter():
         if process.pid == os.getpid():
@@ -136,19 +136,19 @@ def _carrying(variable: str, value: str) -> Iterable[Started]:
             continue  # another user's, or gone
         start = start_of(process.pid)
         if start is not None:
-            yield Started(process.pid, start, name)
+            yield StartedProcess(process.pid, start, name)
 
 
-def _descendants(pid: int) -> list[Started]:
+def _descendants(pid: int) -> list[StartedProcess]:
     try:
         children = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
     starts = ((child.pid, start_of(child.pid)) for child in children)
-    return [Started(child, start, "descendant") for child, start in starts if start is not None]
+    return [StartedProcess(child, start, "descendant") for child, start in starts if start is not None]
 
 
-def _kill(started: Started) -> None:
+def _kill(started: StartedProcess) -> None:
     try:
         if started.running():
             os.kill(started.pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ from kaput.processes.records import (
     MARKER,
     OWNER_NAME,
     ProcessRecord,
-    Started,
+    StartedProcess,
     own_marker,
     start_of,
     unmarked_environment,
@@ -151,7 +151,7 @@ class Owner:
                 raise LabError(f"{name} is not started: kaput is cleaning up")
             marker = {MARKER: own_marker(), OWNER_NAME: self._record.name} if marked else {}
             popen = _popen(args, name, stdin, stdout, stderr, {**marker, **(env or {})}, cwd)
-            self._record.add_process(Started(popen.pid, start_of(popen.pid) or "", name))
+            self._record.add_process(StartedProcess(popen.pid, start_of(popen.pid) or "", name))
             process = OwnedProcess(popen, name, on_exit)
             self._processes.append(process)
         if nice is not None:

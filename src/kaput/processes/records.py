@@ -76,7 +76,7 @@ def registry() -> Path:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedProcess:
     """A process on record."""
 
     pid: int
@@ -128,7 +128,7 @@ class ProcessRecord:
         match = _NAME.fullmatch(self.path.name)
         return match is not None and start_of(int(match["pid"])) != match["start"]
 
-    def add_process(self, started: Started) -> None:
+    def add_process(self, started: StartedProcess) -> None:
         """Puts a process on record."""
         self._append("processes", [started.pid, started.start, started.name])
 
@@ -136,9 +136,9 @@ class ProcessRecord:
         """Puts a directory on record."""
         self._append("paths", str(path))
 
-    def processes(self) -> list[Started]:
+    def processes(self) -> list[StartedProcess]:
         """All processes on record, ended or not."""
-        return [Started(pid, start, name) for pid, start, name in self._read("processes")]
+        return [StartedProcess(pid, start, name) for pid, start, name in self._read("processes")]
 
     def paths(self) -> list[Path]:
         """All directories on record."""

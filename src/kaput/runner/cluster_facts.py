@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kaput.cluster.admin import Admin, PartitionState
-from kaput.cluster.admin.resources import Settings
+from kaput.cluster.admin.resources import ResourceSettings
 from kaput.cluster.existing_cluster import ExistingCluster, version_of
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
@@ -43,7 +43,7 @@ class ClusterFacts:
     addresses: Mapping[int, tuple[str, int]]
     racks: Mapping[int, str | None]
     features: Mapping[str, int] = field(default_factory=dict)
-    settings: Mapping[int, Settings] = field(default_factory=dict)
+    settings: Mapping[int, ResourceSettings] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """For RUN_DIR/cluster.json: everything except default settings."""
@@ -115,7 +115,9 @@ def check_unused(
 
 
 def with_settings(
-    scenario: Scenario, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
+    scenario: Scenario,
+    settings: Mapping[str, ResourceSettings],
+    states: Mapping[TopicPartition, PartitionState],
 ) -> Scenario:
     """The scenario with the actual partitions, replicas and effective settings of its topics."""
     return scenario.model_copy(
@@ -124,7 +126,7 @@ def with_settings(
 
 
 def _with_effective_settings(
-    topic: Topic, settings: Mapping[str, Settings], states: Mapping[TopicPartition, PartitionState]
+    topic: Topic, settings: Mapping[str, ResourceSettings], states: Mapping[TopicPartition, PartitionState]
 ) -> Topic:
     effective = settings[topic.name].every if topic.name in settings else {}
     replicas = [len(state.replicas) for (name, _), state in states.items() if name == topic.name]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from kaput.cluster.events import Collected
+from kaput.cluster.events import CollectedEvents
 from kaput.core import TopicPartition
 from kaput.evidence.folder import GroupDrain, Manifest, MirrorEnd, RunFolder
 from kaput.evidence.recorder import Recorder
@@ -27,7 +27,7 @@ from kaput.workload.supervision.supervisor import Supervisor
 _LEAST_S = 5.0  # partitions that did not settle still get some time: they are read as far as possible
 
 
-class Drain:
+class RunDrain:
     """One drain. After it, `events` (of each cluster), `mirrors`, `troubles`, `notes` and `last_mirrors`
     (those still running when it began) are its results.
     """
@@ -43,7 +43,7 @@ class Drain:
         self._folder, self._run_id, self._scenario = folder, manifest.run_id, scenario
         self._clusters, self._supervisor = clusters, supervisor
         self._timeout_s = scenario.workload.drain.timeout / 1000
-        self.events: list[tuple[RunCluster, Collected]] = []
+        self.events: list[tuple[RunCluster, CollectedEvents]] = []
         self.mirrors: list[MirrorEnd] = []
         self.last_mirrors: list[Mirror] = []
         self.troubles: list[str] = []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from kaput.cluster.events import ClusterEvent, Collected
+from kaput.cluster.events import ClusterEvent, CollectedEvents
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS
 from kaput.core import TopicPartition
@@ -155,10 +155,10 @@ class ExistingRunCluster(RunCluster):
         """Start offsets of partitions that had records before the run."""
         return self._starts
 
-    def events(self) -> Collected:
+    def events(self) -> CollectedEvents:
         """The changes seen by polling."""
         events = self._poller.events() if self._poller else []
-        return Collected(events, [] if events else [f"{UNKNOWN_LEADERS}: no broker answered"])
+        return CollectedEvents(events, [] if events else [f"{UNKNOWN_LEADERS}: no broker answered"])
 
     def troubles(self) -> list[str]:
         """Sentences about what the cluster does not disclose."""

@@ -20,7 +20,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.runner.cluster_events import record_cluster_events, record_requests
-from kaput.runner.draining import Drain
+from kaput.runner.draining import RunDrain
 from kaput.runner.event_sources import event_sources
 from kaput.runner.folder_setup import open_folder, resolved
 from kaput.runner.mirrors.drain import CompareMirror, compare_mirrors
@@ -226,7 +226,7 @@ class Experiment:
     def _drain(self) -> list[GroupDrain]:
         self._begin("drain")
         scenario = self._scenario
-        self._drain_result = Drain(self.folder, self.manifest, scenario, self._clusters, self._supervisor)
+        self._drain_result = RunDrain(self.folder, self.manifest, scenario, self._clusters, self._supervisor)
         groups = self._drain_result.run(self._progress)
         self._troubles += self._drain_result.troubles
         self._update(notes=self._drain_result.notes)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution, from_home
-from kaput.cluster.events import Collected
+from kaput.cluster.events import CollectedEvents
 from kaput.cluster.existing_cluster import addresses
 from kaput.cluster.kafka_cluster import ClusterAddress, KafkaCluster
 from kaput.cluster.lock import version_with
@@ -128,7 +128,7 @@ class RunCluster:
         """Brings every node up. Raises LabError after the timeout."""
         self.kafka.restart_all(timeout_s)
 
-    def events(self) -> Collected:
+    def events(self) -> CollectedEvents:
         """Changes of leaders, in-sync replicas and brokers during the run."""
         return self.kafka.events()
 

@@ -80,7 +80,7 @@ _READY_S = 180.0  # the clients of all runs start at the same time
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedTrial:
     """A trial that was played. `error`: why it was not recorded to its end; `began`: monotonic time."""
 
     trial: Trial
@@ -136,7 +136,7 @@ class StartBarrier:
                 raise LabError(f"the other runs of the cluster were not ready within {_READY_S:.0f} s")
 
 
-class Batch:
+class TrialBatch:
     """Experiments on one cluster. `tag`: part of all their names; `scale`: for the manifests.
 
     All have the seed of the first, since they share its random choices.
@@ -193,7 +193,7 @@ class Batch:
             on_load=self._on_load if number == 0 else _nothing,
         )
 
-    def play(self) -> list[Played]:
+    def play(self) -> list[PlayedTrial]:
         """Plays all trials, and leaves the cluster clean or marked as spoiled. Raises Interrupted."""
         self._cluster.begin()
         runs = [
@@ -207,7 +207,7 @@ class Batch:
         self._cluster.tidy(self._scenarios)
         return played
 
-    def _play(self, number: int) -> Played:
+    def _play(self, number: int) -> PlayedTrial:
         experiment, error, began = self._experiments[number], None, time.monotonic()
         try:
             experiment.run()
@@ -216,7 +216,7 @@ class Batch:
         finally:
             self._barrier.arrive(number, leaving=True)
             self._faults.leave(number)
-        return Played(self._trials[number], experiment.folder, error, began)
+        return PlayedTrial(self._trials[number], experiment.folder, error, began)
 
     def _keep_files(self) -> None:
         """Puts new log lines and the settings of each node into every run folder, hard-linked."""

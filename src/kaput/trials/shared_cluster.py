@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, Collected
+from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.core import MS
 from kaput.evidence.folder import RunFolder
@@ -31,14 +31,14 @@ class ClusterUse:
         self._troubles = len(kafka.troubles())
         self._lock = threading.Lock()
         self._asked_at = 0.0
-        self._collected = Collected([], [])
+        self._collected = CollectedEvents([], [])
 
     def restart_all(self, timeout_s: float) -> None:
         """Starts every node that is down. Raises LabError."""
         with self._lock:
             self.kafka.restart_all(timeout_s)
 
-    def events(self) -> Collected:
+    def events(self) -> CollectedEvents:
         """All events that the cluster recorded so far; one read serves runs that ask at about the same
         time.
         """
@@ -102,10 +102,10 @@ class SharedRunCluster(RunCluster):
         """Starts every node that is down. Raises LabError."""
         self.use.restart_all(timeout_s)
 
-    def events(self) -> Collected:
+    def events(self) -> CollectedEvents:
         """The events of the run: of its own topics, of internal topics and of brokers."""
         every, troubles = self.use.events()
-        return Collected(list(since(every, self.use.since_ns, self._own_topics)), troubles)
+        return CollectedEvents(list(since(every, self.use.since_ns, self._own_topics)), troubles)
 
     def lifecycle(self) -> list[tuple[str, int, int]]:
         """Starts and stops of nodes during the run."""

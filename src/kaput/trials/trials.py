@@ -31,7 +31,7 @@ from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
-from kaput.trials.batch import Batch, Judged, Played, Trial, can_share, in_background, warmable
+from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, can_share, in_background, warmable
 from kaput.trials.scaling import scaled
 from kaput.trials.warm import WarmClusters
 
@@ -91,7 +91,7 @@ class Trials:
         Failures of the lab are reported in `error`. Raises Interrupted.
         """
         batches, stop = batched(trials, self._together), threading.Event()
-        playing: Future[list[Played]] | None = None
+        playing: Future[list[PlayedTrial]] | None = None
         judging: set[Future[Judged]] = set()
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         try:
@@ -116,9 +116,9 @@ class Trials:
 
     def judge(self, trial: Trial, folder: RunFolder) -> Judged:
         """Judges a trial whose run was completely recorded earlier."""
-        return self._judged(Played(trial, folder, None, time.monotonic()))
+        return self._judged(PlayedTrial(trial, folder, None, time.monotonic()))
 
-    def _play(self, batch: list[Trial], stop: threading.Event) -> list[Played]:
+    def _play(self, batch: list[Trial], stop: threading.Event) -> list[PlayedTrial]:
         began = time.monotonic()
         try:
             trials = [replace(trial, scenario=scaled(trial.scenario, self._scale)) for trial in batch]
@@ -130,13 +130,15 @@ class Trials:
             cluster = self._clusters.cluster(first)
             self._count += 1
             tag, progress = str(self._count), self._progress
-            made = Batch(trials, cluster, tag, self._runs, self._scale, progress, stop, self._spark.prepare)
+            made = TrialBatch(
+                trials, cluster, tag, self._runs, self._scale, progress, stop, self._spark.prepare
+            )
             # The caller expects its own trials, with unscaled times.
             return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
         except KaputError as error:
-            return [Played(trial, None, str(error), began) for trial in batch]
+            return [PlayedTrial(trial, None, str(error), began) for trial in batch]
 
-    def _alone(self, trial: Trial, scenario: Scenario, began: float) -> Played:
+    def _alone(self, trial: Trial, scenario: Scenario, began: float) -> PlayedTrial:
         """Plays a trial on its own clusters."""
         provider = own_provider(scenario, self._java, self._kafka_home, self._progress.note)
         experiment = Experiment(
@@ -154,10 +156,10 @@ class Trials:
         try:
             experiment.run()
         except KaputError as error:
-            return Played(trial, experiment.folder, str(error), began)
-        return Played(trial, experiment.folder, None, began)
+            return PlayedTrial(trial, experiment.folder, str(error), began)
+        return PlayedTrial(trial, experiment.folder, None, began)
 
-    def _judged(self, played: Played) -> Judged:
+    def _judged(self, played: PlayedTrial) -> Judged:
         findings, error = None, played.error
         try:
             if error is None and played.folder is not None:

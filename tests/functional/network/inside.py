@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kaput.cluster.network.connections import SOCK_DIAG, destroy, established, sockets, tear_down
-from kaput.cluster.network.interface import Chain, Queued, Rule
+from kaput.cluster.network.interface import Chain, PacketRule, Queued
 from kaput.cluster.network.links import make_bridge, make_link, raise_loopback, remove_links
 from kaput.cluster.network.netlink import Netlink
 from kaput.cluster.network.netns import run_in_netns
@@ -82,7 +82,7 @@ def a_share_is_a_share() -> None:
 def redirected_unless_marked() -> None:
     """What begins goes to the other port, what carries the mark to where it was meant."""
     kernel = KernelFilter(None)
-    rule = Rule(begins=True, unless_mark=7, redirect=OTHER_PORT)
+    rule = PacketRule(begins=True, unless_mark=7, redirect=OTHER_PORT)
     kernel.put("kaput_1", [Chain("from_node", "redirect-output", (HERE,), (rule,))])
     with socket.create_server((HERE, OTHER_PORT)):
         assert connects() == "yes"
@@ -98,7 +98,7 @@ def a_table_is_put_whole_or_not_at_all() -> None:
         kernel.put("kaput_2", blocking(["10.0.0.9"], "in", "drop"))
         assert connects() == "TimeoutError"
         before = kernel.counters("kaput_1")
-        bad = Chain("bad", "input", (HERE,), (Rule(redirect=OTHER_PORT),))  # not in this kind of chain
+        bad = Chain("bad", "input", (HERE,), (PacketRule(redirect=OTHER_PORT),))  # not in this kind of chain
         for name in ("kaput_1", "kaput_3"):
             try:
                 kernel.put(name, [*blocking(["10.0.0.9"], "out", "drop"), bad])

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from fakes.frame_broker import API_VERSIONS, END_TXN, HEARTBEAT, Client, FrameBroker, answer, request
-from kaput.cluster.frames.frame_proxy import Counts, FrameProxy, FrameRule, SeenFrame
+from kaput.cluster.frames.frame_proxy import FrameCounts, FrameProxy, FrameRule, SeenFrame
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.properties import NodeLayout
 from kaput.errors import LabError
@@ -48,7 +48,7 @@ class Bench:
         rule = FrameRule(**{"id": "r", "api": END_TXN, "what": what, **how})  # type: ignore[arg-type]
         self.proxy.put(rule, self.frames.append)
 
-    def end(self) -> Counts:
+    def end(self) -> FrameCounts:
         return self.proxy.end("r")
 
 
@@ -95,7 +95,7 @@ def test_delayed_nth_request_holds_back_its_connection_only(bench: Bench) -> Non
     assert 0.35 < late < 3 and bench.broker.requests()[-2:] == [
         request(END_TXN, 2, "app"), request(HEARTBEAT, 3, "app"),
     ]  # fmt: skip
-    assert bench.end() == Counts(4, 3, 1)
+    assert bench.end() == FrameCounts(4, 3, 1)
     (delayed,) = [frame for frame in bench.frames if frame.acted]
     assert delayed[2:] == (3, 2, "app", client.name) and abs(time.time_ns() - delayed.at_ns) < 60e9
 
@@ -129,7 +129,7 @@ def test_dropped_request_stalls_its_connection_until_the_rule_ends(bench: Bench)
     assert client.read(ANSWER) == answer(1) and client.silent()
     other.send(request(END_TXN, 4))
     assert other.read(ANSWER) == answer(4)
-    assert bench.end() == Counts(4, 2, 1)
+    assert bench.end() == FrameCounts(4, 2, 1)
     assert client.read(1) == b""
     assert bench.broker.requests() == [request(HEARTBEAT, 1), request(END_TXN, 4)]
 
@@ -186,7 +186,7 @@ def test_request_version_without_an_error_response_passes(bench: Bench) -> None:
     bench.rule("error", answers={"5": "00"})
     client.send(request(END_TXN, 1))
     assert client.read(ANSWER) == answer(1)
-    assert bench.end() == Counts(1, 1, 0)
+    assert bench.end() == FrameCounts(1, 1, 0)
 
 
 def test_duplicated_request_gets_one_response(bench: Bench) -> None:
@@ -207,7 +207,7 @@ def test_clients_and_brokers_are_matched_by_port_or_address(bench: Bench) -> Non
         for each in (client, broker):
             each.send(request(END_TXN, 1))
             each.read(ANSWER)
-        assert bench.end() == Counts(2, matched, matched)
+        assert bench.end() == FrameCounts(2, matched, matched)
 
 
 def test_share_of_requests_is_repeatable_by_seed(bench: Bench) -> None:
@@ -228,7 +228,7 @@ def test_observer_rule_sees_frames_modified_by_another_rule(bench: Bench) -> Non
     bench.proxy.put(FrameRule("look", END_TXN), seen.append)
     client.send(request(END_TXN, 1))
     assert client.read(ANSWER) == answer(1)
-    assert (bench.end().acted, bench.proxy.end("look")) == (1, Counts(1, 1, 0))
+    assert (bench.end().acted, bench.proxy.end("look")) == (1, FrameCounts(1, 1, 0))
     assert [frame.acted for frame in seen] == [False]
 
 
@@ -249,7 +249,7 @@ def test_long_frames_pass_between_matched_frames(bench: Bench) -> None:
                 whole = answer(correlation, LONG)
                 assert client.read(len(whole), 60) == whole
         assert sorted(bench.broker.requests()) == sorted(2 * frames)
-        assert bench.end() == Counts(6, 2, 2)
+        assert bench.end() == FrameCounts(6, 2, 2)
     finally:
         bench.broker.answer_body = b"done"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
-from kaput.cluster.frames.frame_proxy import Counts, FrameRule, OnFrame, SeenFrame
+from kaput.cluster.frames.frame_proxy import FrameCounts, FrameRule, OnFrame, SeenFrame
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.fault import Effect
@@ -32,10 +32,10 @@ class FakeProxy:
             acted = self.works and number == 7
             on_frame(SeenFrame(time.time_ns(), acted, 1, number, "app", "10.0.0.9:4000"))
 
-    def end(self, rule_id: str) -> Counts:
+    def end(self, rule_id: str) -> FrameCounts:
         if not self.ends:
             raise LabError("the proxy of broker 1 has ended")
-        return Counts(1200, 2, int(self.works))
+        return FrameCounts(1200, 2, int(self.works))
 
 
 def node(number: int, proxy: FakeProxy | None = None, *, running: bool = True) -> Any:

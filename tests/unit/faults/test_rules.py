@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
-from kaput.cluster.network.interface import Rule
+from kaput.cluster.network.interface import PacketRule
 from kaput.faults.rules import StepRules, blocking, dropping
 from kaput.scenario.fault_kinds import Direction
 
@@ -28,8 +28,8 @@ def test_drop_rules_count_then_drop() -> None:
     """Each direction under a name of its own."""
     found = [chain.rules for chain in blocking(PEERS, "both", "drop")]
     assert found == [
-        (Rule(counter="in_dropped"), Rule("drop")),
-        (Rule(counter="out_dropped"), Rule("drop")),
+        (PacketRule(counter="in_dropped"), PacketRule("drop")),
+        (PacketRule(counter="out_dropped"), PacketRule("drop")),
     ]
 
 
@@ -37,10 +37,10 @@ def test_reject_rules_accept_their_own_resets() -> None:
     """The reset that reject sends passes the same chains, so it is accepted first, uncounted."""
     (chain,) = blocking(PEERS, "in", "reject")
     assert chain.rules == (
-        Rule("accept", resets=True),
-        Rule(counter="in_dropped"),
-        Rule("reset", tcp=True),
-        Rule("drop"),
+        PacketRule("accept", resets=True),
+        PacketRule(counter="in_dropped"),
+        PacketRule("reset", tcp=True),
+        PacketRule("drop"),
     )
 
 
@@ -48,7 +48,7 @@ def test_reject_rules_accept_their_own_resets() -> None:
 def test_loss_rate_has_a_resolution_of_one_in_ten_thousand(percent: float, of: int) -> None:
     """To a hundredth of a percent; all packets are counted beside those dropped."""
     (chain,) = dropping(PEERS, "in", percent)
-    assert chain.rules == (Rule(counter="in_seen"), Rule("drop", counter="in_dropped", share=of))
+    assert chain.rules == (PacketRule(counter="in_seen"), PacketRule("drop", counter="in_dropped", share=of))
 
 
 def test_each_step_has_its_own_table() -> None:

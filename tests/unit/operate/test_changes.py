@@ -9,7 +9,7 @@ from kaput.monitor.alerts.engine import Engine
 from kaput.monitor.alerts.rules import builtin
 from kaput.monitor.signals import Sample
 from kaput.operate.changes import changes
-from kaput.operate.observer import Rates
+from kaput.operate.observer import PositionRates
 
 
 def _row(topic: str, partition: int, leader: int | None, isr: list[int], epoch: int = 0) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def test_firing_and_resolved_alerts_are_events() -> None:
 
 def test_rate_spans_a_gap_between_samples() -> None:
     """Nothing is lost of it, a position that goes back is no rate, and what is gone is forgotten."""
-    rates: Rates[str] = Rates()
+    rates: PositionRates[str] = PositionRates()
     assert rates.add(10.0, {"a": 100, "b": 5}, "ab") == {}
     assert rates.add(11.0, {"b": 5}, "ab") == {"b": 0.0}
     assert rates.add(14.0, {"a": 500, "b": 3}, "ab") == {"a": 100.0}

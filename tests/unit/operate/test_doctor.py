@@ -17,12 +17,12 @@ from kaput.operate.doctor.snapshot import (
     THROTTLED_RATES,
     THROTTLED_REPLICAS,
     Broker,
+    ClusterSnapshot,
     Commit,
-    GroupState,
+    GroupSnapshot,
     InterruptedReassignment,
     Quorum,
     Replicas,
-    Snapshot,
     TopicState,
     retry_connection_errors,
 )
@@ -48,53 +48,53 @@ def commit(committed: int = 90, start: int = 0, end: int = 100, aged: int | None
     return Commit("orders", 0, committed, start, end, aged)
 
 
-def sound() -> Snapshot:
+def sound() -> ClusterSnapshot:
     """A cluster in which nothing is found."""
-    return Snapshot(
+    return ClusterSnapshot(
         "id",
         [Broker(number, f"rack-{number}", SOUND_BROKER) for number in (1, 2, 3)],
         [TopicState("orders", [partition()], SOUND_TOPIC)],
-        [GroupState("billing", True, [commit()])],
+        [GroupSnapshot("billing", True, [commit()])],
         Quorum(101, {101: 5000, 102: 4990, 103: 5000}),
         SOUND_CLIENT,
     )
 
 
-def with_topic(name: str = "orders", *partitions: Replicas, **config: str) -> Snapshot:
+def with_topic(name: str = "orders", *partitions: Replicas, **config: str) -> ClusterSnapshot:
     """The sound one with another topic in place of its own."""
     settings = {**SOUND_TOPIC, **{key.replace("_", "."): value for key, value in config.items()}}
     return replace(sound(), topics=[TopicState(name, partitions or (partition(),), settings)])
 
 
-def with_brokers(**config: str) -> Snapshot:
+def with_brokers(**config: str) -> ClusterSnapshot:
     """The sound one with other settings of every broker."""
     settings = {**SOUND_BROKER, **{key.replace("_", "."): value for key, value in config.items()}}
     return replace(sound(), brokers=[replace(broker, config=settings) for broker in sound().brokers])
 
 
-def with_groups(*groups: GroupState) -> Snapshot:
+def with_groups(*groups: GroupSnapshot) -> ClusterSnapshot:
     """The sound one with other groups."""
     return replace(sound(), groups=groups)
 
 
-def with_voters(*offsets: int | None) -> Snapshot:
+def with_voters(*offsets: int | None) -> ClusterSnapshot:
     """The sound one with voters from 101 on at these offsets."""
     return replace(sound(), quorum=Quorum(101, dict(enumerate(offsets, 101))))
 
 
-def one_rack() -> Snapshot:
+def one_rack() -> ClusterSnapshot:
     """Four brokers in two racks, all replicas in one of them."""
     brokers = [Broker(number, "a" if number < 4 else "b", SOUND_BROKER) for number in (1, 2, 3, 4)]
     return replace(sound(), brokers=brokers)
 
 
-def lopsided() -> Snapshot:
+def lopsided() -> ClusterSnapshot:
     """Twelve partitions, all led by broker 1."""
     return with_topic("orders", *(partition(number) for number in range(12)))
 
 
 # By check: a picture that shows it, what is found there, and pictures nearest to it that do not.
-SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]]] = {
+SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], ClusterSnapshot]]]] = {
     "KP001": (
         lambda: with_topic("orders", Replicas(0, 2, (2,), (2,)), partition(1)),
         "topic orders: partition 0 with one replica (broker 2)",
@@ -158,11 +158,11 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
         [lambda: with_voters(5000, 4000, 5000)],
     ),
     "KP015": (
-        lambda: with_groups(GroupState("billing", True, [commit(committed=40, aged=50)])),
+        lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=40, aged=50)])),
         "group billing, orders/0: 10 unread records are older than 80 % of retention.ms",
         [
-            lambda: with_groups(GroupState("billing", True, [commit(committed=50, aged=50)])),
-            lambda: with_groups(GroupState("billing", True, [commit(committed=40, aged=None)])),
+            lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=50, aged=50)])),
+            lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=40, aged=None)])),
         ],
     ),
     "KP016": (
@@ -188,14 +188,14 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
         ],
     ),
     "KP019": (
-        lambda: with_groups(GroupState("billing", False, [commit()])),
+        lambda: with_groups(GroupSnapshot("billing", False, [commit()])),
         "group billing: no member, lag 10",
-        [sound, lambda: with_groups(GroupState("billing", False, [commit(committed=100)]))],
+        [sound, lambda: with_groups(GroupSnapshot("billing", False, [commit(committed=100)]))],
     ),
     "KP020": (
-        lambda: with_groups(GroupState("billing", True, [commit(committed=10, start=20, aged=None)])),
+        lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=10, start=20, aged=None)])),
         "group billing, orders/0: committed offset 10, but the log starts at 20",
-        [lambda: with_groups(GroupState("billing", True, [commit(committed=20, start=20, aged=None)]))],
+        [lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=20, start=20, aged=None)]))],
     ),
     "KP021": (
         lambda: with_brokers(offsets_topic_replication_factor="1"),
@@ -220,7 +220,7 @@ SHOWN: dict[str, tuple[Callable[[], Snapshot], str, list[Callable[[], Snapshot]]
 }
 
 
-def found(snapshot: Snapshot, number: str) -> list[str]:
+def found(snapshot: ClusterSnapshot, number: str) -> list[str]:
     """`resource: evidence` of one check."""
     return [f"{each.resource}: {each.evidence}" for each in diagnose(snapshot) if each.id == number]
 
@@ -258,7 +258,7 @@ def test_every_check_is_in_the_manual() -> None:
         assert f"| {check.id} | {check.severity} |" in manual
 
 
-def obeyed(snapshot: Snapshot, remedy: str) -> Snapshot:
+def obeyed(snapshot: ClusterSnapshot, remedy: str) -> ClusterSnapshot:
     """The picture after the commands of a remedy for the only topic, brokers added first where it says so."""
     (topic,) = snapshot.topics
     if "until there are 3" in remedy:
@@ -329,7 +329,7 @@ def test_single_broker_lab_cluster_has_only_info_findings() -> None:
         groups=[],
     )
 
-    def severities(own: bool, of: Snapshot = snapshot) -> dict[str, str]:
+    def severities(own: bool, of: ClusterSnapshot = snapshot) -> dict[str, str]:
         return {each.id: each.severity for each in diagnose(of, own=own)}
 
     assert severities(False) == {
@@ -356,7 +356,7 @@ def test_missing_broker_is_named_in_the_remedy() -> None:
 def test_remedy_for_min_isr_above_the_replication_factor() -> None:
     """All of them are in sync: more are needed, or fewer that have to be."""
 
-    def remedy(snapshot: Snapshot) -> str:
+    def remedy(snapshot: ClusterSnapshot) -> str:
         (found_there,) = [each for each in diagnose(snapshot) if each.id == "KP010"]
         return found_there.remedy
 
@@ -369,7 +369,7 @@ def test_remedy_for_min_isr_above_the_replication_factor() -> None:
 def test_remedy_for_leader_imbalance_depends_on_preferred_leaders() -> None:
     """Where one broker leads nearly all because it is to lead them, another one has to be preferred."""
 
-    def remedy(snapshot: Snapshot) -> str:
+    def remedy(snapshot: ClusterSnapshot) -> str:
         (found_there,) = [each for each in diagnose(snapshot) if each.id == "KP007"]
         return found_there.remedy
 
@@ -378,7 +378,7 @@ def test_remedy_for_leader_imbalance_depends_on_preferred_leaders() -> None:
     assert remedy(with_topic("orders", *spread)).startswith("kaput tool leader-election")
 
 
-def bad() -> Snapshot:
+def bad() -> ClusterSnapshot:
     return with_topic("orders", partition(leader=2, isr=(2, 3)), min_insync_replicas="1")
 
 
@@ -425,7 +425,7 @@ def test_connection_errors_of_a_dying_broker_are_retried() -> None:
     refused = KafkaConnectionError("111 ECONNREFUSED")
     answers = iter([refused, refused, sound()])
 
-    def look() -> Snapshot:
+    def look() -> ClusterSnapshot:
         answer = next(answers)
         if isinstance(answer, KafkaConnectionError):
             raise answer

@@ -9,15 +9,15 @@ import pytest
 from kaput.evidence.findings import Findings
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.experiments import EXPERIMENTS, LOST, NO_EXPERIMENT, WAIT, fix_helps, pair
-from kaput.operate.doctor.snapshot import Broker, Replicas, Snapshot, TopicState
+from kaput.operate.doctor.snapshot import Broker, ClusterSnapshot, Replicas, TopicState
 from unit.report.handmade_findings import document
 
 
-def with_topic(factor: int, min_isr: int) -> Snapshot:
+def with_topic(factor: int, min_isr: int) -> ClusterSnapshot:
     """A cluster with one topic."""
     replicas = tuple(range(1, factor + 1))
     topic = TopicState("bills", [Replicas(0, 1, replicas, replicas)], {"min.insync.replicas": str(min_isr)})
-    return Snapshot("id", [Broker(number, None, {}) for number in replicas], [topic])
+    return ClusterSnapshot("id", [Broker(number, None, {}) for number in replicas], [topic])
 
 
 def test_every_check_has_an_experiment_or_a_reason() -> None:

@@ -10,17 +10,17 @@ from kaput.operate.doctor.diagnosis import diagnose
 from kaput.operate.doctor.fixing import NOT_FIXABLE, Fix, Remedies, remedies
 from kaput.operate.doctor.snapshot import (
     Broker,
+    ClusterSnapshot,
     InterruptedReassignment,
     Replicas,
-    Snapshot,
     TopicState,
 )
 
 CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "KP023"}
 
 
-def cluster(*topics: TopicState, brokers: int = 3) -> Snapshot:
-    return Snapshot("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
+def cluster(*topics: TopicState, brokers: int = 3) -> ClusterSnapshot:
+    return ClusterSnapshot("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
 
 
 def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config: str) -> TopicState:
@@ -29,12 +29,12 @@ def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config:
     return TopicState(name, [Replicas(0, replicas[0], replicas, replicas)], settings)
 
 
-def found(snapshot: Snapshot) -> Remedies:
+def found(snapshot: ClusterSnapshot) -> Remedies:
     """The remedies for all that the doctor finds there."""
     return remedies(snapshot, diagnose(snapshot))
 
 
-def kinds(snapshot: Snapshot) -> list[tuple[tuple[str, ...], Goal | None, dict[str, dict[str, str]]]]:
+def kinds(snapshot: ClusterSnapshot) -> list[tuple[tuple[str, ...], Goal | None, dict[str, dict[str, str]]]]:
     """What would be done, in order."""
     every: list[Fix] = list(found(snapshot).fixes)
     return [(fix.topics, fix.goal, {name: dict(c) for name, c in fix.configs.items()}) for fix in every]

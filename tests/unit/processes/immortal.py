@@ -10,12 +10,12 @@ from pathlib import Path
 
 from kaput.processes.ending import reap_orphans
 from kaput.processes.ownership import Owner
-from kaput.processes.records import ProcessRecord, Started, all_records, start_of
+from kaput.processes.records import ProcessRecord, StartedProcess, all_records, start_of
 
 
 def main(directory: Path) -> None:
     """A dead owner's record that names the immortal one, and a living owner's."""
-    immortal = Started(1, start_of(1) or "", "immortal")
+    immortal = StartedProcess(1, start_of(1) or "", "immortal")
     record = ProcessRecord.create()
     dead = ProcessRecord(record.path.rename(record.path.with_name("4194304-0-0")))
     directory.mkdir()

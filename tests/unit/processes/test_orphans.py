@@ -10,7 +10,7 @@ import pytest
 
 from kaput.processes.ending import reap_orphans
 from kaput.processes.ownership import Owner
-from kaput.processes.records import MARKER, ProcessRecord, Started, all_records, own_marker, start_of
+from kaput.processes.records import MARKER, ProcessRecord, StartedProcess, all_records, own_marker, start_of
 from waiting import PATIENCE_S, eventually
 
 PARENT = Path(__file__).parent / "parent.py"
@@ -90,7 +90,7 @@ def test_a_process_id_used_again_is_not_touched(tmp_path: Path) -> None:
     try:
         record = ProcessRecord.create()
         dead = ProcessRecord(record.path.rename(record.path.with_name(f"{os.getpid()}-0-0")))
-        dead.add_process(Started(innocent.pid, "another start", "innocent"))
+        dead.add_process(StartedProcess(innocent.pid, "another start", "innocent"))
         assert dead.owner_gone()
         assert reap_orphans() == []
         assert innocent.poll() is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kaput.cluster.admin import PartitionState
-from kaput.cluster.admin.resources import Settings
+from kaput.cluster.admin.resources import ResourceSettings
 from kaput.cluster.existing_cluster import addresses
 from kaput.errors import UsageError
 from kaput.runner.cluster_facts import ClusterFacts, check_unused, with_cluster_facts, with_settings
@@ -21,7 +21,8 @@ def found(*brokers: int, **config: str) -> ClusterFacts:
     """A cluster of these brokers, with settings that all have (`_` for a dot)."""
     every = {key.replace("_", "."): value for key, value in config.items()}
     settings = {
-        broker: Settings({"min.insync.replicas": "1", KEY: "false", **every}, every) for broker in brokers
+        broker: ResourceSettings({"min.insync.replicas": "1", KEY: "false", **every}, every)
+        for broker in brokers
     }
     places = {broker: (f"kafka-{broker}", 9092) for broker in brokers}
     return ClusterFacts(
@@ -82,7 +83,7 @@ def test_the_recorded_topics_have_their_effective_settings() -> None:
     """By which a loss is judged: what the file left out is what the cluster has."""
     effective = {"min.insync.replicas": "2", KEY: "true", "cleanup.policy": "delete", "x": "y"}
     states = {("orders", n): PartitionState(0, [0, 1], [0, 1]) for n in range(5)}
-    (topic,) = with_settings(scenario(), {"orders": Settings(effective, {})}, states).topics
+    (topic,) = with_settings(scenario(), {"orders": ResourceSettings(effective, {})}, states).topics
     assert (topic.partitions, topic.replication_factor) == (5, 2)
     assert topic.config == {"min.insync.replicas": "2", KEY: "true", "cleanup.policy": "delete"}
 

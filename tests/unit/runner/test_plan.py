@@ -18,7 +18,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.runner.mirrors.positions import committed
-from kaput.runner.plan.plan import Plan
+from kaput.runner.plan.plan import RunningPlan
 from kaput.runner.plan.steps import STEPS
 from kaput.runner.plan.world import PlanWorld
 from kaput.scenario.model import Scenario
@@ -58,7 +58,7 @@ class Played:
         self.world, self.clients, self.mirrors = world_of(self.scenario, folder)
         self._folder, self._recorder = folder, Recorder(folder, "plan", "kaput")
         self.said: list[str] = []
-        self.plan = Plan(self.scenario.plan, self.world, self._recorder, self.said.append)
+        self.plan = RunningPlan(self.scenario.plan, self.world, self._recorder, self.said.append)
 
     def rows(self, table: str = "plan") -> list[dict[str, Any]]:
         if self._recorder is not None:

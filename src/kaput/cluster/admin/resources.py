@@ -34,7 +34,7 @@ _PERMISSIONS = {2: "Deny", 3: "Allow"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class ResourceSettings:
     """Effective settings by name, without secrets; `own`: those that were set, not defaults."""
 
     every: Mapping[str, str] = field(default_factory=dict)
@@ -140,15 +140,15 @@ class ResourceAdmin(GroupAdmin):
             self._check(f"the {what} of broker {broker}", answer.error_code)
         return list(answers.values())
 
-    def topic_settings(self, topics: Iterable[str]) -> dict[str, Settings]:
+    def topic_settings(self, topics: Iterable[str]) -> dict[str, ResourceSettings]:
         """The settings of each topic that the user may describe."""
         names = sorted(topics)
         answer = self._ask_any(lambda: asked.describe_configs(asked.TOPIC, names), "settings of topics")
         return {found.resource_name: _settings(found) for found in answer.results if not found.error_code}
 
-    def broker_settings(self) -> dict[int, Settings]:
+    def broker_settings(self) -> dict[int, ResourceSettings]:
         """The settings of each broker that answers and that the user may describe."""
-        found: dict[int, Settings] = {}
+        found: dict[int, ResourceSettings] = {}
         for broker, endpoint in self._cluster.broker_endpoints.items():
             with suppress(LabError):
                 request = asked.describe_configs(asked.BROKER, [str(broker)])
@@ -195,9 +195,9 @@ class ResourceAdmin(GroupAdmin):
         }
 
 
-def _settings(found: Any) -> Settings:
+def _settings(found: Any) -> ResourceSettings:
     known = [each for each in found.configs if each.value is not None and not each.is_sensitive]
-    return Settings(
+    return ResourceSettings(
         {each.name: each.value for each in known},
         {each.name: each.value for each in known if each.config_source != asked.KAFKAS_DEFAULT},
     )

@@ -56,7 +56,7 @@ class SeenFrame(NamedTuple):
     connection: str
 
 
-class Counts(NamedTuple):
+class FrameCounts(NamedTuple):
     """Numbers of requests while a rule was in force: all, those that matched, those acted upon."""
 
     seen: int
@@ -141,14 +141,14 @@ class FrameProxy:
         self._send({"rule": spec.pop("id"), "from": spec.pop("from_"), **spec})
         self._wait_for(rule.id, "in_force", _ANSWER_S)
 
-    def end(self, rule_id: str) -> Counts:
+    def end(self, rule_id: str) -> FrameCounts:
         """Ends a rule and returns its counts. Delayed frames are sent; connections with dropped frames close.
 
         Raises LabError.
         """
         self._send({"end": rule_id})
         counts = self._wait_for(rule_id, "ended", _ANSWER_S)
-        return Counts(counts["seen"], counts["matched"], counts["acted"])
+        return FrameCounts(counts["seen"], counts["matched"], counts["acted"])
 
     def stop(self) -> None:
         """Ends the process."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kaput.cluster import disk
 from kaput.cluster.network.connections import tear_down
-from kaput.cluster.network.interface import Chain, Hook, Rule
+from kaput.cluster.network.interface import Chain, Hook, PacketRule
 from kaput.cluster.network.links import make_bridge, make_link, raise_loopback
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.queues import KernelQueue
@@ -32,7 +32,7 @@ FAILED = 3  # the exit status
 
 
 @dataclass(frozen=True)
-class Trial:
+class CapabilityTrial:
     """Something to try, and what the machine lacks if it fails."""
 
     action: Callable[[], None]
@@ -57,19 +57,19 @@ def _make_link() -> None:
 
 
 def _filter() -> None:
-    _put("input", Rule("accept", resets=True), Rule("drop", counter="dropped"))
+    _put("input", PacketRule("accept", resets=True), PacketRule("drop", counter="dropped"))
 
 
 def _reject() -> None:
-    _put("input", Rule("reset", tcp=True))
+    _put("input", PacketRule("reset", tcp=True))
 
 
 def _draw() -> None:
-    _put("input", Rule("drop", share=500))
+    _put("input", PacketRule("drop", share=500))
 
 
 def _redirect() -> None:
-    _put("redirect-input", Rule(begins=True, redirect=2))
+    _put("redirect-input", PacketRule(begins=True, redirect=2))
 
 
 def _limit() -> None:
@@ -109,30 +109,34 @@ def _freeze() -> None:
 
 
 ALWAYS = {
-    "lo": Trial(lambda: raise_loopback(None), "rights over its own network namespace"),
-    "bridge": Trial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
-    "veth": Trial(_make_link, "the kernel's veth links (as root: modprobe veth)"),
-    "nested": Trial(_nest, "namespaces inside its namespace"),
-    "enter": Trial(_enter, "entering namespaces that it created"),
-    "filter": Trial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
+    "lo": CapabilityTrial(lambda: raise_loopback(None), "rights over its own network namespace"),
+    "bridge": CapabilityTrial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
+    "veth": CapabilityTrial(_make_link, "the kernel's veth links (as root: modprobe veth)"),
+    "nested": CapabilityTrial(_nest, "namespaces inside its namespace"),
+    "enter": CapabilityTrial(_enter, "entering namespaces that it created"),
+    "filter": CapabilityTrial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
 }
 # What some faults also need, by the names in their `needs`.
 NEEDS = {
-    "reject": Trial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
-    "numgen": Trial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
-    "destroy": Trial(_destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"),
-    "tbf": Trial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
+    "reject": CapabilityTrial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
+    "numgen": CapabilityTrial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
+    "destroy": CapabilityTrial(
+        _destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"
+    ),
+    "tbf": CapabilityTrial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
     # in its own mount namespace
-    "tmpfs": Trial(_mount, "the right to mount its own file system (tmpfs)"),
-    "ext4": Trial(
+    "tmpfs": CapabilityTrial(_mount, "the right to mount its own file system (tmpfs)"),
+    "ext4": CapabilityTrial(
         _freeze,
         "a disk that can be frozen: ext4 on a loop device (as root, with /dev/loop-control and e2fsprogs)",
     ),
-    "nat": Trial(_redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"),
+    "nat": CapabilityTrial(
+        _redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"
+    ),
 }
 
 
-def _put(hook: Hook, *rules: Rule) -> None:
+def _put(hook: Hook, *rules: PacketRule) -> None:
     """Creates a table with these rules, and removes it."""
     kernel = KernelFilter(None)
     kernel.put("kaput", [Chain("c", hook, (_ELSEWHERE,), rules)])

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from kaput.cluster.network.interface import Connection
+from kaput.cluster.network.interface import TcpConnection
 from kaput.cluster.network.netlink import Netlink
 from kaput.errors import LabError
 
@@ -21,7 +21,7 @@ _MESSAGES_MAX = 64  # sent at once: more acknowledgements might not fit into the
 _NOWHERE = (0, 0, 0, 0)
 
 
-def established(pid: int, peers: Collection[str]) -> set[Connection]:
+def established(pid: int, peers: Collection[str]) -> set[TcpConnection]:
     """The connections with these addresses in the namespace of this process. Raises LabError."""
     found = set()
     for name in ("tcp", "tcp6"):
@@ -33,7 +33,7 @@ def established(pid: int, peers: Collection[str]) -> set[Connection]:
             _, local, remote, state, *_ = line.split()
             peer = _parse_address(remote)
             if state == _ESTABLISHED and peer in peers:
-                found.add(Connection(_parse_port(local), peer, _parse_port(remote)))
+                found.add(TcpConnection(_parse_port(local), peer, _parse_port(remote)))
     return found
 
 

@@ -20,7 +20,7 @@ SHARE_OF = 10_000
 
 
 @dataclass(frozen=True)
-class Rule:
+class PacketRule:
     """What happens to the chain's packets that match all conditions given here."""
 
     verdict: Verdict = ""
@@ -43,7 +43,7 @@ class Chain:
     name: str
     hook: Hook
     peers: tuple[str, ...]  # IPv4 addresses, at least one
-    rules: tuple[Rule, ...]
+    rules: tuple[PacketRule, ...]
 
 
 class Network(Protocol):
@@ -71,7 +71,7 @@ class Network(Protocol):
     def queue(self, node: int, inward: bool) -> Queue:
         """The queue at the end of the node's link that sends to the node (`inward`), or from it."""
 
-    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+    def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
         """The node's established TCP connections with these addresses. Raises LabError."""
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
@@ -139,7 +139,7 @@ class Queued:
 
 
 @dataclass(frozen=True, order=True)
-class Connection:
+class TcpConnection:
     """One connection, seen from the node."""
 
     own_port: int

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from kaput.cluster.network.interface import Connection, PacketFilter, Process, Queue
+from kaput.cluster.network.interface import PacketFilter, Process, Queue, TcpConnection
 from kaput.errors import LabError
 
 HOST = "127.0.0.1"
@@ -105,7 +105,7 @@ class Loopback:
         """Raises LabError, as `filter` does."""
         _refuse()
 
-    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+    def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
         """Raises LabError, as `filter` does."""
         _refuse()
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from kaput.cluster.network.connections import established, tear_down
-from kaput.cluster.network.interface import Connection
+from kaput.cluster.network.interface import TcpConnection
 from kaput.cluster.network.links import BRIDGE, OWN_END, make_bridge, make_link, remove_links
 from kaput.cluster.network.netns import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
@@ -86,7 +86,7 @@ class Namespaces:
         """The queue of the bridge's end of the link (`inward`), or of the node's end."""
         return KernelQueue(None, _link_name(node)) if inward else KernelQueue(self._holder_pid(node), OWN_END)
 
-    def connections(self, node: int, peers: Collection[str]) -> set[Connection]:
+    def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
         """Read from /proc."""
         return established(self._holder_pid(node), peers)
 

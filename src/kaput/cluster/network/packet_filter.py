@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kaput.cluster.network.interface import SHARE_OF, Chain, Rule
+from kaput.cluster.network.interface import SHARE_OF, Chain, PacketRule
 from kaput.cluster.network.netlink import Netlink
 from kaput.errors import LabError
 
@@ -32,7 +32,7 @@ _ATTRIBUTE_PREFIXES = {
 }  # the names of numgen's attributes begin with NFTA_NG_
 
 
-def expressions(chain: Chain, rule: Rule, peers: str) -> list[Expression]:
+def expressions(chain: Chain, rule: PacketRule, peers: str) -> list[Expression]:
     """A rule's expressions: match the peers, match the packets, act. `peers`: the name of their set."""
     return [*_match_peers(chain, peers), *_match(rule), *_apply(rule)]
 
@@ -43,7 +43,7 @@ def _match_peers(chain: Chain, peers: str) -> Iterator[Expression]:
     yield _expression("lookup", SET=peers, SREG=_DATA)
 
 
-def _match(rule: Rule) -> Iterator[Expression]:
+def _match(rule: PacketRule) -> Iterator[Expression]:
     if rule.unless_mark is not None:
         yield _expression("meta", KEY=_META_MARK, DREG=_DATA)
         yield _compare(_UNEQUAL, struct.pack("=I", rule.unless_mark))
@@ -61,7 +61,7 @@ def _match(rule: Rule) -> Iterator[Expression]:
         yield _compare(_LESS, struct.pack("!I", rule.share))
 
 
-def _apply(rule: Rule) -> Iterator[Expression]:
+def _apply(rule: PacketRule) -> Iterator[Expression]:
     if rule.counter:
         yield _expression("counter", BYTES=0, PACKETS=0)
     if rule.redirect is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import Collected
+from kaput.cluster.events import CollectedEvents
 from kaput.cluster.mode import MAIN, KraftMode, NodeCommand
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties
@@ -132,7 +132,7 @@ class ZookeeperMode(KraftMode):
             return ZOOKEEPER_MAIN, HEAP, FLAGS
         return MAIN, None, BROKER_FLAGS
 
-    def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> Collected:
+    def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> CollectedEvents:
         """From the brokers' logs."""
         folders = {layout.id: layout.folder for layout in plan if layout.broker_port is not None}
-        return Collected(read_cluster_events(folders), [])
+        return CollectedEvents(read_cluster_events(folders), [])

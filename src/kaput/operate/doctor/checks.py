@@ -17,10 +17,10 @@ from kaput.operate.doctor.snapshot import (
     INTERNAL,
     THROTTLED_RATES,
     THROTTLED_REPLICAS,
+    ClusterSnapshot,
     Commit,
-    GroupState,
+    GroupSnapshot,
     Replicas,
-    Snapshot,
     TopicState,
 )
 
@@ -44,7 +44,7 @@ class DoctorCheck:
     id: str
     severity: Severity
     title: str
-    look: Callable[[Snapshot], Iterator[Hit]]
+    look: Callable[[ClusterSnapshot], Iterator[Hit]]
 
 
 CHECKS: list[DoctorCheck] = []
@@ -52,12 +52,12 @@ CHECKS: list[DoctorCheck] = []
 
 def check(
     number: str, severity: Severity, title: str
-) -> Callable[[Callable[[Snapshot], Iterator[Hit]]], Callable[[Snapshot], Iterator[Hit]]]:
+) -> Callable[[Callable[[ClusterSnapshot], Iterator[Hit]]], Callable[[ClusterSnapshot], Iterator[Hit]]]:
     """Registers a check."""
 
     def register(
-        look: Callable[[Snapshot], Iterator[Hit]],
-    ) -> Callable[[Snapshot], Iterator[Hit]]:
+        look: Callable[[ClusterSnapshot], Iterator[Hit]],
+    ) -> Callable[[ClusterSnapshot], Iterator[Hit]]:
         CHECKS.append(DoctorCheck(number, severity, title, look))
         return look
 
@@ -85,7 +85,7 @@ SAFE_REPLICAS = 3  # one replica may be down, and another one lost
 
 
 @check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
-def _replication_factor_1(snapshot: Snapshot) -> Iterator[Hit]:
+def _replication_factor_1(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         alone = [p for p in topic.partitions if len(p.replicas) == 1]
         if alone:
@@ -97,7 +97,7 @@ def _replication_factor_1(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP002", "critical", "all replicas must be in sync for acks=all: one broker down stops writes")
-def _no_slack(snapshot: Snapshot) -> Iterator[Hit]:
+def _no_slack(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         factor = topic.replication_factor
         if factor > 1 and topic.min_isr >= factor:
@@ -111,7 +111,7 @@ def _no_slack(snapshot: Snapshot) -> Iterator[Hit]:
 @check(
     "KP003", "critical", "one in-sync replica is enough: with acks=all a message may be lost with the leader"
 )
-def _min_isr_1(snapshot: Snapshot) -> Iterator[Hit]:
+def _min_isr_1(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         if topic.replication_factor > 1 and topic.min_isr == 1 and not topic.internal:
             yield Hit(
@@ -126,7 +126,7 @@ def _min_isr_1(snapshot: Snapshot) -> Iterator[Hit]:
     "critical",
     "unclean election is on: a replica without all acknowledged messages may become leader",
 )
-def _unclean(snapshot: Snapshot) -> Iterator[Hit]:
+def _unclean(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         if topic.config.get("unclean.leader.election.enable") == "true":
             yield Hit(
@@ -137,12 +137,12 @@ def _unclean(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP005", "warning", "topics are created with one replica by default")
-def _default_factor(snapshot: Snapshot) -> Iterator[Hit]:
+def _default_factor(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     yield from _broker_setting(snapshot, "default.replication.factor", "1", "3")
 
 
 @check("KP006", "warning", "all replicas are in one rack, and fail with it")
-def _one_rack(snapshot: Snapshot) -> Iterator[Hit]:
+def _one_rack(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     racks = {broker.id: broker.rack for broker in snapshot.brokers}
     if len({rack for rack in racks.values() if rack}) < 2:
         return
@@ -161,7 +161,7 @@ def _one_rack(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
-def _auto_create(snapshot: Snapshot) -> Iterator[Hit]:
+def _auto_create(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     yield from _broker_setting(snapshot, "auto.create.topics.enable", "true", "false")
 
 
@@ -170,7 +170,7 @@ def _auto_create(snapshot: Snapshot) -> Iterator[Hit]:
     "critical",
     "acks is not all: the leader acknowledges messages that only it has, and they may be lost",
 )
-def _acks(snapshot: Snapshot) -> Iterator[Hit]:
+def _acks(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     acks = None if snapshot.client is None else snapshot.client.get("acks")
     if acks is not None and acks not in ("all", "-1"):
         yield Hit("client", f"acks={acks}", "set acks=all in the client's settings")
@@ -181,7 +181,7 @@ def _acks(snapshot: Snapshot) -> Iterator[Hit]:
     "warning",
     "several requests in flight without idempotence: retries may reorder or duplicate messages",
 )
-def _not_idempotent(snapshot: Snapshot) -> Iterator[Hit]:
+def _not_idempotent(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.client is None or snapshot.client.get("enable.idempotence", "true") == "true":
         return
     in_flight = snapshot.client.get("max.in.flight.requests.per.connection", "5")
@@ -194,14 +194,16 @@ def _not_idempotent(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP021", "warning", "an internal topic will be created with one replica")
-def _internal_factors(snapshot: Snapshot) -> Iterator[Hit]:
+def _internal_factors(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     existing = {topic.name for topic in snapshot.topics}
     for name, setting in INTERNAL.items():
         if name not in existing:
             yield from _broker_setting(snapshot, setting, "1", "3", of=f" ({name})")
 
 
-def _broker_setting(snapshot: Snapshot, setting: str, bad: str, good: str, of: str = "") -> Iterator[Hit]:
+def _broker_setting(
+    snapshot: ClusterSnapshot, setting: str, bad: str, good: str, of: str = ""
+) -> Iterator[Hit]:
     """One hit for all brokers with the bad setting."""
     brokers = [broker.id for broker in snapshot.brokers if broker.config.get(setting) == bad]
     if brokers:
@@ -209,7 +211,7 @@ def _broker_setting(snapshot: Snapshot, setting: str, bad: str, good: str, of: s
         yield Hit(f"{which}{of}", f"{setting}={bad}", f"set {setting}={good} in server.properties")
 
 
-def min_isr_fix(snapshot: Snapshot, topic: TopicState) -> str:
+def min_isr_fix(snapshot: ClusterSnapshot, topic: TopicState) -> str:
     """The command for three replicas and a min.insync.replicas above 1 and below their number."""
     least = str(min(max(topic.min_isr, 2), max(topic.replication_factor, SAFE_REPLICAS) - 1))
     steps = [] if topic.replication_factor >= SAFE_REPLICAS else [_more_replicas(snapshot, topic)]
@@ -218,7 +220,7 @@ def min_isr_fix(snapshot: Snapshot, topic: TopicState) -> str:
     return " && ".join(steps)
 
 
-def _more_replicas(snapshot: Snapshot, topic: TopicState) -> str:
+def _more_replicas(snapshot: ClusterSnapshot, topic: TopicState) -> str:
     lacking = SAFE_REPLICAS - len(snapshot.brokers) - len(snapshot.missing)
     first = f"bring back broker {ids(snapshot.missing)}, then: " if snapshot.missing else ""
     first += (
@@ -239,7 +241,7 @@ _LAGGING = 1000  # records behind the quorum's leader
 
 
 @check("KP007", "info", "one broker leads far more partitions than the others")
-def _unbalanced(snapshot: Snapshot) -> Iterator[Hit]:
+def _unbalanced(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     led = Counter({broker.id: 0 for broker in snapshot.brokers})
     led.update(p.leader for topic in snapshot.topics for p in topic.partitions if p.leader is not None)
     total, count = sum(led.values()), len(snapshot.brokers)
@@ -259,7 +261,7 @@ def _unbalanced(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP008", "info", "the leader is not the preferred replica")
-def _not_preferred(snapshot: Snapshot) -> Iterator[Hit]:
+def _not_preferred(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         others = [p for p in topic.partitions if p.leader is not None and p.leader != p.replicas[0]]
         if others:
@@ -272,7 +274,7 @@ def _not_preferred(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP009", "warning", "replicas are missing from the ISR: it survives fewer failures than planned")
-def _under_replicated(snapshot: Snapshot) -> Iterator[Hit]:
+def _under_replicated(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         short = [p for p in topic.partitions if p.leader is not None and len(p.isr) < len(p.replicas)]
         if short:
@@ -285,7 +287,7 @@ def _under_replicated(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP010", "critical", "below min.insync.replicas: writes with acks=all are rejected")
-def _below_min_isr(snapshot: Snapshot) -> Iterator[Hit]:
+def _below_min_isr(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
         below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
         if below:
@@ -300,7 +302,7 @@ def _below_min_isr(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP011", "critical", "offline: no leader, so nothing can be written or read")
-def _offline(snapshot: Snapshot) -> Iterator[Hit]:
+def _offline(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     alive = {broker.id for broker in snapshot.brokers}
     for topic in snapshot.topics:
         gone = [p for p in topic.partitions if p.leader is None]
@@ -317,7 +319,7 @@ def _offline(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP012", "critical", "only one controller votes: without it there are no elections")
-def _lone_voter(snapshot: Snapshot) -> Iterator[Hit]:
+def _lone_voter(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.quorum is not None and len(snapshot.quorum.voters) == 1:
         yield Hit(
             "metadata quorum",
@@ -327,7 +329,7 @@ def _lone_voter(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP013", "warning", "an even number of voters survives no more failures than one fewer")
-def _even_voters(snapshot: Snapshot) -> Iterator[Hit]:
+def _even_voters(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.quorum is not None and len(snapshot.quorum.voters) % 2 == 0:
         yield Hit(
             "metadata quorum",
@@ -337,7 +339,7 @@ def _even_voters(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP014", "warning", "a voter lags behind: it cannot take over, and does not count in a majority")
-def _lagging_voter(snapshot: Snapshot) -> Iterator[Hit]:
+def _lagging_voter(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.quorum is None:
         return
     end = snapshot.quorum.voters.get(snapshot.quorum.leader) or 0
@@ -348,7 +350,7 @@ def _lagging_voter(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
-def _outlived(snapshot: Snapshot) -> Iterator[Hit]:
+def _outlived(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for group, commit in _commits(snapshot):
         unread = max(commit.committed, commit.start)
         if commit.aged is not None and unread < min(commit.aged, commit.end):
@@ -361,7 +363,7 @@ def _outlived(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP019", "warning", "the group has no members, and its lag grows")
-def _abandoned(snapshot: Snapshot) -> Iterator[Hit]:
+def _abandoned(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for group in snapshot.groups:
         lag = sum(commit.lag for commit in group.commits)
         if not group.has_members and lag:
@@ -373,7 +375,7 @@ def _abandoned(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP020", "critical", "the group's next records were deleted before it read them")
-def _deleted_unread(snapshot: Snapshot) -> Iterator[Hit]:
+def _deleted_unread(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for group, commit in _commits(snapshot):
         if commit.committed < commit.start:
             yield Hit(
@@ -384,13 +386,13 @@ def _deleted_unread(snapshot: Snapshot) -> Iterator[Hit]:
             )
 
 
-def _commits(snapshot: Snapshot) -> Iterator[tuple[GroupState, Commit]]:
+def _commits(snapshot: ClusterSnapshot) -> Iterator[tuple[GroupSnapshot, Commit]]:
     for group in snapshot.groups:
         for commit in group.commits:
             yield group, commit
 
 
-def _place(group: GroupState, commit: Commit) -> str:
+def _place(group: GroupSnapshot, commit: Commit) -> str:
     return f"group {group.id}, {commit.topic}/{commit.partition}"
 
 
@@ -402,7 +404,7 @@ _RESUME = "kaput reassign --resume"
     "warning",
     "replication is throttled while nothing is being moved: replicas that fall behind catch up slowly",
 )
-def _throttled(snapshot: Snapshot) -> Iterator[Hit]:
+def _throttled(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.moving:
         return
     rates: dict[str, list[int]] = {}
@@ -420,7 +422,7 @@ def _throttled(snapshot: Snapshot) -> Iterator[Hit]:
 
 
 @check("KP023", "warning", "a reassignment was interrupted: it is neither finished nor undone")
-def _interrupted(snapshot: Snapshot) -> Iterator[Hit]:
+def _interrupted(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.interrupted is not None:
         throttle = snapshot.interrupted.throttle
         rate = (

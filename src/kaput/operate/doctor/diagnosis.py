@@ -12,7 +12,7 @@ from pathlib import Path
 import kaput
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS, SEVERITIES, Severity
-from kaput.operate.doctor.snapshot import Snapshot
+from kaput.operate.doctor.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Finding:
 _UNAVOIDABLE_WITH_ONE_BROKER = ("KP001", "KP005", "KP012", "KP021")
 
 
-def diagnose(snapshot: Snapshot, known: Collection[str] = (), *, own: bool = False) -> list[Finding]:
+def diagnose(snapshot: ClusterSnapshot, known: Collection[str] = (), *, own: bool = False) -> list[Finding]:
     """All findings, critical ones first, then by id and resource, without the keys in `known`.
 
     `own`: the cluster was started by `kaput up`. If it has one broker, that was a choice, and findings that

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from kaput.evidence.findings import Findings
-from kaput.operate.doctor.snapshot import Snapshot, TopicState
+from kaput.operate.doctor.snapshot import ClusterSnapshot, TopicState
 from kaput.scenario.builtin import builtin_text
 from kaput.scenario.loader import resolve
 from kaput.scenario.model import Scenario
@@ -108,7 +108,7 @@ class Pair:
     figure: Measure
 
 
-def pair(number: str, snapshot: Snapshot | None, resource: str | None) -> Pair:
+def pair(number: str, snapshot: ClusterSnapshot | None, resource: str | None) -> Pair:
     """The experiment for a check, with the settings of the topic that it was found in, if any.
 
     `number` is one of EXPERIMENTS.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from kaput.cluster.placement import Goal
 from kaput.operate.doctor.checks import SAFE_REPLICAS
 from kaput.operate.doctor.diagnosis import Finding
-from kaput.operate.doctor.snapshot import Snapshot, TopicState
+from kaput.operate.doctor.snapshot import ClusterSnapshot, TopicState
 
 _AT_START = "brokers read it at startup: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
@@ -64,7 +64,7 @@ class Remedies:
     cannot: Sequence[tuple[Finding, str]]
 
 
-def remedies(snapshot: Snapshot, findings: Sequence[Finding]) -> Remedies:
+def remedies(snapshot: ClusterSnapshot, findings: Sequence[Finding]) -> Remedies:
     """The fixes for these findings of this cluster."""
     return _Remedies(snapshot, findings).compute()
 
@@ -72,7 +72,7 @@ def remedies(snapshot: Snapshot, findings: Sequence[Finding]) -> Remedies:
 class _Remedies:
     """Computes the fixes for one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, findings: Sequence[Finding]) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, findings: Sequence[Finding]) -> None:
         self._survey, self._findings = snapshot, findings
         self._topics = {f"topic {topic.name}": topic for topic in snapshot.topics}
         self._factor = min(SAFE_REPLICAS, len(snapshot.brokers))

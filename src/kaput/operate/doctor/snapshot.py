@@ -102,7 +102,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class GroupState:
+class GroupSnapshot:
     """A group that commits offsets."""
 
     id: str
@@ -131,7 +131,7 @@ class InterruptedReassignment:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ClusterSnapshot:
     """The state of a cluster. `client`: a client's settings, if given. `moving`: whether replicas are being
     reassigned, or may be.
     """
@@ -139,7 +139,7 @@ class Snapshot:
     cluster_id: str
     brokers: Sequence[Broker]
     topics: Sequence[TopicState]
-    groups: Sequence[GroupState] = ()
+    groups: Sequence[GroupSnapshot] = ()
     quorum: Quorum | None = None
     client: Mapping[str, str] | None = None
     unknown: Sequence[str] = field(default=())  # sentences about what could not be read
@@ -170,7 +170,7 @@ def read_snapshot(
     command_config: Path | None = None,
     client_config: Path | None = None,
     folder: Folder | None = None,
-) -> Snapshot:
+) -> ClusterSnapshot:
     """Reads the snapshot. `command_config`: client properties to sign in with; `client_config`: properties to
     check; both in Java's format. `folder`: the journals of reassignments; tests use another one.
 
@@ -208,7 +208,7 @@ class _Reader:
         self._admin, self._principal, self._folder = admin, principal, folder
         self._unknown: list[str] = []
 
-    def snapshot(self, client: Mapping[str, str] | None) -> Snapshot:
+    def snapshot(self, client: Mapping[str, str] | None) -> ClusterSnapshot:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
         self._check_rights(cluster.get("authorized_operations"), bool(described))
@@ -220,7 +220,7 @@ class _Reader:
         busy = self._folder.busy(cluster_id)
         interrupted = None if busy else self._interrupted(cluster_id)
         topics = self._topics(described)
-        return Snapshot(
+        return ClusterSnapshot(
             cluster_id,
             self._brokers(cluster["brokers"]),
             topics,
@@ -302,7 +302,7 @@ class _Reader:
         ends = {voter["replica_id"]: voter["log_end_offset"] for voter in quorum["current_voters"]}
         return Quorum(quorum["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
 
-    def _groups(self, topics: list[TopicState]) -> list[GroupState]:
+    def _groups(self, topics: list[TopicState]) -> list[GroupSnapshot]:
         groups_by_id = {
             g["group_id"]: g for g in self._admin.list_groups() if g["protocol_type"] == "consumer"
         }
@@ -322,7 +322,7 @@ class _Reader:
                 for p, at in sorted(committed[name].items())
                 if p in places and at.offset >= 0
             ]
-            groups.append(GroupState(name, group.get("group_state") != "Empty", commits))
+            groups.append(GroupSnapshot(name, group.get("group_state") != "Empty", commits))
         return groups
 
     def _offsets(self, specs: Mapping[Any, Any]) -> dict[Any, int]:

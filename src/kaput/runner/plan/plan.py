@@ -30,7 +30,7 @@ _POLL_S = 0.1
 _LOAD_OVER = "the load was over before the step was due"
 
 
-class Plan:
+class RunningPlan:
     """The plan of one run. `recorder` writes the table `plan`; `on_step` gets a sentence when a step begins
     and when it ends.
     """
@@ -158,7 +158,7 @@ def plan_of_run(
     nemesis: RunNemesis,
     folder: Path,
     on_step: OnStep,
-) -> Plan | NoPlan:
+) -> RunningPlan | NoPlan:
     """The plan, not yet started; `stack` closes its recorders."""
     if not scenario.plan:
         return NoPlan()
@@ -168,4 +168,4 @@ def plan_of_run(
         scenario, {each.name: each for each in clusters}, mirrors, supervisor, nemesis.heal_now, rows
     )
     recorder = stack.enter_context(Recorder(folder, "plan", "kaput"))
-    return Plan(scenario.plan, world, recorder, on_step)
+    return RunningPlan(scenario.plan, world, recorder, on_step)
