@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin import Admin, existing_requests, requests
+from kaput.cluster.admin import Admin, requests
 from kaput.cluster.admin.features import METADATA_VERSION
 from kaput.cluster.kafka_cluster import KafkaCluster
 from kaput.cluster.network.interface import Network
@@ -113,7 +113,7 @@ def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:
     """A broker's Kafka version (`4.3`, inferred from the requests and features that it supports, or `newer
     than 4.4`), and the levels of its cluster's features. Raises LabError.
     """
-    answer = ask(endpoint, existing_requests.api_versions(), _ANSWER_TIMEOUT_S)
+    answer = ask(endpoint, requests.api_versions(), _ANSWER_TIMEOUT_S)
     known = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
     inferred = infer_broker_version_from_api_versions(_ByNumber(known))
     features = {each.name: each.max_version_level for each in answer.finalized_features or []}

@@ -175,7 +175,6 @@ def _jars(into: Path) -> list[Path]:
 
 
 def _lock_entry(path: Path) -> LockedJar:
-    """A fetched GROUP/ARTIFACT-VERSION.jar as an entry."""
     words = path.stem.split("-")
     first = next(i for i, word in enumerate(words) if i and word[0].isdigit())
     return LockedJar(path.parent.name, "-".join(words[:first]), "-".join(words[first:]), sha256_of(path))

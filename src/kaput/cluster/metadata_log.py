@@ -260,7 +260,6 @@ def _incomplete_trouble(path: Path, problem: str | None) -> list[str]:
 
 
 def _first_snapshot(metadata_log: Path, begin: int) -> Path | None:
-    """The oldest snapshot that reaches to where the log begins."""
     snapshots = (path for path in metadata_log.iterdir() if _SNAPSHOT_NAME.fullmatch(path.name))
     found = sorted(path for path in snapshots if _end_offset(path) >= begin)
     return found[0] if found else None

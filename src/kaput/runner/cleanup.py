@@ -13,9 +13,8 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
@@ -39,17 +38,12 @@ class CreatedResources(BaseModel):
     were set, by group id.
     """
 
-    model_config = ConfigDict(populate_by_name=True)
-
     bootstrap_servers: str
     cluster_id: str | None = None
     command_config: str | None = None
     topics: dict[str, uuid.UUID | None] = {}
     groups: dict[str, list[str]] = {}
-    pending_heals: Annotated[
-        list[PendingHeal],
-        Field(validation_alias=AliasChoices("pending_heals", "owed")),  # `owed` in older run folders
-    ] = []
+    pending_heals: list[PendingHeal] = []
 
     @property
     def nothing(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -135,12 +134,6 @@ def test_pending_heals_run_first(tmp_path: Path) -> None:
     assert cleaned(kept, Cluster()) == [] and mark.exists() and read_journal(tmp_path).nothing
     kept = journal(tmp_path, pending_heals=[PendingHeal(step="1-command", brokers=[1], heals=[["false"]])])
     assert cleaned(kept, Cluster())[0] == "1-command is not healed: false ended with exit status 1"
-    assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
-
-
-def test_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    noted = {"bootstrap_servers": "kafka:9092", "owed": [{"step": "1-command", "brokers": [1], "heals": []}]}
-    (tmp_path / "made.json").write_text(json.dumps(noted))
     assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
 
 

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin.existing_requests import api_versions
-from kaput.cluster.admin.requests import metadata
+from kaput.cluster.admin.requests import api_versions, metadata
 from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, WrongProtocol, ask
 from kaput.errors import LabError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kaput.cluster.admin.existing_requests import TOPIC
+from kaput.cluster.admin.requests import TOPIC
 from kaput.cluster.protocol import (
     DescribeConfigsRequest,
     DescribeLogDirsRequest,

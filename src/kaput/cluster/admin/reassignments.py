@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
@@ -53,33 +53,6 @@ class ClusterView:
     partitions: Mapping[TopicPartition, ReplicaState]
 
 
-class ReassignmentAdmin(Protocol):
-    """Every method raises LabError if requests are refused, or not answered within the time limit."""
-
-    def view(self) -> ClusterView:
-        """The current state."""
-
-    def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
-        """Partitions being reassigned, with their target replicas."""
-
-    def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
-        """Bytes of each replica, by partition and broker, on the brokers that answer."""
-
-    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
-        """Requests the reassignment; returns the controller's errors by partition."""
-
-    def configs(
-        self, kind: Kind, names: Iterable[str], keys: Sequence[str]
-    ) -> dict[str, dict[str, str | None]]:
-        """Settings of the resources themselves, without defaults."""
-
-    def configure(self, kind: Kind, configs: Configs) -> None:
-        """Sets or, with None, deletes settings."""
-
-    def elect(self, places: Iterable[TopicPartition]) -> None:
-        """Elects preferred leaders that are in sync."""
-
-
 @contextmanager
 def reassignment_client(servers: str, access: Access) -> Iterator[ReassignmentClient]:
     """A connection to a cluster. Raises LabError."""
@@ -88,13 +61,14 @@ def reassignment_client(servers: str, access: Access) -> Iterator[ReassignmentCl
 
 
 class ReassignmentClient:
-    """The real cluster."""
+    """Every method raises LabError if requests are refused, or not answered within the time limit."""
 
     def __init__(self, admin: Any, principal: str = "User:ANONYMOUS") -> None:
         self._admin, self._principal = admin, principal
         self._alive: list[int] = []  # brokers, at the last view
 
     def view(self) -> ClusterView:
+        """The current state."""
         cluster = self._retry("the state of the cluster", self._admin.describe_cluster)
         topics = self._retry("the topics", self._admin.describe_topics)
         hidden_resources(self._principal, cluster.get("authorized_operations"), bool(topics))
@@ -115,6 +89,7 @@ class ReassignmentClient:
         )
 
     def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
+        """Partitions being reassigned, with their target replicas."""
         found = self._retry("active reassignments", self._admin.list_partition_reassignments)
         return {
             # Kafka lists replicas being removed after those that stay.
@@ -125,6 +100,7 @@ class ReassignmentClient:
         }
 
     def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:
+        """Bytes of each replica, by partition and broker, on the brokers that answer."""
         wanted: dict[str, list[int]] = {}
         for topic, partition in places:
             wanted.setdefault(topic, []).append(partition)
@@ -145,6 +121,7 @@ class ReassignmentClient:
         }
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> Mapping[TopicPartition, str]:
+        """Requests the reassignment; returns the controller's errors by partition."""
         asked = {KafkaTopicPartition(*place): list(replicas) for place, replicas in wanted.items()}
         answers = self._retry("the reassignment", lambda: self._admin.alter_partition_reassignments(asked))
         return {
@@ -156,6 +133,7 @@ class ReassignmentClient:
     def configs(
         self, kind: Kind, names: Iterable[str], keys: Sequence[str]
     ) -> dict[str, dict[str, str | None]]:
+        """Settings of the resources themselves, without defaults."""
         wanted = [ConfigResource(_KINDS[kind], name, dict.fromkeys(keys)) for name in names]
         if not wanted:
             return {}
@@ -168,6 +146,7 @@ class ReassignmentClient:
         }
 
     def configure(self, kind: Kind, configs: Configs) -> None:
+        """Sets or, with None, deletes settings."""
         wanted = [
             ConfigResource(
                 _KINDS[kind],
@@ -194,6 +173,7 @@ class ReassignmentClient:
             )
 
     def elect(self, places: Iterable[TopicPartition]) -> None:
+        """Elects preferred leaders that are in sync."""
         wanted: dict[str, list[int]] = {}
         for topic, partition in places:
             wanted.setdefault(topic, []).append(partition)

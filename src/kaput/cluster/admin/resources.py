@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kaput.cluster.admin import existing_requests as asked
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.admin.groups import GroupAdmin
@@ -58,7 +57,7 @@ class ResourceAdmin(GroupAdmin):
 
     def topic_id(self, name: str) -> uuid.UUID:
         """The id of a topic; a topic created later under the same name has another."""
-        (found,) = self._ask_any(lambda: asked.topics_with_ids([name]), f"the id of topic {name}").topics
+        (found,) = self._ask_any(lambda: requests.topics_with_ids([name]), f"the id of topic {name}").topics
         self._check(f"topic {name} cannot be described", found.error_code)
         id_: uuid.UUID = found.topic_id
         return id_
@@ -66,9 +65,9 @@ class ResourceAdmin(GroupAdmin):
     def own_settings(self, name: str) -> Config:
         """The settings that were made for the topic itself, without the cluster's defaults."""
         what = f"the settings of topic {name}"
-        (found,) = self._ask_any(lambda: asked.describe_configs(asked.TOPIC, [name]), what).results
+        (found,) = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, [name]), what).results
         self._check(f"topic {name} cannot be described", found.error_code)
-        return {each.name: each.value for each in found.configs if each.config_source == asked.OF_TOPIC}
+        return {each.name: each.value for each in found.configs if each.config_source == requests.OF_TOPIC}
 
     def _ask_any(self, make: Any, what: str) -> Any:
         return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
@@ -76,7 +75,7 @@ class ResourceAdmin(GroupAdmin):
     def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
         """The ids of the topics that exist."""
         names = sorted(topics)
-        answer = self._ask_any(lambda: asked.topics_with_ids(names), "the topics")
+        answer = self._ask_any(lambda: requests.topics_with_ids(names), "the topics")
         for topic in answer.topics:
             if topic.error_code not in (0, _UNKNOWN_TOPIC):
                 self._check(f"topic {topic.name} cannot be described", topic.error_code)
@@ -84,7 +83,9 @@ class ResourceAdmin(GroupAdmin):
 
     def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
         """The ids of the created topics, and a sentence for each that could not be created."""
-        answer = self._ask_any(lambda: asked.create_topics(topics, self._timeout_s), "create topics")
+        answer = self._ask_any(
+            lambda: requests.create_topics_with_ids(topics, self._timeout_s), "create topics"
+        )
         made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
         refused = [
             f"topic {topic.name} cannot be created: {topic.error_message or error_name(topic.error_code)}"
@@ -97,7 +98,7 @@ class ResourceAdmin(GroupAdmin):
         """Deletes topics by id; topics that no longer exist are no error."""
         if not ids:
             return
-        answer = self._ask_any(lambda: asked.delete_topics(ids.values(), self._timeout_s), "delete topics")
+        answer = self._ask_any(lambda: requests.delete_topics(ids.values(), self._timeout_s), "delete topics")
         names = {found: name for name, found in ids.items()}
         for topic in answer.responses:
             if topic.error_code not in (0, _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
@@ -108,11 +109,11 @@ class ResourceAdmin(GroupAdmin):
         """Deletes these settings of a group, then the group itself, which must have no members."""
         keys = list(config)
         if keys:
-            self._ask_any(lambda: asked.delete_group_config(group, keys), f"settings of group {group}")
+            self._ask_any(lambda: requests.delete_group_config(group, keys), f"settings of group {group}")
 
         def delete() -> None:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            (found,) = ask(endpoint, asked.delete_group(group), ANSWER_TIMEOUT_S).results
+            (found,) = ask(endpoint, requests.delete_group(group), ANSWER_TIMEOUT_S).results
             if found.error_code not in (0, _GROUP_NOT_FOUND):
                 self._check(f"group {group} cannot be deleted", found.error_code)
 
@@ -143,7 +144,7 @@ class ResourceAdmin(GroupAdmin):
     def topic_settings(self, topics: Iterable[str]) -> dict[str, ResourceSettings]:
         """The settings of each topic that the user may describe."""
         names = sorted(topics)
-        answer = self._ask_any(lambda: asked.describe_configs(asked.TOPIC, names), "settings of topics")
+        answer = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, names), "settings of topics")
         return {found.resource_name: _settings(found) for found in answer.results if not found.error_code}
 
     def broker_settings(self) -> dict[int, ResourceSettings]:
@@ -151,7 +152,7 @@ class ResourceAdmin(GroupAdmin):
         found: dict[int, ResourceSettings] = {}
         for broker, endpoint in self._cluster.broker_endpoints.items():
             with suppress(LabError):
-                request = asked.describe_configs(asked.BROKER, [str(broker)])
+                request = requests.describe_configs(requests.BROKER, [str(broker)])
                 (answer,) = ask(endpoint, request, ANSWER_TIMEOUT_S).results
                 if not answer.error_code:
                     found[broker] = _settings(answer)
@@ -159,7 +160,7 @@ class ResourceAdmin(GroupAdmin):
 
     def access_rules(self) -> frozenset[AccessRule] | None:
         """Every ACL; None if the cluster has no authorizer."""
-        answer = self._ask_any(asked.describe_acls, "the access rules")
+        answer = self._ask_any(requests.describe_acls, "the access rules")
         if answer.error_code == _NO_AUTHORIZER:
             return None
         self._check("access rules cannot be described", answer.error_code, answer.error_message)
@@ -179,12 +180,12 @@ class ResourceAdmin(GroupAdmin):
 
     def cluster_rights(self) -> list[str]:
         """The operations on the cluster that the user is allowed, in Kafka's capitals: `DESCRIBE`, ..."""
-        allowed = self._ask_any(asked.cluster_operations, "the user's rights").authorized_operations
+        allowed = self._ask_any(requests.cluster_operations, "the user's rights").authorized_operations
         return [name.upper() for number, name in _OPERATIONS.items() if number in allowed]
 
     def quotas(self) -> dict[str, dict[str, float]]:
         """The quotas of each entity, such as `user alice, client-id <default>`."""
-        answer = self._ask_any(asked.describe_quotas, "the quotas")
+        answer = self._ask_any(requests.describe_quotas, "the quotas")
         self._check("quotas cannot be described", answer.error_code, answer.error_message)
         return {
             ", ".join(
@@ -199,5 +200,5 @@ def _settings(found: Any) -> ResourceSettings:
     known = [each for each in found.configs if each.value is not None and not each.is_sensitive]
     return ResourceSettings(
         {each.name: each.value for each in known},
-        {each.name: each.value for each in known if each.config_source != asked.KAFKAS_DEFAULT},
+        {each.name: each.value for each in known if each.config_source != requests.KAFKAS_DEFAULT},
     )

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from kaput.cluster.admin.existing_requests import api_versions
+from kaput.cluster.admin.requests import api_versions
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered
 from kaput.errors import LabError
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.cluster.admin.reassignments import ClusterView, Configs, ReassignmentAdmin
+from kaput.cluster.admin.reassignments import ClusterView, Configs, ReassignmentClient
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.reassign.journal import Folder, MoveJournal
@@ -25,7 +25,7 @@ def copying(moves: Iterable[Move]) -> list[Move]:
     return [move for move in moves if move.adding]
 
 
-def read_settings(cluster: ReassignmentAdmin, moves: Sequence[Move]) -> tuple[Configs, Configs]:
+def read_settings(cluster: ReassignmentClient, moves: Sequence[Move]) -> tuple[Configs, Configs]:
     """The throttle settings of brokers and topics, to restore later."""
     brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
     topics = sorted({move.topic for move in copying(moves)})
@@ -36,7 +36,7 @@ def read_settings(cluster: ReassignmentAdmin, moves: Sequence[Move]) -> tuple[Co
     )
 
 
-def set_rate(cluster: ReassignmentAdmin, rate: int, brokers: Configs) -> None:
+def set_rate(cluster: ReassignmentClient, rate: int, brokers: Configs) -> None:
     """Limits copying to `rate` bytes per second from and to each broker, for all copies together."""
     alive = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in alive})
@@ -45,7 +45,7 @@ def set_rate(cluster: ReassignmentAdmin, rate: int, brokers: Configs) -> None:
 class ThrottledReplicas:
     """Applies the throttles to the replicas of active moves, and updates them when that set changes."""
 
-    def __init__(self, cluster: ReassignmentAdmin, before: Configs) -> None:
+    def __init__(self, cluster: ReassignmentClient, before: Configs) -> None:
         self._cluster, self._before = cluster, before
         self._set: dict[str, Mapping[str, str | None]] = {}  # what was set; empty after a restart
 
@@ -61,7 +61,7 @@ class ThrottledReplicas:
         self._set |= changed
 
 
-def restore_settings(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> None:
+def restore_settings(cluster: ReassignmentClient, brokers: Configs, topics: Configs) -> None:
     """Restores all settings; a broker that is down keeps its throttle until it is back."""
     alive = {str(broker) for broker in cluster.view().racks}
     cluster.configure("broker", {name: config for name, config in brokers.items() if name in alive})
@@ -69,13 +69,13 @@ def restore_settings(cluster: ReassignmentAdmin, brokers: Configs, topics: Confi
     cluster.configure("topic", {name: config for name, config in topics.items() if name in existing})
 
 
-def unreachable_brokers(cluster: ReassignmentAdmin, brokers: Configs) -> list[str]:
+def unreachable_brokers(cluster: ReassignmentClient, brokers: Configs) -> list[str]:
     """Brokers that are down, and so cannot be configured now."""
     alive = {str(broker) for broker in cluster.view().racks}
     return sorted(set(brokers) - alive)
 
 
-def differences(cluster: ReassignmentAdmin, brokers: Configs, topics: Configs) -> list[str]:
+def differences(cluster: ReassignmentClient, brokers: Configs, topics: Configs) -> list[str]:
     """Sentences about settings that differ from before."""
     view = cluster.view()
     alive = {str(broker) for broker in view.racks}
@@ -143,7 +143,7 @@ class _MoveStates:
 
 
 def begin(
-    cluster: ReassignmentAdmin,
+    cluster: ReassignmentClient,
     folder: Folder,
     cluster_id: str,
     moves: Sequence[Move],
@@ -161,7 +161,7 @@ def begin(
 
 
 def apply(
-    cluster: ReassignmentAdmin,
+    cluster: ReassignmentClient,
     folder: Folder,
     journal: MoveJournal,
     on_progress: Callable[[MoveProgress], None],
@@ -191,7 +191,7 @@ def apply(
 
 
 def _move(
-    cluster: ReassignmentAdmin,
+    cluster: ReassignmentClient,
     journal: MoveJournal,
     on_progress: Callable[[MoveProgress], None],
     sleep: Callable[[float], None],
@@ -224,7 +224,7 @@ def _move(
         sleep(POLL_S)
 
 
-def _read_states(cluster: ReassignmentAdmin, journal: MoveJournal) -> _MoveStates:
+def _read_states(cluster: ReassignmentClient, journal: MoveJournal) -> _MoveStates:
     """Reads the state of each move: ongoing reassignments first, so that no move counts as done too early."""
     ongoing = cluster.ongoing()
     view = cluster.view()
@@ -274,7 +274,7 @@ def _stall_message(states: _MoveStates, refused: Mapping[TopicPartition, str], f
 
 
 def elect_all(
-    cluster: ReassignmentAdmin,
+    cluster: ReassignmentClient,
     places: Collection[TopicPartition] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -299,7 +299,7 @@ def _to_elect(view: ClusterView, places: Collection[TopicPartition] | None) -> l
 
 
 def _verify(
-    cluster: ReassignmentAdmin,
+    cluster: ReassignmentClient,
     journal: MoveJournal,
     sleep: Callable[[float], None],
     allow_offline: bool,
@@ -323,7 +323,7 @@ def _verify(
     return states
 
 
-def _difference(cluster: ReassignmentAdmin, journal: MoveJournal, states: _MoveStates) -> str:
+def _difference(cluster: ReassignmentClient, journal: MoveJournal, states: _MoveStates) -> str:
     """A sentence about the first difference from the plan; empty if there is none."""
     undone = [*states.active, *states.waiting]
     if undone:
