@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
     from kaput.operate.doctor.experiments import Pair
     from kaput.operate.doctor.fixing import Fix
-    from kaput.operate.doctor.snapshot import Snapshot
+    from kaput.operate.doctor.snapshot import ClusterSnapshot
 
 
 class DoctorFormat(StrEnum):
@@ -101,7 +101,7 @@ def doctor_command(
     servers = servers_of(bootstrap_servers, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
-    def look() -> tuple[Snapshot, list[Finding]]:
+    def look() -> tuple[ClusterSnapshot, list[Finding]]:
         seen = read_snapshot(servers, command_config, client_config)
         return seen, diagnose(seen, known, own=bootstrap_servers is None)
 
@@ -166,7 +166,13 @@ def _status(findings: list[Finding], fail_on: Severity) -> int:
 
 
 def resume_fixes(
-    snapshot: Snapshot, servers: str, command_config: Path | None, *, yes: bool, dry_run: bool, quiet: bool
+    snapshot: ClusterSnapshot,
+    servers: str,
+    command_config: Path | None,
+    *,
+    yes: bool,
+    dry_run: bool,
+    quiet: bool,
 ) -> list[str]:
     """Finishes an interrupted reassignment and returns a sentence; empty if the user declined or for a dry
     run. Raises UsageError, LabError.
@@ -187,7 +193,7 @@ def resume_fixes(
 
 
 def apply_fixes(
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     findings: Sequence[Finding],
     servers: str,
     command_config: Path | None,
@@ -257,7 +263,7 @@ NOT_SHOWN = 3
 
 def prove_findings(
     ids: Sequence[str],
-    snapshot: Snapshot | None,
+    snapshot: ClusterSnapshot | None,
     findings: Sequence[Finding],
     runs: Path,
     json: bool,
