@@ -101,15 +101,15 @@ class Access:
     def librdkafka(self) -> dict[str, str]:
         """The settings for librdkafka. Raises UsageError for a store that is not in PEM format."""
         self._check_stores()
-        found = {
+        settings = {
             name: self.properties[key] for key, name in _LIBRDKAFKA_NAMES.items() if key in self.properties
         }
-        if "ssl.certificate.location" in found:
-            found["ssl.key.location"] = found["ssl.certificate.location"]  # a PEM file has both
-        found |= {f"sasl.{key}": value for key, value in self._jaas_credentials.items()}
+        if "ssl.certificate.location" in settings:
+            settings["ssl.key.location"] = settings["ssl.certificate.location"]  # a PEM file has both
+        settings |= {f"sasl.{key}": value for key, value in self._jaas_credentials.items()}
         if self.properties.get(_HOSTNAME_CHECK) == "":
-            found[_HOSTNAME_CHECK] = "none"
-        return found
+            settings[_HOSTNAME_CHECK] = "none"
+        return settings
 
     def kafka_python(self) -> dict[str, Any]:
         """The settings for kafka-python. Raises UsageError for a store that is not in PEM format.

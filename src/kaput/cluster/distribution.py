@@ -220,9 +220,9 @@ def _read_stamp(stamp: Path) -> dict[str, list[int]]:
 
 
 def _check_hash(jar: LockedJar, path: Path, what: str) -> None:
-    found = sha256_of(path)
-    if found != jar.sha256:
+    digest = sha256_of(path)
+    if digest != jar.sha256:
         raise DistributionError(
             f"{what} is not {jar.group}:{jar.artifact}:{jar.version}: expected SHA-256 {jar.sha256}, "
-            f"found {found}"
+            f"found {digest}"
         )

@@ -100,13 +100,13 @@ class ExistingCluster(KafkaCluster):
 
 def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
     """Parses HOST:PORT,... Raises UsageError."""
-    found = []
+    parsed = []
     for text in bootstrap_servers.split(","):
         match = _ADDRESS.fullmatch(text.strip())
         if match is None or not 0 < int(match["port"]) < 1 << 16:
             raise UsageError(f"--bootstrap-servers {bootstrap_servers}: {text!r} is not HOST:PORT")
-        found.append((match["ipv6"] or match["host"], int(match["port"])))
-    return found
+        parsed.append((match["ipv6"] or match["host"], int(match["port"])))
+    return parsed
 
 
 def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:

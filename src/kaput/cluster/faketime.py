@@ -27,13 +27,13 @@ def library() -> Path:
         if Path(named).is_file():
             return Path(named)
         raise LabError(f"{VARIABLE}={named}: there is no such file")
-    found = sorted(path for place in _PLACES for path in Path("/").glob(f"{place[1:]}/{_NAME}"))
-    if not found:
+    libraries = sorted(path for place in _PLACES for path in Path("/").glob(f"{place[1:]}/{_NAME}"))
+    if not libraries:
         raise LabError(
             f"cluster.faketime needs libfaketime (as root: apt-get install libfaketime), or {VARIABLE} with "
             f"the path of {_NAME}"
         )
-    return found[0]
+    return libraries[0]
 
 
 def preloaded(layout: NodeLayout, command: list[str]) -> list[str]:

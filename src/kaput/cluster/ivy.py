@@ -85,10 +85,10 @@ def newest(group: str, artifact: str, java: Java) -> str:
     """The version of its newest release in the repository. Raises DistributionError."""
     with tempfile.TemporaryDirectory() as name:
         fetch([(group, artifact, LATEST)], java, Path(name), lambda: None)
-        found = [path.stem.removeprefix(f"{artifact}-") for path in Path(name, group).glob("*.jar")]
-    if len(found) != 1:
+        versions = [path.stem.removeprefix(f"{artifact}-") for path in Path(name, group).glob("*.jar")]
+    if len(versions) != 1:
         raise DistributionError(f"the repository named no newest release of {group}:{artifact}")
-    return found[0]
+    return versions[0]
 
 
 def _run(args: list[str | Path], on_file: Callable[[], None]) -> None:
@@ -185,10 +185,10 @@ def _pyspark_jars() -> Path:
 
 
 def _find_jar(jars: Path, name: str) -> Path:
-    found = sorted(jars.glob(f"{name}-[0-9]*.jar"))
-    if not found:
+    matching = sorted(jars.glob(f"{name}-[0-9]*.jar"))
+    if not matching:
         raise DistributionError(f"there is no {name} among pyspark's jars in {jars}")
-    return found[-1]
+    return matching[-1]
 
 
 def _proxy() -> list[str]:

@@ -112,17 +112,17 @@ def create_lock(version: str, of: str, get: Fetch) -> Path:
     with tempfile.TemporaryDirectory(prefix=".locking-", dir=root) as name:
         staging = Path(name)
         try:
-            found = resolve_jars(version, of, staging, get)
+            entries = resolve_jars(version, of, staging, get)
         except DistributionError as error:
             raise DistributionError(f"Kafka {version} is not available: {error}") from None
-        for jar in found:
+        for jar in entries:
             # Jars already in the cache are verified later like all others.
             if not (root / jar.relative).is_file():
                 (root / jar.relative).parent.mkdir(exist_ok=True)
                 shutil.move(staging / jar.relative, root / jar.relative)
     path = own_locks() / f"{of}-{version}.lock"
     temporary = path.with_name(f".{path.name}")
-    temporary.write_text(lock_text(f"{of}-{version}", found, "on first use"))
+    temporary.write_text(lock_text(f"{of}-{version}", entries, "on first use"))
     temporary.replace(path)
     return path
 
@@ -141,15 +141,15 @@ def resolve_jars(version: str, of: str, into: Path, get: Fetch) -> list[LockedJa
         every = _fetch_jars([(KAFKA, ADDITIONAL[of], version)], into, get)
         return [jar for jar in every if (jar.group, jar.artifact) not in known]
     wanted = [(KAFKA, "kafka_2.13", version), (KAFKA, "kafka-tools", version)]
-    found = _fetch_jars(wanted, into, get)
+    entries = _fetch_jars(wanted, into, get)
     # Kafka's artifacts do not depend on a logging backend: Kafka's own distribution adds one too.
-    return _fetch_jars([*wanted, _slf4j_binding(found)], into, get)
+    return _fetch_jars([*wanted, _slf4j_binding(entries)], into, get)
 
 
-def lock_text(name: str, found: Sequence[LockedJar], made: str) -> str:
+def lock_text(name: str, entries: Sequence[LockedJar], made: str) -> str:
     """The text of a lock file."""
     return f"# {name}: group:artifact:version SHA-256, made {made}\n" + "".join(
-        jar.line() + "\n" for jar in found
+        jar.line() + "\n" for jar in entries
     )
 
 
@@ -165,9 +165,9 @@ def _fetch_jars(wanted: list[Module], into: Path, get: Fetch) -> list[LockedJar]
     for path in _jars(into):
         path.unlink()  # left by an earlier fetch, perhaps of other versions
     get(wanted, into)
-    found = [_lock_entry(path) for path in _jars(into)]
+    entries = [_lock_entry(path) for path in _jars(into)]
     # Kafka's own jars come first, as in its distribution.
-    return sorted(found, key=lambda jar: (jar.group != KAFKA, jar.line()))
+    return sorted(entries, key=lambda jar: (jar.group != KAFKA, jar.line()))
 
 
 def _jars(into: Path) -> list[Path]:
@@ -180,9 +180,9 @@ def _lock_entry(path: Path) -> LockedJar:
     return LockedJar(path.parent.name, "-".join(words[:first]), "-".join(words[first:]), sha256_of(path))
 
 
-def _slf4j_binding(found: Sequence[LockedJar]) -> Module:
+def _slf4j_binding(entries: Sequence[LockedJar]) -> Module:
     """The binding from SLF4J to this version's log4j."""
-    versions = {jar.artifact: jar.version for jar in found}
+    versions = {jar.artifact: jar.version for jar in entries}
     slf4j = versions.get("slf4j-api", "none")
     if not slf4j.startswith("1.7."):
         raise DistributionError(f"SLF4J {slf4j} needs a binding that kaput does not know")

@@ -122,9 +122,9 @@ def missing_part(lines: Sequence[str], sizes: dict[str, int]) -> str | None:
 
 def _is_complete(line: str) -> bool:
     """Whether a record's line is complete; only control records have no JSON payload."""
-    _, found, payload = line.partition(" payload: ")
+    _, separator, payload = line.partition(" payload: ")
     try:
-        return not found or bool(json.loads(payload))
+        return not separator or bool(json.loads(payload))
     except ValueError:
         return False
 
@@ -150,11 +150,11 @@ def decode_metadata(batch: StoredBatch) -> Iterator[MetadataRecord]:
     """
     for record in decode([batch.unpacked()]).whole():
         try:
-            found = _decode(_Fields(record.value or b""))
+            decoded = _decode(_Fields(record.value or b""))
         except (IndexError, struct.error):
             raise ValueError(f"the metadata record at offset {record.offset} is broken") from None
-        if found is not None:
-            yield MetadataRecord(*found, record.timestamp_ms)
+        if decoded is not None:
+            yield MetadataRecord(*decoded, record.timestamp_ms)
 
 
 class _Fields:
@@ -208,12 +208,12 @@ def _decode(fields: _Fields) -> tuple[str, dict[str, Any]] | None:
         leader, epoch, changes = (fields.int32() for _ in range(3))
         state = {"isr": isr, "leader": leader, "leaderEpoch": epoch, "partitionEpoch": changes}
         return "PARTITION_RECORD", place | state
-    changed, found = fields.tagged(), dict[str, Any]()
+    changed, change = fields.tagged(), dict[str, Any]()
     if _ISR_TAG in changed:
-        found["isr"] = changed[_ISR_TAG].ints()
+        change["isr"] = changed[_ISR_TAG].ints()
     if _LEADER_TAG in changed:
-        found["leader"] = changed[_LEADER_TAG].int32()
-    return "PARTITION_CHANGE_RECORD", place | found
+        change["leader"] = changed[_LEADER_TAG].int32()
+    return "PARTITION_CHANGE_RECORD", place | change
 
 
 # In a snapshot, the records' timestamps are those of writing it; the header has the time of the last change.
@@ -245,10 +245,10 @@ def read_cluster_events(distribution: Distribution, java: Java, metadata_log: Pa
     return CollectedEvents(events, troubles + _incomplete_trouble(metadata_log, dumped.problem))
 
 
-def _collect(found: Iterator[ClusterEvent], events: list[ClusterEvent], troubles: list[str]) -> None:
+def _collect(new_events: Iterator[ClusterEvent], events: list[ClusterEvent], troubles: list[str]) -> None:
     """Adds the events up to the first record that kaput does not know, if there is one."""
     try:
-        events.extend(found)
+        events.extend(new_events)
     except UnknownFormat as error:
         troubles.append(f"changes of leader are not known from there on: {error}")
 
@@ -261,8 +261,8 @@ def _incomplete_trouble(path: Path, problem: str | None) -> list[str]:
 
 def _first_snapshot(metadata_log: Path, begin: int) -> Path | None:
     snapshots = (path for path in metadata_log.iterdir() if _SNAPSHOT_NAME.fullmatch(path.name))
-    found = sorted(path for path in snapshots if _end_offset(path) >= begin)
-    return found[0] if found else None
+    reaching = sorted(path for path in snapshots if _end_offset(path) >= begin)
+    return reaching[0] if reaching else None
 
 
 def _end_offset(snapshot: Path) -> int:
@@ -297,12 +297,12 @@ def read_snapshot(lines: Iterable[str], image: Image) -> Iterator[ClusterEvent]:
 def _parse_record(payload: str) -> dict[str, Any] | None:
     """The record; None for a torn one, which `dump` reports."""
     try:
-        found: dict[str, Any] = json.loads(payload)
+        record: dict[str, Any] = json.loads(payload)
     except ValueError:
         return None
-    if not isinstance(found.get("type"), str) or not isinstance(found.get("data"), dict):
+    if not isinstance(record.get("type"), str) or not isinstance(record.get("data"), dict):
         raise UnknownFormat(f"the metadata log has {payload[:200]}")
-    return found
+    return record
 
 
 def log_progress(metadata_log: Path) -> tuple[int, int]:

@@ -44,22 +44,22 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
 
 def last_date_ns(log: Path, since: int) -> int | None:
     """The time of the last line after size `since`, by the node's own clock; None without one."""
-    found = _DATE.findall(tail(log, _TAIL_BYTES, since))
-    if not found:
+    dates = _DATE.findall(tail(log, _TAIL_BYTES, since))
+    if not dates:
         return None
-    date = datetime.strptime(found[-1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    date = datetime.strptime(dates[-1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
     return round(date.timestamp() * 1000) * 1_000_000
 
 
 def last_error(log: Path, since: int = 0) -> str:
     """The last error with the exceptions that caused it, in one line; empty if there is none."""
-    found: list[str] = []
+    causes: list[str] = []
     for line in tail(log, _TAIL_BYTES, since).splitlines():
         if error := _ERROR.fullmatch(line):
-            found = [error[1]]
-        elif found and (exception := _EXCEPTION.fullmatch(line)):
-            found += [exception[1]] if exception[1] and exception[1] not in found[-1] else []
-    return ": ".join(text.rstrip(".") for text in found)[:_REASON_LENGTH]
+            causes = [error[1]]
+        elif causes and (exception := _EXCEPTION.fullmatch(line)):
+            causes += [exception[1]] if exception[1] and exception[1] not in causes[-1] else []
+    return ": ".join(text.rstrip(".") for text in causes)[:_REASON_LENGTH]
 
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
@@ -131,8 +131,8 @@ class Node(PausableProcess):
     @property
     def version(self) -> str:
         """Its Kafka version, from its log; empty if unknown."""
-        found = _VERSION.findall(self.log.read_bytes())
-        return found[-1].decode() if found else ""
+        versions = _VERSION.findall(self.log.read_bytes())
+        return versions[-1].decode() if versions else ""
 
     def upgrade(self, command: list[str]) -> None:
         """Uses this command from its next start on."""

@@ -51,9 +51,9 @@ def _chain(
     for source in sorted(brokers, key=lambda broker: (-load[broker], broker)):
         if load[source] < least + 2:
             return []
-        found = _shortest_chain(source, load[source] - 2, load, exchanges)
-        if found:
-            return found
+        chain = _shortest_chain(source, load[source] - 2, load, exchanges)
+        if chain:
+            return chain
     return []
 
 
@@ -249,13 +249,13 @@ class _Planner:
 
     def _exchanges(self, broker: int) -> Sequence[tuple[int, TopicPartition]]:
         """The brokers that `broker` can give a replica to, each with the partition."""
-        found: dict[int, TopicPartition] = {}
+        by_broker: dict[int, TopicPartition] = {}
         for name, place in self._places.items():
             if broker in place.movable:
                 for other in self._candidates:
-                    if other not in found and self._can_exchange(place, broker, other):
-                        found[other] = name
-        return sorted(found.items())
+                    if other not in by_broker and self._can_exchange(place, broker, other):
+                        by_broker[other] = name
+        return sorted(by_broker.items())
 
     def _can_exchange(self, place: _PartitionPlan, broker: int, other: int) -> bool:
         if other in place.replicas:
@@ -282,13 +282,13 @@ class _Planner:
             self._leader_load[each[0]] += 1
 
         def exchanges(broker: int) -> Sequence[tuple[int, TopicPartition]]:
-            found: dict[int, TopicPartition] = {}
+            by_broker: dict[int, TopicPartition] = {}
             for name, each in replicas.items():
                 if each[0] == broker:
                     for other in each[1:]:
                         if other in self._rack:
-                            found.setdefault(other, name)
-            return sorted(found.items())
+                            by_broker.setdefault(other, name)
+            return sorted(by_broker.items())
 
         def exchange(broker: int, other: int, name: TopicPartition) -> None:
             replicas[name].remove(other)
@@ -301,6 +301,6 @@ class _Planner:
         """Remaining replicas in their old order, then new ones; the leader is a live broker."""
         place = self._places[name].replicas
         before = [broker for broker in self._now[name] if broker in place]
-        found = [*before, *(broker for broker in place if broker not in before)]
-        alive = [broker for broker in found if broker in self._rack]
-        return [*alive[:1], *(broker for broker in found if broker not in alive[:1])]
+        ordered = [*before, *(broker for broker in place if broker not in before)]
+        alive = [broker for broker in ordered if broker in self._rack]
+        return [*alive[:1], *(broker for broker in ordered if broker not in alive[:1])]

@@ -71,9 +71,9 @@ class NodeLayout:
 def roles(spec: Cluster) -> dict[int, Role]:
     """Every node of the cluster, brokers first."""
     voters = set(spec.voter_ids())
-    found: dict[int, Role] = {i: "combined" if i in voters else "broker" for i in spec.broker_ids()}
-    found |= dict.fromkeys(spec.dedicated_controller_ids(), "controller")
-    return found | dict.fromkeys(spec.zookeeper_ids(), "zookeeper")
+    by_id: dict[int, Role] = {i: "combined" if i in voters else "broker" for i in spec.broker_ids()}
+    by_id |= dict.fromkeys(spec.dedicated_controller_ids(), "controller")
+    return by_id | dict.fromkeys(spec.zookeeper_ids(), "zookeeper")
 
 
 def write_properties(

@@ -222,14 +222,14 @@ def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
     return None, offset
 
 
-def decode(found: Sequence[Batch]) -> Records:
+def decode(encoded: Sequence[Batch]) -> Records:
     """The messages of batches in order, without transaction markers. Raises BrokenBatch."""
     # By batch, in the order of Header's fields.
-    heads = np.array([batch.head for batch in found], dtype=np.int64).reshape(-1, len(Header._fields))
+    heads = np.array([batch.head for batch in encoded], dtype=np.int64).reshape(-1, len(Header._fields))
     base_offset, _, epoch, _, attributes, first_timestamp, max_timestamp, _, messages = heads.T
     counts = np.where(attributes & _CONTROL, 0, messages)
-    data = b"".join([b"" if batch.head.control else batch.body for batch in found])
-    starts, ends = _positions(found, data)
+    data = b"".join([b"" if batch.head.control else batch.body for batch in encoded])
+    starts, ends = _positions(encoded, data)
     fields = _Fields(np.frombuffer(data, dtype=np.uint8), starts)
     try:
         fields.at += 1  # attributes i8
@@ -237,12 +237,12 @@ def decode(found: Sequence[Batch]) -> Records:
         key_begin, key_end, null_key = fields.parts()
         value_begin, value_end, null_value = fields.parts()
     except IndexError:
-        raise _first_broken(found) from None
+        raise _first_broken(encoded) from None
     bounds = np.stack([key_begin, key_end, value_begin, value_end, ends], axis=1)
     broken = (np.diff(bounds, axis=1) < 0).any(axis=1) | (key_begin < starts)
     if broken.any():
-        index = int(np.repeat(np.arange(len(found)), counts)[broken][0])
-        raise BrokenBatch(found[index].head, _WITHIN, index)
+        index = int(np.repeat(np.arange(len(encoded)), counts)[broken][0])
+        raise BrokenBatch(encoded[index].head, _WITHIN, index)
     timestamp = np.repeat(first_timestamp, counts) + time_delta
     if (attributes & _APPEND_TIME).any():
         appended = np.repeat(attributes & _APPEND_TIME, counts)
@@ -259,22 +259,22 @@ def decode(found: Sequence[Batch]) -> Records:
     )
 
 
-def _first_broken(found: Sequence[Batch]) -> BrokenBatch:
+def _first_broken(encoded: Sequence[Batch]) -> BrokenBatch:
     """Of batches of which at least one has a field beyond all of their data."""
-    for index, batch in enumerate(found[:-1]):
+    for index, batch in enumerate(encoded[:-1]):
         try:
             decode([batch])
         except BrokenBatch:
             return BrokenBatch(batch.head, _WITHIN, index)
-    return BrokenBatch(found[-1].head, _WITHIN, len(found) - 1)
+    return BrokenBatch(encoded[-1].head, _WITHIN, len(encoded) - 1)
 
 
-def _positions(found: Sequence[Batch], data: bytes) -> tuple[np.ndarray, np.ndarray]:
+def _positions(encoded: Sequence[Batch], data: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Where each record begins, behind its length, and where it ends. The only loop over records."""
     starts: list[int] = []
     ends: list[int] = []
     at = 0
-    for index, (head, body) in enumerate(found):
+    for index, (head, body) in enumerate(encoded):
         if head.control:
             continue
         end = at + len(body)

@@ -190,10 +190,10 @@ def with_records(snapshot: bytes, records: Sequence[bytes]) -> bytes:
     """Inserts these records before the footer of a snapshot that storage was formatted with."""
     at = last = 0
     while at < len(snapshot):
-        found = header(snapshot, at)
-        if found is None or at + found.size > len(snapshot):
+        head = header(snapshot, at)
+        if head is None or at + head.size > len(snapshot):
             raise ValueError("a snapshot is torn")
-        at, last = at + found.size, at
+        at, last = at + head.size, at
     (base,) = _BASE_OFFSET.unpack_from(snapshot, last)
     batch, footer = bytearray(_batch(records)), bytearray(snapshot[last:])
     _BASE_OFFSET.pack_into(batch, 0, base)

@@ -185,7 +185,7 @@ class FollowedLog:
 
     def take(self) -> list[StoredBatch]:
         """New batches that enough replicas have, in order; all of them on the first call. Raises OSError."""
-        found: dict[_BatchKey, StoredBatch] = {}
+        complete: dict[_BatchKey, StoredBatch] = {}
         for replica in self._readers:
             while batches := self._read(replica):
                 for batch in batches:
@@ -194,12 +194,12 @@ class FollowedLog:
                         continue
                     self._holders[key].add(replica)
                     if len(self._holders[key]) >= self._enough:
-                        found[key] = batch
-        if found:
-            self._returned = max(found)
+                        complete[key] = batch
+        if complete:
+            self._returned = max(complete)
             for key in [key for key in self._holders if key <= self._returned]:
                 del self._holders[key]
-        return [found[key] for key in sorted(found)]
+        return [complete[key] for key in sorted(complete)]
 
     def close(self) -> None:
         """Closes the files."""

@@ -131,5 +131,5 @@ def _template(distribution: Distribution, java: Java, features: Mapping[str, int
 def _is_known(meta: Path) -> bool:
     """Whether the tool's meta.properties is like those that are written here."""
     lines = [line for line in meta.read_text(errors="replace").splitlines() if not line.startswith("#")]
-    found = dict(line.partition("=")[::2] for line in lines)
-    return found.keys() == _META_KEYS and found["version"] == "1"
+    settings = dict(line.partition("=")[::2] for line in lines)
+    return settings.keys() == _META_KEYS and settings["version"] == "1"

@@ -48,7 +48,7 @@ def tails(data: Path, log: Path) -> list[UnsyncedTail]:
     synced_offsets = _read_checkpoint(data / _CHECKPOINT)
     for place, offset in _read_flushes(log).items():
         synced_offsets[place] = max(offset, synced_offsets.get(place, 0))
-    found = []
+    unsynced = []
     for folder in sorted(path for path in data.iterdir() if path.is_dir()):
         match = _DIRECTORY.fullmatch(folder.name)
         if match is None or match["topic"] == _ALWAYS_SYNCED:
@@ -56,8 +56,8 @@ def tails(data: Path, log: Path) -> list[UnsyncedTail]:
         place = TopicPartition(match["topic"], int(match["partition"]))
         tail = _tail(folder, place, synced_offsets.get(place, 0))
         if tail.size:
-            found.append(tail)
-    return found
+            unsynced.append(tail)
+    return unsynced
 
 
 def cut(tail: UnsyncedTail) -> None:
@@ -108,7 +108,7 @@ def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
 
 def _read_flushes(log: Path) -> Mapping[TopicPartition, int]:
     """The last offset that each log was flushed up to. Raises UnknownFormat."""
-    found: dict[TopicPartition, int] = {}
+    flushed: dict[TopicPartition, int] = {}
     try:
         with log.open("rb") as lines:
             for line in lines:
@@ -117,7 +117,7 @@ def _read_flushes(log: Path) -> Mapping[TopicPartition, int]:
                 text = line.decode(errors="replace")
                 if (match := _FLUSHING.search(text)) is None:
                     raise UnknownFormat(f"{log} has {text.strip()[:300]!r}")
-                found[TopicPartition(match[1], int(match[2]))] = int(match[3])
+                flushed[TopicPartition(match[1], int(match[2]))] = int(match[3])
     except FileNotFoundError:
         pass
-    return found
+    return flushed

@@ -28,10 +28,10 @@ class Event(NamedTuple):
 def changes(before: Observation, now: Observation, transitions: Iterable[Transition] = ()) -> list[Event]:
     """The events, by time. `before`, `now`: observer.py's documents, with `fault_history` by fault id."""
     at_ns = now["at_ns"]
-    found = [Event(at_ns, kind, text) for kind, text in _cluster_changes(before, now)]
-    found += _fault_events(at_ns, before["fault_history"], now["fault_history"])
-    found += [Event(at_ns, "alert", text) for text in map(_alert_text, transitions) if text]
-    return sorted(found, key=lambda event: event.at_ns)
+    events = [Event(at_ns, kind, text) for kind, text in _cluster_changes(before, now)]
+    events += _fault_events(at_ns, before["fault_history"], now["fault_history"])
+    events += [Event(at_ns, "alert", text) for text in map(_alert_text, transitions) if text]
+    return sorted(events, key=lambda event: event.at_ns)
 
 
 def _cluster_changes(before: Observation, now: Observation) -> Iterator[tuple[str, str]]:

@@ -43,17 +43,17 @@ class PositionRates(Generic[K]):
         `at_s`: when they were read, by the monotonic clock. `existing`: all keys that exist, including those
         without a known position now.
         """
-        found: dict[K, float] = {}
+        rates: dict[K, float] = {}
         self.cut_back = {}
         for key, position in positions.items():
             before_s, before = self._last.get(key, (at_s, position))
             if position < before:
                 self.cut_back[key] = before, position
             elif at_s > before_s:
-                found[key] = (position - before) / (at_s - before_s)
+                rates[key] = (position - before) / (at_s - before_s)
         self._last = {key: last for key, last in self._last.items() if key in existing}
         self._last |= {key: (at_s, position) for key, position in positions.items()}
-        return found
+        return rates
 
 
 POLL_S = 1.0
@@ -132,9 +132,9 @@ class Observer:
 
     def _state_now(self, now_ns: int, samples: Sequence[Sample]) -> dict[str, Any]:
         state, view = self._state, self._state.view
-        found = {**self._lab.summary(), "at_ns": now_ns, "unknown": list(state.troubles)}
+        known = {**self._lab.summary(), "at_ns": now_ns, "unknown": list(state.troubles)}
         if view is None:
-            return {**found, **dict.fromkeys(_NEEDS_BROKERS), "cut_back": {}}
+            return {**known, **dict.fromkeys(_NEEDS_BROKERS), "cut_back": {}}
         written = self._written.add(state.ends_s, state.ends, view.partitions)
         committed = {(group, p): at for group, all_ in state.committed.items() for p, at in all_.items()}
         read = self._read.add(state.ends_s, committed, committed)
@@ -144,7 +144,7 @@ class Observer:
             if s.name == "kaput_consumer_lag_seconds" and not math.isnan(s.value)
         }
         return {
-            **found,
+            **known,
             "controller": state.active_controllers[0] if len(state.active_controllers) == 1 else None,
             "controllers": state.active_controllers,
             "registered": sorted(view.alive),

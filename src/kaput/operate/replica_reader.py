@@ -98,14 +98,14 @@ def _locate(
             why = error
             continue
         brokers = {b.node_id: Endpoint(b.host, b.port, access) for b in answer.brokers}
-        found = {p.partition_index: p for topic in answer.topics for p in topic.partitions}
-        if place[1] not in found:
+        partitions = {p.partition_index: p for topic in answer.topics for p in topic.partitions}
+        if place[1] not in partitions:
             for topic in answer.topics:
                 if topic.error_code in REFUSALS:
                     raise trouble(f"{access.principal} may not see topic {place[0]}", topic.error_code)
-            has = f"it has partitions 0 to {len(found) - 1}" if found else "no such topic"
+            has = f"it has partitions 0 to {len(partitions) - 1}" if partitions else "no such topic"
             raise UsageError(f"{place}: {has}")
-        state = found[place[1]]
+        state = partitions[place[1]]
         return brokers, state.leader_id if state.leader_id >= 0 else None, sorted(state.replica_nodes)
     raise LabError(f"no broker of {servers} answers ({why})")
 
@@ -115,8 +115,8 @@ def _from_broker(
 ) -> Peek:
     start, end = (_offset(endpoint, place, of) for of in (requests.log_starts, requests.log_ends))
     first = at = wanted.first(start, end)
-    found: list[LogRecord] = []
-    while at < end and len(found) < wanted.count:
+    records: list[LogRecord] = []
+    while at < end and len(records) < wanted.count:
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
         (partition_answer,) = answer.responses[0].partitions
         if partition_answer.error_code:
@@ -124,10 +124,10 @@ def _from_broker(
         new = [
             record for record in read_records(bytes(partition_answer.records or b"")) if record.offset >= at
         ]
-        found += new
+        records += new
         # Transaction markers are not records: a batch without records is skipped one offset at a time.
         at = new[-1].offset + 1 if new else at + 1
-    kept = [record for record in found if record.offset >= first][: wanted.count]
+    kept = [record for record in records if record.offset >= first][: wanted.count]
     return Peek(place, replica, leader, "broker", start, end, kept)
 
 
@@ -149,11 +149,11 @@ def _from_files(
             raise LabError(f"broker {replica} is down and has no file for {place}")
         start, end = int(files[0].stem), log_end(folder)
         first = wanted.first(start, end)
-        found: list[LogRecord] = []
+        records: list[LogRecord] = []
         for path, following in zip(files, [*files[1:], None], strict=True):
-            if len(found) < wanted.count and (following is None or int(following.stem) > first):
+            if len(records) < wanted.count and (following is None or int(following.stem) > first):
                 whole = sum(head.size for _, head in headers(path))
-                found += [r for r in read_records(path.read_bytes()[:whole]) if r.offset >= first]
+                records += [r for r in read_records(path.read_bytes()[:whole]) if r.offset >= first]
     except (OSError, ValueError) as error:
         raise LabError(f"the files of broker {replica} cannot be read: {error}") from None
-    return Peek(place, replica, leader, "files", start, end, found[: wanted.count])
+    return Peek(place, replica, leader, "files", start, end, records[: wanted.count])

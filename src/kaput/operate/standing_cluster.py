@@ -63,14 +63,14 @@ class StandingCluster:
         note: Callable[[str], None] = lambda text: None,
         **cluster: object,
     ) -> None:
-        found = loader.load(str(scenario))[1] if scenario is not None else None
-        given = found.cluster.model_dump(by_alias=True, exclude_unset=True) if found is not None else {}
+        loaded = loader.load(str(scenario))[1] if scenario is not None else None
+        given = loaded.cluster.model_dump(by_alias=True, exclude_unset=True) if loaded is not None else {}
         data = {**given, **{key.replace("_", "-"): value for key, value in cluster.items()}}
         try:
             self._spec = Cluster.model_validate(data, by_alias=True, by_name=False)
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
-        self._topics: list[Topic] = list(found.topics) if found is not None else []
+        self._topics: list[Topic] = list(loaded.topics) if loaded is not None else []
         self._folder, self._note = folder, note
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: OwnCluster

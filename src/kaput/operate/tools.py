@@ -280,11 +280,11 @@ def enter(entry: ClusterEntry, command: Sequence[str]) -> None:
         **({CLIENT_PROPERTIES: entry.client_properties} if entry.client_properties else {}),
         "PATH": os.pathsep.join([str(_tools(entry)), os.environ.get("PATH", os.defpath)]),
     }
-    found = shutil.which(wanted[0], path=env["PATH"])
-    if found is None:
+    program = shutil.which(wanted[0], path=env["PATH"])
+    if program is None:
         raise UsageError(f"{wanted[0]}: no such program on the PATH")
     sys.stdout.flush()
-    again = [*_nsenter_command(entry), found, *wanted[1:]]
+    again = [*_nsenter_command(entry), program, *wanted[1:]]
     os.execve(again[0], again, env)
 
 

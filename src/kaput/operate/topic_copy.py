@@ -166,13 +166,13 @@ class _Copier:
 
     def _partitions(self) -> list[int]:
         """The source's partitions; the target must have at least as many. Raises UsageError."""
-        found = {}
+        partitions = {}
         for topic in (self._wanted.source, self._wanted.target):
             known = self._authorization.describe_topic(self._producer, topic, _ANSWER_S)
             if known.error is not None:
                 raise UsageError(f"{topic}: {known.error.str()}")
-            found[topic] = sorted(known.partitions)
-        source, target = found[self._wanted.source], found[self._wanted.target]
+            partitions[topic] = sorted(known.partitions)
+        source, target = partitions[self._wanted.source], partitions[self._wanted.target]
         if len(target) < len(source):
             raise UsageError(
                 f"{self._wanted.source} has {len(source)} partitions, and {self._wanted.target} "
@@ -236,20 +236,20 @@ class _Copier:
     def _gather(self, began: float, sent: int) -> list[Message]:
         """Reads messages for at most a second, as many as the rate allows."""
         limit = time.monotonic() + _TRANSACTION_S
-        found: list[Message] = []
-        while len(found) < _BATCH and time.monotonic() < limit:
-            room = _BATCH - len(found)
+        messages: list[Message] = []
+        while len(messages) < _BATCH and time.monotonic() < limit:
+            room = _BATCH - len(messages)
             if self._wanted.rate is not None:
-                due = int((time.monotonic() - began) * self._wanted.rate) - sent - len(found)
+                due = int((time.monotonic() - began) * self._wanted.rate) - sent - len(messages)
                 room = min(room, due)
                 if room < 1:
                     time.sleep(min(0.05, 1 / self._wanted.rate))
                     continue
             new = self._consumer.consume(room, _POLL_S)
-            found += new
+            messages += new
             if not new or all(message.error() is not None for message in new):
                 break
-        return found
+        return messages
 
     def _progress_after(self, messages: list[Message]) -> dict[int, CopyProgress]:
         """The state after these messages. Raises KafkaException for an error among them."""

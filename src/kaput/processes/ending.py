@@ -117,10 +117,10 @@ def remove_tree(path: Path) -> bool:
 
 
 def _leftovers(record: ProcessRecord) -> list[StartedProcess]:
-    found = {started.pid: started for started in record.processes() if started.running()}
+    running = {started.pid: started for started in record.processes() if started.running()}
     for started in _carrying(MARKER, record.marker):
-        found.setdefault(started.pid, started)
-    return list(found.values())
+        running.setdefault(started.pid, started)
+    return list(running.values())
 
 
 def _carrying(variable: str, value: str) -> Iterable[StartedProcess]:

@@ -106,11 +106,11 @@ def _threads(pid: int) -> list[int]:
     pids = [pid]
     with suppress(psutil.Error):
         pids += [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    found = []
+    threads = []
     for each in pids:
         with suppress(OSError):
-            found += [int(task.name) for task in (_PROC / str(each) / "task").iterdir()]
-    return found
+            threads += [int(task.name) for task in (_PROC / str(each) / "task").iterdir()]
+    return threads
 
 
 def _sessions_are_groups() -> bool:

@@ -157,7 +157,7 @@ def _delete(admin: Admin, journal: CleanupJournal) -> list[str]:
     for group, keys in list(created.groups.items()):
         if tried(lambda: admin.delete_group(group, keys)):  # noqa: B023 - called at once
             del created.groups[group]
-    known = {name: found for name, found in created.topics.items() if found is not None}
+    known = {name: id_ for name, id_ in created.topics.items() if id_ is not None}
     if tried(lambda: admin.delete_topics(known)):
         for name in known:
             del created.topics[name]

@@ -73,22 +73,22 @@ def partition_changes(
     within_ns: int,
 ) -> list[ClusterEvent]:
     """The changes of partitions between two polls, as events."""
-    found: list[ClusterEvent] = []
+    changes: list[ClusterEvent] = []
     for place, state in now.items():
         old = before.get(place)
         leader = _NO_LEADER if state.leader is None else state.leader
         epoch = state.leader_epoch
         if old is None or epoch > old.leader_epoch:
             next_epoch = epoch if old is None else old.leader_epoch + 1
-            found += [
+            changes += [
                 _event("leader", place, None, n, None, at_ns, within_ns) for n in range(next_epoch, epoch)
             ]
-            found.append(_event("leader", place, leader, epoch, state.isr, at_ns, within_ns))
+            changes.append(_event("leader", place, leader, epoch, state.isr, at_ns, within_ns))
         elif epoch == old.leader_epoch and state.leader != old.leader:
-            found.append(_event("leader", place, leader, epoch, state.isr, at_ns, within_ns))
+            changes.append(_event("leader", place, leader, epoch, state.isr, at_ns, within_ns))
         elif epoch == old.leader_epoch and set(state.isr) != set(old.isr):
-            found.append(_event("isr", place, leader, epoch, state.isr, at_ns, within_ns))
-    return found
+            changes.append(_event("isr", place, leader, epoch, state.isr, at_ns, within_ns))
+    return changes
 
 
 def _event(

@@ -72,22 +72,22 @@ def collect_facts(cluster: ExistingCluster, admin: Admin) -> ClusterFacts:
     )
 
 
-def with_cluster_facts(scenario: Scenario, found: ClusterFacts, kept: Collection[str] = ()) -> Scenario:
+def with_cluster_facts(scenario: Scenario, facts: ClusterFacts, kept: Collection[str] = ()) -> Scenario:
     """The scenario with the cluster's facts. `kept`: existing topics that the run may use.
 
     Raises UsageError listing everything that contradicts them.
     """
     if mistakes := [
-        *_contradictions(scenario.cluster, found),
-        *_missing_brokers(scenario, set(found.addresses), kept),
+        *_contradictions(scenario.cluster, facts),
+        *_missing_brokers(scenario, set(facts.addresses), kept),
     ]:
         raise UsageError("\n".join(mistakes))
-    known = {key: values.pop() for key in _BROKER_SETTINGS if len(values := found.values_of(key)) == 1}
+    known = {key: values.pop() for key in _BROKER_SETTINGS if len(values := facts.values_of(key)) == 1}
     cluster = Cluster(
-        kafka=found.kafka or "unknown",
-        mode="kraft" if found.mode == "kraft" else "zookeeper",
-        brokers=len(found.addresses),
-        features=dict(found.features),
+        kafka=facts.kafka or "unknown",
+        mode="kraft" if facts.mode == "kraft" else "zookeeper",
+        brokers=len(facts.addresses),
+        features=dict(facts.features),
         config={key: value for key, value in known.items() if value is not None},
     )
     return scenario.model_copy(update={"cluster": cluster})
@@ -142,21 +142,21 @@ def _with_effective_settings(
     )
 
 
-def _contradictions(wanted_cluster: Cluster, found: ClusterFacts) -> Iterator[str]:
+def _contradictions(wanted_cluster: Cluster, facts: ClusterFacts) -> Iterator[str]:
     for key, value in wanted_cluster.config.items():
         wanted = str(value).lower() if isinstance(value, bool) else str(value)
         # A setting that no broker knows has no effect, such as a ZooKeeper setting in KRaft mode.
-        others = sorted(value for value in found.values_of(key) if value not in (wanted, None))
+        others = sorted(value for value in facts.values_of(key) if value not in (wanted, None))
         if others:
             yield (
                 f"cluster.config.{key}: the scenario has {wanted}, the cluster {', '.join(others)}; "
                 "kaput does not change existing brokers; --set cluster.config={} accepts them as they are"
             )
     for name, level in wanted_cluster.features.items():
-        if found.features.get(name, 0) != level:
+        if facts.features.get(name, 0) != level:
             yield (
                 f"cluster.features.{name}: the scenario has {level}, the cluster "
-                f"{found.features.get(name, 0)}; --set cluster.features={{}} accepts it as it is"
+                f"{facts.features.get(name, 0)}; --set cluster.features={{}} accepts it as it is"
             )
 
 

@@ -111,9 +111,9 @@ class RunDrain:
         with Recorder(self._folder.path, "mirror", "drain") as recorder:
             for mirror in running:
                 source, target = self._clusters.of(mirror.from_), self._clusters.of(mirror.to)
-                found = await_mirrored(mirror, source, target, _left_s(limit) / 2)
-                self.troubles += [each for each in found if isinstance(each, str)]
-                if record_mirrored(recorder, mirror, found):
+                progress = await_mirrored(mirror, source, target, _left_s(limit) / 2)
+                self.troubles += [each for each in progress if isinstance(each, str)]
+                if record_mirrored(recorder, mirror, progress):
                     full.add(mirror.name)
         self._clusters.mirrors.finish()
         self.mirrors = [

@@ -178,11 +178,11 @@ class StableSampler(Sampler):
     def look(self) -> None:
         """Samples both offsets of each partition whose leader answers."""
         try:
-            found = self._admin.reachable_stable_offsets(self._topics)
+            offsets = self._admin.reachable_stable_offsets(self._topics)
         except LabError:
             return
         at_ns = time.time_ns()
-        for (topic, partition), (stable, watermark) in found.items():
+        for (topic, partition), (stable, watermark) in offsets.items():
             labels = [("topic", topic), ("partition", str(partition))]
             for name, value in (("last_stable_offset", stable), ("high_watermark", watermark)):
                 self._recorder.row(at_ns=at_ns, source=SOURCE, name=name, labels=labels, value=float(value))

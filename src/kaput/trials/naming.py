@@ -53,14 +53,14 @@ def with_unique_names(scenario: Scenario, tag: str) -> Scenario:
 
 def assignment(scenario: Scenario, topic: str) -> list[list[int]]:
     """The replicas of each partition: as given, else round-robin, so that all trials have the same."""
-    found = scenario.topic(topic)
-    assert found is not None
-    if found.assignment:
-        return found.assignment
+    block = scenario.topic(topic)
+    assert block is not None
+    if block.assignment:
+        return block.assignment
     brokers = scenario.cluster.broker_ids()
-    width = min(found.replication_factor, len(brokers))
+    width = min(block.replication_factor, len(brokers))
     return [
-        [brokers[(p + replica) % len(brokers)] for replica in range(width)] for p in range(found.partitions)
+        [brokers[(p + replica) % len(brokers)] for replica in range(width)] for p in range(block.partitions)
     ]
 
 
@@ -86,9 +86,11 @@ def _with_same_coordinators(
 ) -> str:
     """NAME-TAG, or the first NAME-TAG-N for which all `pairs` (new, old) have the same coordinator."""
     for number in itertools.count():
-        found = f"{name}-{tag}" + (f"-{number}" if number else "")
-        if all(partition_of(new, partitions) == partition_of(old, partitions) for new, old in pairs(found)):
-            return found
+        candidate = f"{name}-{tag}" + (f"-{number}" if number else "")
+        if all(
+            partition_of(new, partitions) == partition_of(old, partitions) for new, old in pairs(candidate)
+        ):
+            return candidate
     raise AssertionError("itertools.count never ends")
 
 

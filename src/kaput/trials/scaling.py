@@ -98,11 +98,11 @@ def _broker_defaults(cluster: Cluster) -> dict[str, int]:
 
 def _config(given: Mapping[str, Any], defaults: Mapping[str, int], factor: float) -> Config:
     """The settings with timeouts multiplied, including timeouts that have their defaults."""
-    found: Config = dict(given)
+    scaled_config: Config = dict(given)
     for name, value in {**defaults, **given}.items():
         if (name in defaults or _TIMEOUT.fullmatch(name)) and str(value).isdigit():
-            found[name] = max(_LEAST.get(name, 1), round(int(value) * factor)) if int(value) else 0
-    return found
+            scaled_config[name] = max(_LEAST.get(name, 1), round(int(value) * factor)) if int(value) else 0
+    return scaled_config
 
 
 def _scale_producers(block: dict[str, Any], factor: float) -> None:

@@ -149,7 +149,7 @@ class WarmCluster:
 
     def _own_settings(self) -> object:
         """Non-default settings of brokers, and levels of the features that the scenario sets."""
-        settings = {broker: dict(found.own) for broker, found in self.admin.broker_settings().items()}
+        settings = {broker: dict(own.own) for broker, own in self.admin.broker_settings().items()}
         if len(settings) != len(self.kafka.broker_ids()):
             raise LabError("not every broker returned its settings")
         first = next(iter(self.kafka.broker_endpoints.values()))

@@ -315,13 +315,13 @@ class Admin(ResourceAdmin):
     def _by_leader(self, places: Sequence[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """The partitions by leader. Raises LabError if one has no leader."""
         states = self.partitions({topic for topic, _ in places})
-        found: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[int, list[TopicPartition]] = {}
         for place in places:
             leader = states[place].leader if place in states else None
             if leader is None:
                 raise LabError(f"{place} has no leader")
-            found.setdefault(leader, []).append(place)
-        return found
+            by_leader.setdefault(leader, []).append(place)
+        return by_leader
 
     def _offsets_from(
         self, leader: int, places: list[TopicPartition], request: _Request

@@ -90,13 +90,13 @@ class ReassignmentClient:
 
     def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:
         """Partitions being reassigned, with their target replicas."""
-        found = self._retry("active reassignments", self._admin.list_partition_reassignments)
+        moving = self._retry("active reassignments", self._admin.list_partition_reassignments)
         return {
             # Kafka lists replicas being removed after those that stay.
             TopicPartition(p.topic, p.partition): tuple(
                 b for b in each["replicas"] if b not in each["removing_replicas"]
             )
-            for p, each in found.items()
+            for p, each in moving.items()
         }
 
     def sizes(self, places: Iterable[TopicPartition]) -> Mapping[tuple[TopicPartition, int], int]:

@@ -57,17 +57,17 @@ class ResourceAdmin(GroupAdmin):
 
     def topic_id(self, name: str) -> uuid.UUID:
         """The id of a topic; a topic created later under the same name has another."""
-        (found,) = self._ask_any(lambda: requests.topics_with_ids([name]), f"the id of topic {name}").topics
-        self._check(f"topic {name} cannot be described", found.error_code)
-        id_: uuid.UUID = found.topic_id
+        (topic,) = self._ask_any(lambda: requests.topics_with_ids([name]), f"the id of topic {name}").topics
+        self._check(f"topic {name} cannot be described", topic.error_code)
+        id_: uuid.UUID = topic.topic_id
         return id_
 
     def own_settings(self, name: str) -> Config:
         """The settings that were made for the topic itself, without the cluster's defaults."""
         what = f"the settings of topic {name}"
-        (found,) = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, [name]), what).results
-        self._check(f"topic {name} cannot be described", found.error_code)
-        return {each.name: each.value for each in found.configs if each.config_source == requests.OF_TOPIC}
+        (resource,) = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, [name]), what).results
+        self._check(f"topic {name} cannot be described", resource.error_code)
+        return {each.name: each.value for each in resource.configs if each.config_source == requests.OF_TOPIC}
 
     def _ask_any(self, make: Any, what: str) -> Any:
         return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
@@ -99,7 +99,7 @@ class ResourceAdmin(GroupAdmin):
         if not ids:
             return
         answer = self._ask_any(lambda: requests.delete_topics(ids.values(), self._timeout_s), "delete topics")
-        names = {found: name for name, found in ids.items()}
+        names = {id_: name for name, id_ in ids.items()}
         for topic in answer.responses:
             if topic.error_code not in (0, _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID):
                 why = topic.error_message or error_name(topic.error_code)
@@ -145,18 +145,22 @@ class ResourceAdmin(GroupAdmin):
         """The settings of each topic that the user may describe."""
         names = sorted(topics)
         answer = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, names), "settings of topics")
-        return {found.resource_name: _settings(found) for found in answer.results if not found.error_code}
+        return {
+            resource.resource_name: _settings(resource)
+            for resource in answer.results
+            if not resource.error_code
+        }
 
     def broker_settings(self) -> dict[int, ResourceSettings]:
         """The settings of each broker that answers and that the user may describe."""
-        found: dict[int, ResourceSettings] = {}
+        settings: dict[int, ResourceSettings] = {}
         for broker, endpoint in self._cluster.broker_endpoints.items():
             with suppress(LabError):
                 request = requests.describe_configs(requests.BROKER, [str(broker)])
                 (answer,) = ask(endpoint, request, ANSWER_TIMEOUT_S).results
                 if not answer.error_code:
-                    found[broker] = _settings(answer)
-        return found
+                    settings[broker] = _settings(answer)
+        return settings
 
     def access_rules(self) -> frozenset[AccessRule] | None:
         """Every ACL; None if the cluster has no authorizer."""
@@ -166,16 +170,16 @@ class ResourceAdmin(GroupAdmin):
         self._check("access rules cannot be described", answer.error_code, answer.error_message)
         return frozenset(
             AccessRule(
-                _RESOURCES.get(found.resource_type, str(found.resource_type)),
-                found.resource_name,
-                _PATTERNS.get(found.pattern_type, str(found.pattern_type)),
+                _RESOURCES.get(resource.resource_type, str(resource.resource_type)),
+                resource.resource_name,
+                _PATTERNS.get(resource.pattern_type, str(resource.pattern_type)),
                 rule.principal,
                 rule.host,
                 _OPERATIONS.get(rule.operation, str(rule.operation)),
                 _PERMISSIONS.get(rule.permission_type, str(rule.permission_type)),
             )
-            for found in answer.resources
-            for rule in found.acls
+            for resource in answer.resources
+            for rule in resource.acls
         )
 
     def cluster_rights(self) -> list[str]:
@@ -196,8 +200,8 @@ class ResourceAdmin(GroupAdmin):
         }
 
 
-def _settings(found: Any) -> ResourceSettings:
-    known = [each for each in found.configs if each.value is not None and not each.is_sensitive]
+def _settings(resource: Any) -> ResourceSettings:
+    known = [each for each in resource.configs if each.value is not None and not each.is_sensitive]
     return ResourceSettings(
         {each.name: each.value for each in known},
         {each.name: each.value for each in known if each.config_source != requests.KAFKAS_DEFAULT},

@@ -98,7 +98,7 @@ class Splitter:
         return self._split_frames(data)
 
     def _split_frames(self, data: bytes) -> list[bytes | Frame]:
-        found: list[bytes | Frame] = []
+        pieces: list[bytes | Frame] = []
         passing, at, length = 0, self._skip, len(data)
         while at + self._header.size <= length:
             size, key = self._header.unpack_from(data, at)
@@ -109,8 +109,8 @@ class Splitter:
             if key in self._wanted:
                 if end > length:
                     break
-                found += [data[passing:at]] if passing < at else []
-                found.append((Request if self._header is REQUEST else Frame)(data[at:end]))
+                pieces += [data[passing:at]] if passing < at else []
+                pieces.append((Request if self._header is REQUEST else Frame)(data[at:end]))
                 passing = end
             self.seen += 1
             at = end
@@ -118,7 +118,7 @@ class Splitter:
         if at < length:
             self._buffer(data[at:])
         rest = data[passing:at] if passing or at < length else data
-        return [*found, rest] if rest else found
+        return [*pieces, rest] if rest else pieces
 
     def _buffer(self, begun: bytes) -> None:
         """Buffers the beginning of a frame until its header, or all of a wanted frame, has arrived."""

@@ -82,13 +82,13 @@ def error_answers(api: str, code: int) -> dict[str, str]:
     All other fields have their defaults. `api`: one of ERROR_APIS.
     """
     answer = response_class(api)
-    found = {}
+    answers = {}
     for version in range(max(answer.min_version, ERROR_APIS[api]), answer.max_version + 1):
         made = answer(version=version, error_code=code)
         if "error_code" in made.to_dict():
             header = b"\0" if answer.flexible_version_q(version) else b""  # no tagged fields
-            found[str(version)] = (header + bytes(made.encode(version=version))).hex()
-    return found
+            answers[str(version)] = (header + bytes(made.encode(version=version))).hex()
+    return answers
 
 
 class FrameProxy:

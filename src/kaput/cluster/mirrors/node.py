@@ -179,8 +179,8 @@ class MirrorNode(Node):
         """Whether it has mirrored anything since its last start, according to its log."""
         with self.log.open("rb") as log:
             log.seek(self._log_size_at_start)
-            found = _MIRRORING.findall(log.read())
-        return any(direction.decode() == self.mirror.name for _, direction in found)
+            lines = _MIRRORING.findall(log.read())
+        return any(direction.decode() == self.mirror.name for _, direction in lines)
 
     def _on_node_event(self, kind: Literal["started", "stopped"], _id: int, at_ns: int) -> None:
         end: MirrorEvent = "killed" if kind == "stopped" and self._killing.is_set() else kind

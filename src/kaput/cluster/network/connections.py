@@ -23,7 +23,7 @@ _NOWHERE = (0, 0, 0, 0)
 
 def established(pid: int, peers: Collection[str]) -> set[TcpConnection]:
     """The connections with these addresses in the namespace of this process. Raises LabError."""
-    found = set()
+    connections = set()
     for name in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
@@ -33,8 +33,8 @@ def established(pid: int, peers: Collection[str]) -> set[TcpConnection]:
             _, local, remote, state, *_ = line.split()
             peer = _parse_address(remote)
             if state == _ESTABLISHED and peer in peers:
-                found.add(TcpConnection(_parse_port(local), peer, _parse_port(remote)))
-    return found
+                connections.add(TcpConnection(_parse_port(local), peer, _parse_port(remote)))
+    return connections
 
 
 def tear_down(pid: int, peers: Collection[str]) -> None:
@@ -49,15 +49,15 @@ def sockets(kernel: Netlink) -> list[Any]:
 
     families = (socket.AF_INET, socket.AF_INET6)
     return [
-        found
+        message
         for family in families
-        for found in kernel.look(_list_message(family), {SOCK_DIAG_BY_FAMILY: inet_diag_msg})
+        for message in kernel.look(_list_message(family), {SOCK_DIAG_BY_FAMILY: inet_diag_msg})
     ]
 
 
-def destroy(kernel: Netlink, found: Sequence[Any]) -> None:
+def destroy(kernel: Netlink, message: Sequence[Any]) -> None:
     """Ends these connections, except those that have ended by themselves meanwhile. Raises LabError."""
-    messages = [_destroy_message(each) for each in found]
+    messages = [_destroy_message(each) for each in message]
     for first in range(0, len(messages), _MESSAGES_MAX):
         try:
             kernel.change(messages[first : first + _MESSAGES_MAX], forgiven=(errno.ENOENT,))
@@ -86,23 +86,23 @@ def _list_message(family: int) -> Any:
     return message
 
 
-def _destroy_message(found: Any) -> Any:
+def _destroy_message(connection: Any) -> Any:
     from pyroute2.netlink.diag import SOCK_DESTROY
 
-    family = found["idiag_family"]
+    family = connection["idiag_family"]
     message = _request(SOCK_DESTROY, family)
     message["idiag_src"], message["idiag_dst"] = (
-        _as_words(family, found[address]) for address in ("idiag_src", "idiag_dst")
+        _as_words(family, connection[address]) for address in ("idiag_src", "idiag_dst")
     )
     # Without the cookie, the kernel takes any socket with these addresses. If the connection has ended, that
     # is the listening socket of the server, which would accept nothing any more.
     for field in ("idiag_sport", "idiag_dport", "idiag_if", "idiag_cookie"):
-        message[field] = found[field]
+        message[field] = connection[field]
     return message
 
 
-def _peer(found: Any) -> str:
-    return str(found["idiag_dst"]).removeprefix("::ffff:")
+def _peer(message: Any) -> str:
+    return str(message["idiag_dst"]).removeprefix("::ffff:")
 
 
 def _as_words(family: int, address: str) -> tuple[int, ...]:

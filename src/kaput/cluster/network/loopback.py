@@ -25,15 +25,15 @@ class Ports:
 
     def reserve(self, count: int) -> list[int]:
         """That many free ports. Raises LabError when there are not enough."""
-        found: list[int] = []
+        ports: list[int] = []
         candidates = _candidates()
         random.shuffle(candidates)
         for port in candidates:
-            if len(found) == count:
-                return found
+            if len(ports) == count:
+                return ports
             if self._reserve(port):
-                found.append(port)
-        raise LabError(f"only {len(found)} of {count} free ports found on {HOST}")
+                ports.append(port)
+        raise LabError(f"only {len(ports)} of {count} free ports found on {HOST}")
 
     def close(self) -> None:
         """Releases all ports."""

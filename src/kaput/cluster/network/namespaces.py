@@ -77,10 +77,10 @@ class Namespaces:
     def filter(self, node: int) -> KernelFilter:
         """The node's filter, which is kept: its open socket makes faults fast (netlink.py)."""
         with self._lock:
-            found = self._filters.get(node)
-            if found is None:
-                found = self._filters[node] = KernelFilter(self._holder_pid(node))
-            return found
+            packet_filter = self._filters.get(node)
+            if packet_filter is None:
+                packet_filter = self._filters[node] = KernelFilter(self._holder_pid(node))
+            return packet_filter
 
     def queue(self, node: int, inward: bool) -> KernelQueue:
         """The queue of the bridge's end of the link (`inward`), or of the node's end."""

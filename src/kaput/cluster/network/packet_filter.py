@@ -128,7 +128,7 @@ class KernelFilter:
 
     def tables(self) -> set[str]:
         """All IPv4 tables."""
-        return {found.get_attr("NFTA_TABLE_NAME") for found in self._list("table", [])}
+        return {table.get_attr("NFTA_TABLE_NAME") for table in self._list("table", [])}
 
     def counters(self, table: str) -> dict[str, int]:
         """The rules' counters; a counter's name is its rule's comment."""

@@ -83,10 +83,10 @@ def _run_checks(unshare: Sequence[str], needs: Collection[str]) -> None:
     if done.returncode != FAILED and (done.returncode != _UNSHARE_FAILED or "Traceback" in done.stdout):
         last = done.stdout.strip().rpartition("\n")[2]
         raise LabError(f"network namespaces could not be tried (exit {done.returncode}): {last[:300]}")
-    _, found, last = done.stdout.rpartition("@")
+    _, marker, last = done.stdout.rpartition("@")
     name, _, message = last.partition("\n")
-    complaint = " ".join((message if found else done.stdout).split())[:300]
-    if not found or name == "lo":
+    complaint = " ".join((message if marker else done.stdout).split())[:300]
+    if not marker or name == "lo":
         raise NamespacesError(_remedy(complaint))
     missing = (ALWAYS | NEEDS)[name].missing
     raise NamespacesError(f"this machine lacks {missing}, which network namespaces need: {complaint}")

@@ -43,10 +43,10 @@ class KernelQueue:
         """The kernel's own numbers."""
 
         def look(route: Any, index: int) -> Queued:
-            for found in route.get_qdiscs(index=index):
-                kind = found.get_attr("TCA_KIND")
-                if found["index"] == index and kind in _KINDS:
-                    stats = found.get_attr("TCA_STATS")
+            for queue in route.get_qdiscs(index=index):
+                kind = queue.get_attr("TCA_KIND")
+                if queue["index"] == index and kind in _KINDS:
+                    stats = queue.get_attr("TCA_STATS")
                     return Queued(kind, stats["bytes"], stats["overlimits"])
             return Queued("")
 
@@ -58,10 +58,10 @@ class KernelQueue:
 
     def _on_link(self, action: Any) -> Any:
         def act(route: Any) -> Any:
-            found = route.link_lookup(ifname=self.name)
-            if not found:
+            links = route.link_lookup(ifname=self.name)
+            if not links:
                 raise LabError("there is no such link")
-            return action(route, found[0])
+            return action(route, links[0])
 
         try:
             return routing(self.pid, act)

@@ -72,17 +72,17 @@ def _receive(connection: socket.socket, limit: float) -> bytes:
 
 
 def _receive_bytes(connection: socket.socket, count: int, limit: float) -> bytes:
-    found = b""
-    while len(found) < count:
+    received = b""
+    while len(received) < count:
         left_s = limit - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("no answer in time")
         connection.settimeout(left_s)
-        data = connection.recv(count - len(found))
+        data = connection.recv(count - len(received))
         if not data:
             raise ConnectionError("connection closed")
-        found += data
-    return found
+        received += data
+    return received
 
 
 _CONTROLLER = "/controller"
@@ -116,11 +116,11 @@ class Ensemble:
             self._broadcaster.submit(read_znode, endpoint, _CONTROLLER, ANSWER_TIMEOUT_S)
             for endpoint in self._endpoints.values()
         ]
-        found = [future.result() for future in asked if future.exception() is None]
+        answers = [future.result() for future in asked if future.exception() is None]
         # A node may lag behind the others: the latest write counts.
-        newest = max((node for node in found if node), key=lambda node: node.changed_zxid, default=None)
+        newest = max((node for node in answers if node), key=lambda node: node.changed_zxid, default=None)
         if newest is None:
-            raise LabError("ZooKeeper has no controller" if found else "no ZooKeeper node answered")
+            raise LabError("ZooKeeper has no controller" if answers else "no ZooKeeper node answered")
         try:
             return int(newest.value["brokerid"])
         except (KeyError, TypeError, ValueError):

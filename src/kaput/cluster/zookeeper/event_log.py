@@ -197,9 +197,9 @@ class ZooKeeperEvents:
 
     def events(self) -> list[ClusterEvent]:
         """All events, in order of time."""
-        found = [event for place in sorted(self._states) for event in self._partition_events(place)]
-        found += self._broker_events()
-        return sorted(found, key=lambda event: event.at_ns)
+        collected = [event for place in sorted(self._states) for event in self._partition_events(place)]
+        collected += self._broker_events()
+        return sorted(collected, key=lambda event: event.at_ns)
 
     def _remember(self, state: PartitionVersion, source: str) -> None:
         versions = self._states[state.topic, state.partition]

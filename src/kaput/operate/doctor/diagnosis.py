@@ -42,15 +42,15 @@ def diagnose(snapshot: ClusterSnapshot, known: Collection[str] = (), *, own: boo
     `own`: the cluster was started by `kaput up`. If it has one broker, that was a choice, and findings that
     follow from it are only `info`.
     """
-    found = [
+    findings = [
         Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)
         for check in CHECKS
         for each in check.look(snapshot)
     ]
     if own and len(snapshot.brokers) == 1 and not snapshot.missing:
-        found = [_as_info(each) if each.id in _UNAVOIDABLE_WITH_ONE_BROKER else each for each in found]
+        findings = [_as_info(each) if each.id in _UNAVOIDABLE_WITH_ONE_BROKER else each for each in findings]
     order = {severity: place for place, severity in enumerate(SEVERITIES)}
-    new = [finding for finding in found if finding.key not in known]
+    new = [finding for finding in findings if finding.key not in known]
     return sorted(new, key=lambda finding: (order[finding.severity], finding.id, finding.resource))
 
 

@@ -261,10 +261,10 @@ class _Reader:
             return {}
         wanted = [ConfigResource(kind, name) for name in names]
         what = f"settings of {kind.name.lower()}s"
-        found: Any = self._or_unknown(
+        configs: Any = self._or_unknown(
             what, lambda: self._admin.describe_configs(wanted, config_filter="all"), {}
         )
-        by_name = found.get(kind.name.lower(), {})
+        by_name = configs.get(kind.name.lower(), {})
         return {
             str(name): {
                 key: _text(data["value"]) for key, data in config.items() if data["value"] is not None
@@ -328,20 +328,20 @@ class _Reader:
     def _offsets(self, specs: Mapping[Any, Any]) -> dict[Any, int]:
         if not specs:
             return {}
-        found = self._admin.list_partition_offsets(dict(specs))
-        return {place: at.offset for place, at in found.items()}
+        offsets = self._admin.list_partition_offsets(dict(specs))
+        return {place: at.offset for place, at in offsets.items()}
 
 
 def _aged_before_ms(places: set[Any], topics: Mapping[str, TopicState]) -> dict[Any, int]:
     """By partition, the time (ms) before which records have used up 80 % of their retention."""
     now_ms = time.time_ns() // 1_000_000
-    found = {}
+    aged = {}
     for place in places:
         config = topics[place.topic].config
         retention = int(config.get("retention.ms", -1))
         if retention >= 0 and "delete" in config.get("cleanup.policy", "delete"):
-            found[place] = max(0, now_ms - round(_AGED_SHARE * retention))
-    return found
+            aged[place] = max(0, now_ms - round(_AGED_SHARE * retention))
+    return aged
 
 
 def _aged(offset: int | None, end: int) -> int | None:

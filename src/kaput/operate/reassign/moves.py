@@ -76,7 +76,7 @@ def read_kafka_json(path: Path) -> tuple[str | None, dict[TopicPartition, list[i
     """The cluster's id, if the file has one, and the replicas. Raises UsageError naming the file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        found = {
+        assignment = {
             TopicPartition(str(each["topic"]), int(each["partition"])): [
                 int(broker) for broker in each["replicas"]
             ]
@@ -87,11 +87,13 @@ def read_kafka_json(path: Path) -> tuple[str | None, dict[TopicPartition, list[i
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path}: not a file from kafka-reassign-partitions or kaput reassign") from None
-    wrong = [place for place, replicas in found.items() if not replicas or len(set(replicas)) < len(replicas)]
-    if wrong or not found:
+    wrong = [
+        place for place, replicas in assignment.items() if not replicas or len(set(replicas)) < len(replicas)
+    ]
+    if wrong or not assignment:
         which = f"{wrong[0]} has no replicas, or the same one twice" if wrong else "it names no partitions"
         raise UsageError(f"{path}: {which}")
-    return cluster_id, found
+    return cluster_id, assignment
 
 
 Sizes = Mapping[tuple[TopicPartition, int], int]

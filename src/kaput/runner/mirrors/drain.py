@@ -61,28 +61,28 @@ def await_mirrored(
 
 
 def _await_all(waits: list[_PartitionWait], limit: float, timeout_s: float) -> list[MirroredTo | str]:
-    found: dict[TopicPartition, MirroredTo] = {}
+    mirrored_to: dict[TopicPartition, MirroredTo] = {}
     while True:
         for each in waits:
-            if each.place not in found and (mirrored := each.look()) is not None:
-                found[each.place] = mirrored
-        left = [each for each in waits if each.place not in found]
+            if each.place not in mirrored_to and (mirrored := each.look()) is not None:
+                mirrored_to[each.place] = mirrored
+        left = [each for each in waits if each.place not in mirrored_to]
         if not left or time.monotonic() >= limit:
-            return [*found.values(), *(each.sentence(timeout_s) for each in left)]
+            return [*mirrored_to.values(), *(each.sentence(timeout_s) for each in left)]
         time.sleep(_POLL_S)
 
 
-def record_mirrored(recorder: Recorder, mirror: Mirror, found: list[MirroredTo | str]) -> bool:
+def record_mirrored(recorder: Recorder, mirror: Mirror, progress: list[MirroredTo | str]) -> bool:
     """Writes a row for each completely mirrored partition; returns whether all of them are."""
     at_ns = time.time_ns()
-    for each in found:
+    for each in progress:
         if isinstance(each, MirroredTo):
             recorder.row(
                 mirror=mirror.name, kind="drained", topic=each.place.topic, partition=each.place.partition,
                 source_offset=each.source_offset, target_offset=each.target_offset, at_ns=at_ns,
             )  # fmt: skip
     recorder.flush()
-    return all(isinstance(each, MirroredTo) for each in found)
+    return all(isinstance(each, MirroredTo) for each in progress)
 
 
 class _PartitionWait:

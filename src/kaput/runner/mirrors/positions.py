@@ -34,7 +34,7 @@ _POLLS = 40  # to read the whole topic
 
 def from_checkpoints(servers: str, access: Access, topic: str, group: str) -> dict[TopicPartition, int]:
     """The last checkpoint of each partition; empty if the topic has none of that group."""
-    found: dict[TopicPartition, int] = {}
+    positions: dict[TopicPartition, int] = {}
     with closing(TopicTail(servers, access, topic)) as tail:
         received = False
         for _ in range(_POLLS):
@@ -45,8 +45,8 @@ def from_checkpoints(servers: str, access: Access, topic: str, group: str) -> di
             for message in messages:
                 checkpoint = parse_checkpoint(message.key(), message.value())
                 if checkpoint is not None and checkpoint.group == group:
-                    found[checkpoint.place] = checkpoint.target_offset
-    return found
+                    positions[checkpoint.place] = checkpoint.target_offset
+    return positions
 
 
 def committed(
@@ -55,10 +55,10 @@ def committed(
     """The group's committed offsets in these partitions, without those that have none. Raises LabError."""
     with closing(_client(servers, access, group)) as client:
         try:
-            found = client.committed([PartitionOffset(*place) for place in sorted(places)], timeout=_ASK_S)
+            answers = client.committed([PartitionOffset(*place) for place in sorted(places)], timeout=_ASK_S)
         except KafkaException as error:
             raise LabError(f"the positions of {group} are not known: {error}") from None
-    return {TopicPartition(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
+    return {TopicPartition(at.topic, at.partition): at.offset for at in answers if at.offset >= 0}
 
 
 def commit_positions(

@@ -79,10 +79,10 @@ class TopicTail:
 
     def _exists(self) -> bool:
         try:
-            found = self._client.list_topics(self._topic, timeout=_ASK_S).topics.get(self._topic)
+            topic = self._client.list_topics(self._topic, timeout=_ASK_S).topics.get(self._topic)
         except KafkaException:
             return False
-        return found is not None and found.error is None and bool(found.partitions)
+        return topic is not None and topic.error is None and bool(topic.partitions)
 
 
 def last_records(
@@ -90,18 +90,18 @@ def last_records(
 ) -> list[Message]:
     """The last records of a partition among its last `count` offsets below `end`; fewer if time runs out."""
     limit = time.monotonic() + timeout_s
-    found: list[Message] = []
+    records: list[Message] = []
     with closing(_client(servers, access, **{"enable.partition.eof": True})) as client:
         client.assign([PartitionOffset(*place, max(0, end - count))])
         while time.monotonic() < limit:
             messages = client.consume(_BATCH, timeout=0.1)
-            found += [message for message in messages if message.error() is None]
+            records += [message for message in messages if message.error() is None]
             # Stop at the end of the partition (an error to librdkafka), or beyond `end`.
             if any(message.error() is not None for message in messages):
                 break
-            if found and (found[-1].offset() or 0) >= end - 1:
+            if records and (records[-1].offset() or 0) >= end - 1:
                 break
-    return [message for message in found if (message.offset() or 0) < end]
+    return [message for message in records if (message.offset() or 0) < end]
 
 
 class MirrorSide(NamedTuple):
@@ -164,13 +164,13 @@ class MirrorWatch(Sampler):
     def _checkpoints(self) -> None:
         for message in self._target.tail.new():
             try:
-                found = parse_checkpoint(message.key(), message.value())
+                checkpoint = parse_checkpoint(message.key(), message.value())
             except LabError as error:
                 self._unreadable = self._unreadable or error
                 continue
-            if found is None:
+            if checkpoint is None:
                 continue
-            group, place, source_offset, target_offset = found
+            group, place, source_offset, target_offset = checkpoint
             at_ns = message.timestamp()[1] * MS
             self._recorder.row(
                 mirror=self._mirror.name, kind="checkpoint", group=group, topic=place.topic,

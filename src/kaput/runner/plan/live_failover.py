@@ -74,8 +74,8 @@ def _move_group(target: ClusterAddress, alias: str, group: str, dry_run: bool) -
     if dry_run:
         return f"would be put at {_positions_text(to_set)}{_already_ahead(ahead)}"
     commit_positions(*of_group, to_set)
-    found = committed(*of_group, to_set)
-    wrong = {place: found.get(place, -1) for place, offset in to_set.items() if found.get(place) != offset}
+    then = committed(*of_group, to_set)
+    wrong = {place: then.get(place, -1) for place, offset in to_set.items() if then.get(place) != offset}
     if wrong:
         raise LabError(f"{group} is at {_positions_text(wrong)} in {target.name}, not where it was set")
     return f"is at {_positions_text(to_set)}{_already_ahead(ahead)}, as {target.name} says"

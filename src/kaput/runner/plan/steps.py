@@ -50,22 +50,22 @@ def move_group(world: PlanWorld, group: Group, to: RunCluster, step: PlanStep) -
 
 def positions_before(held: Moved) -> dict[TopicPartition, int]:
     """How far the group had read in the cluster it left."""
-    found: dict[TopicPartition, int] = {}
+    positions: dict[TopicPartition, int] = {}
     for report in held.reports:
         for topic, partition, offset in report["positions"]:
             place = TopicPartition(topic, partition)
-            found[place] = max(offset, found.get(place, 0))
-    return found
+            positions[place] = max(offset, positions.get(place, 0))
+    return positions
 
 
 def start_positions(moved: Moved, cluster: str) -> dict[TopicPartition, int]:
     """Where the group started: for each partition, what the first member reported."""
-    found: dict[TopicPartition, int] = {}
+    positions: dict[TopicPartition, int] = {}
     reports = [report for report in moved.began if report["cluster"] == cluster]
     for report in sorted(reports, key=lambda report: int(report["at_ns"])):
         for topic, partition, offset in report["places"]:
-            found.setdefault(TopicPartition(topic, partition), offset)
-    return found
+            positions.setdefault(TopicPartition(topic, partition), offset)
+    return positions
 
 
 def _positions(world: PlanWorld, group: Group, to: RunCluster, where: str) -> dict[TopicPartition, int]:

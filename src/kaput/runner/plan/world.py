@@ -60,9 +60,11 @@ class MirrorControls:
     def copied(self, name: str, wait_s: float) -> list[str]:
         """Waits until the target has everything the source has now; sentences about what is missing."""
         mirror = self.mirror(name)
-        found = await_mirrored(mirror, self._clusters.of(mirror.from_), self._clusters.of(mirror.to), wait_s)
-        self._clusters.mirrors.note_drained(name, record_mirrored(self._rows, mirror, found))
-        return [each for each in found if isinstance(each, str)]
+        progress = await_mirrored(
+            mirror, self._clusters.of(mirror.from_), self._clusters.of(mirror.to), wait_s
+        )
+        self._clusters.mirrors.note_drained(name, record_mirrored(self._rows, mirror, progress))
+        return [each for each in progress if isinstance(each, str)]
 
     def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
         """Sets where a mirror starts, before its first start: writes to the topic in which Connect keeps its
@@ -126,22 +128,22 @@ class PlanWorld:
     def cluster(self, name: str | None) -> RunCluster:
         """The cluster of that name; if None, the one that the plan moves clients from. Raises LabError."""
         source, _ = source_and_target(self.scenario) or (next(iter(self.clusters)), None)
-        found = self.clusters.get(name or source)
-        if found is None:
+        named = self.clusters.get(name or source)
+        if named is None:
             raise LabError(f"there is no cluster {name}")
-        return found
+        return named
 
     def producers_at(
         self, cluster: str | None = None, *, but: str | None = None, among: Collection[int] | None = None
     ) -> list[int]:
         """The movable producers that send to that cluster, or to any but one."""
-        found = []
+        numbers = []
         for number, block in enumerate(self.scenario.producer_specs()):
             now = self.clients.cluster_of_producer(number) or block.cluster
             asked = among is None or number in among
             if asked and movable(block) is None and now != but and cluster in (None, now):
-                found.append(number)
-        return found
+                numbers.append(number)
+        return numbers
 
     def producer_place(self, number: int) -> str:
         """The cluster a producer sends to, or sent to last."""
