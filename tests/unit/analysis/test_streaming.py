@@ -16,10 +16,10 @@ from kaput.analysis.runs.columns import ENCODINGS
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming import ledger as ledgers
 from kaput.analysis.streaming.arrivals import Arrivals, arrivals
-from kaput.analysis.streaming.counts import WAIT_NS, WINDOW_NS, Counts
+from kaput.analysis.streaming.counts import WAIT_NS, WINDOW_NS, WindowCounts
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.analysis.streaming.numbering import Numbering
-from kaput.analysis.streaming.state import State, Store
+from kaput.analysis.streaming.state import StateFile, WatchState
 from kaput.analysis.streaming.state_update import GrowingLedger
 from kaput.core import NULL_LONG, SECOND
 from kaput.errors import EvidenceError, UsageError
@@ -158,7 +158,7 @@ def test_window_closes_once_and_late_records_still_count() -> None:
     """Counts of a window go out when the watermark has passed it."""
     begin = 1_000 * WINDOW_NS
     log = pl.DataFrame({"at_ns": [begin], "place": [0], "n": [5]})
-    counts = Counts().after(None, log, None)
+    counts = WindowCounts().after(None, log, None)
     assert counts.closed()[0] == []
     counts = counts.after(None, log.with_columns(at_ns=begin + WINDOW_NS + WAIT_NS), None)
     (closed,), counts = counts.closed()
@@ -200,9 +200,9 @@ def test_a_pattern_without_a_number_is_a_mistake(pattern: str) -> None:
 
 def test_damaged_state_file_is_rejected(tmp_path: Path) -> None:
     """What is no state is told, with its place."""
-    store = Store(tmp_path, State)
+    store = StateFile(tmp_path, WatchState)
     assert store.load() is None
-    store.keep(State(Ledger.empty(NAMES), version=3))
+    store.keep(WatchState(Ledger.empty(NAMES), version=3))
     kept = store.load()
     assert kept is not None and kept.version == 3
     (tmp_path / "ledger.state").write_bytes(b"half")

@@ -37,7 +37,7 @@ STAGES = ("rows", "stored", "messages", "places", "keys", "sends")
 Row = Mapping[str, Any]
 
 
-class View(Protocol):
+class TaskView(Protocol):
     """What a task holds: its tables, and the cases that questions have found in them so far."""
 
     cases: dict[str, pl.DataFrame]
@@ -124,7 +124,7 @@ class Question:
     rules: ClassVar[Mapping[str, VerdictRule]] = {}
     shown_by: ClassVar[Sequence[str]] = ("place", "offset", "at_ns", "producer", "seq", "member")
 
-    def has_rows(self, stage: str, view: View) -> bool:
+    def has_rows(self, stage: str, view: TaskView) -> bool:
         """Whether the view has rows of a table that the question needs in this stage."""
         needed = self.needs.get(stage)
         return needed is None or any(view.tables[name].height for name in needed if name in view.tables)

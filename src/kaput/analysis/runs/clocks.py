@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 
 from kaput.analysis.runs.run import STEPS, encode, spread
-from kaput.analysis.runs.tables import Rows
+from kaput.analysis.runs.tables import TableRows
 from kaput.evidence.schemas import SEEK
 
 GIVEN_UP = ("revoked", "lost")
@@ -30,7 +30,7 @@ CLOCKS = ("commits", "changes", "assigned_ns", "since_ns", "owns")
 
 
 def encode_deliveries(
-    rows: Rows, events: pl.DataFrame, differing: Sequence[str], steps: Sequence[str] = STEPS
+    rows: TableRows, events: pl.DataFrame, differing: Sequence[str], steps: Sequence[str] = STEPS
 ) -> pl.DataFrame:
     """The runs of rows of deliveries (in the order of columns.py), with CLOCKS: `commits` (equal for two
     deliveries if the group committed nothing there between them, nor at the time of one), `changes` (likewise
@@ -64,7 +64,7 @@ def encode_deliveries(
     return pl.concat([whole, parts.select(whole.columns)]).sort("row")
 
 
-def _with_clocks(rows: pl.DataFrame, timelines: Timelines, time: str) -> pl.DataFrame:
+def _with_clocks(rows: pl.DataFrame, timelines: EventTimelines, time: str) -> pl.DataFrame:
     """The rows with CLOCKS as of the column `time`, and when the next event of each kind happened."""
     clocked = rows.select(*READER, time).with_row_index("line").sort(time)
     clocked = _last_before(clocked, time, timelines.commits, _GROUP)
@@ -78,7 +78,7 @@ def _with_clocks(rows: pl.DataFrame, timelines: Timelines, time: str) -> pl.Data
     return rows.hstack(known.sort("line").select(*CLOCKS, *_NEXT))
 
 
-class Timelines(NamedTuple):
+class EventTimelines(NamedTuple):
     """Events by time, with the values of CLOCKS from then on, and when the next one follows.
 
     `commits`: of each group in each place; `changes`: of each reader's assignment; `assignments`: of each
@@ -90,7 +90,7 @@ class Timelines(NamedTuple):
     assignments: pl.DataFrame
 
 
-def _timelines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Timelines:
+def _timelines(events: pl.DataFrame, deliveries: pl.DataFrame) -> EventTimelines:
     events = events.with_columns(pl.col("at_ns").clip(-_SOUND_NS, _SOUND_NS))
     located = events.filter(pl.col("place").is_not_null())
     committed = located.filter(kind="committed").select(*_GROUP, "at_ns")
@@ -98,7 +98,7 @@ def _timelines(events: pl.DataFrame, deliveries: pl.DataFrame) -> Timelines:
     commits = edges.with_columns(commits=pl.int_range(1, pl.len() + 1).over(_GROUP))
     changes = located.filter(pl.col("kind").is_in(("assigned", *GIVEN_UP, SEEK)))
     assigned = located.filter(kind="assigned").sort("at_ns").select(*_GROUP, "at_ns", assigned_ns="at_ns")
-    return Timelines(
+    return EventTimelines(
         _with_next(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
         _with_next(
             _states(pl.concat([changes, _whole_events(events, deliveries)])),

@@ -15,7 +15,7 @@ import polars as pl
 from kaput.analysis.runs.clocks import encode_deliveries
 from kaput.analysis.runs.columns import ENCODINGS, NAMED, TEXT, InRun, View
 from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers, spread
-from kaput.analysis.runs.tables import Rows
+from kaput.analysis.runs.tables import TableRows
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 _TOLERATED_SHARE = 64  # sort only if more than one row in 64 is out of order; else more runs are cheaper
@@ -54,7 +54,7 @@ class Encoded(NamedTuple):
         return runs.select(*columns)
 
 
-def encoded(table: str, rows: Rows, events: pl.DataFrame) -> Encoded:
+def encoded(table: str, rows: TableRows, events: pl.DataFrame) -> Encoded:
     """The runs of rows of a table. `events`: group_events, for deliveries (facts/assignments.py)."""
     if table == "transactions":
         return _transactions(rows)
@@ -66,7 +66,7 @@ def encoded(table: str, rows: Rows, events: pl.DataFrame) -> Encoded:
     frame = _with_blocks(frame.with_columns(absent))
     same = _differing(frame, encoding.in_runs(InRun.SAME))
     if table == "deliveries":
-        runs = encode_deliveries(Rows(frame, rows.same), events, same, steps)
+        runs = encode_deliveries(TableRows(frame, rows.same), events, same, steps)
     else:
         runs = rows.with_same(encode(frame, same, (), steps)).with_columns(
             row=pl.col("n").cum_sum() - pl.col("n")
@@ -78,7 +78,7 @@ def encoded(table: str, rows: Rows, events: pl.DataFrame) -> Encoded:
     return Encoded(table, runs, {array: numbers(frame[name]) for array, name in encoding.arrays.items()})
 
 
-def _transactions(rows: Rows) -> Encoded:
+def _transactions(rows: TableRows) -> Encoded:
     """Transactions, cut at the ends of blocks; `begins`: 1 for the first part, else 0; `whole`: whether the
     transaction lies within one block; `state`: the number of its outcome. Skips empty transactions.
     """

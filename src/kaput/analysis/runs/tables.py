@@ -48,7 +48,7 @@ class Unit(NamedTuple):
     rows: int
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """`frame`: the columns in which rows differ; `same`: the value of each constant column."""
 
     frame: pl.DataFrame
@@ -95,17 +95,17 @@ class Extents:
         return known is None or (known[0] <= last and first <= known[1])
 
 
-def empty(table: str) -> Rows:
+def empty(table: str) -> TableRows:
     """No rows."""
-    return Rows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}), {})
+    return TableRows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}), {})
 
 
-def of_frame(frame: pl.DataFrame) -> Rows:
-    """The Rows of a frame, without constant columns."""
-    return Rows(frame, {})
+def of_frame(frame: pl.DataFrame) -> TableRows:
+    """The rows of a frame, without constant columns."""
+    return TableRows(frame, {})
 
 
-def read(unit: Unit, names: Names) -> Rows:
+def read(unit: Unit, names: Names) -> TableRows:
     """Reads a row group. Raises EvidenceError."""
     encoding = ENCODINGS[unit.table]
     columns = [part for name in encoding.read for part in encoding.columns[name].sources or (name,)]
@@ -205,7 +205,7 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
     return pl.Series([*values, None], dtype=type_of(name)).gather(pl.Series(indices)).alias(name)
 
 
-def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
+def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> TableRows:
     """The columns of ENCODINGS, some of which are computed. Columns that differ within runs are in the frame
     even if all their values are equal.
     """
@@ -223,13 +223,13 @@ def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> Rows:
         else:
             frame = frame.with_columns(frame.with_columns(constants).select(value.alias(name)).to_series())
     _check_partitions(unit, frame, same)
-    return Rows(
+    return TableRows(
         frame.select(name for name in encoding.read if name in frame.columns),
         {name: value for name, value in same.items() if name in encoding.read and name not in frame.columns},
     )
 
 
-def _check_transactions(unit: Unit, rows: Rows) -> None:
+def _check_transactions(unit: Unit, rows: TableRows) -> None:
     """Checks that transactions have valid message numbers, and at most MOST_MESSAGES messages."""
     if unit.table != "transactions":
         return

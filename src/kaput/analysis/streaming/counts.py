@@ -33,7 +33,7 @@ def _none(columns: tuple[str, ...]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Counts:
+class WindowCounts:
     """`windows`: (window, place, what, n) of open windows; `latencies`: the same by grade. `sums` and
     `grades`: since the beginning. `newest_ns`: the newest time of any row. `waiting_sends`,
     `waiting_deliveries`: not matched yet, for end-to-end latencies.
@@ -55,7 +55,7 @@ class Counts:
 
     def after(
         self, sends: pl.DataFrame | None, log: pl.DataFrame | None, deliveries: pl.DataFrame | None
-    ) -> Counts:
+    ) -> WindowCounts:
         """The counts after one more micro-batch. `log`: (place, at_ns, n), the number of records by time."""
         counted, graded = [], []
         sent, read = self.waiting_sends, self.waiting_deliveries
@@ -78,7 +78,7 @@ class Counts:
 
     def _added(
         self, counted: list[pl.DataFrame], graded: list[pl.DataFrame], sent: pl.DataFrame, read: pl.DataFrame
-    ) -> Counts:
+    ) -> WindowCounts:
         rows = pl.concat([_none(("at_ns", *_COUNT)), *counted], how="vertical_relaxed")
         durations = pl.concat([_none(("at_ns", *_GRADED)), *graded], how="vertical_relaxed")
         newest = max(self.newest_ns, *(_newest(frame) for frame in (rows, durations)))
@@ -94,7 +94,7 @@ class Counts:
             newest_ns=newest,
         )
 
-    def closed(self, every: bool = False) -> tuple[list[dict[str, object]], Counts]:
+    def closed(self, every: bool = False) -> tuple[list[dict[str, object]], WindowCounts]:
         """The windows that the watermark has passed (`every`: all), a row per place; and the remaining
         counts.
         """

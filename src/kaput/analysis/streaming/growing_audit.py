@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.analysis.streaming.audit import LOG, Audit, Committed, Counted, Row
-from kaput.analysis.streaming.state import Store
+from kaput.analysis.streaming.state import StateFile
 from kaput.analysis.streaming.state_update import FINAL, STATUS
 from kaput.clients.audit_reports import BUCKET_MS, CountReport
 from kaput.core import TopicPartition
@@ -44,7 +44,7 @@ class GrowingAudit:
 
     def __init__(self, directory: Path, *, mirrored: bool, from_start: bool) -> None:
         self._directory, self._mirrored, self._from_start = directory, mirrored, from_start
-        self._store = Store(directory, AuditState)
+        self._store = StateFile(directory, AuditState)
         self._state = self._store.load() or AuditState()
         self._rows: list[Row] = []
         self._lock = threading.Lock()

@@ -81,7 +81,7 @@ class WatchJobSpec:
         return Names(self.topics, self.groups, ())
 
 
-class Job:
+class WatchJob:
     """Runs the query, restarting it when it fails, until the end is requested."""
 
     def __init__(self, spec: WatchJobSpec) -> None:
@@ -216,7 +216,7 @@ def main() -> None:
     skip_pandas()
     given = json.loads(Path(sys.argv[1]).read_text())
     audit = given.pop("audit")
-    Job(WatchJobSpec(**given, audit=None if audit is None else AuditSpec(**audit))).run()
+    WatchJob(WatchJobSpec(**given, audit=None if audit is None else AuditSpec(**audit))).run()
 
 
 if __name__ == "__main__":

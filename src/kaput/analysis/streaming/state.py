@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from kaput.analysis.streaming.counts import Counts
+from kaput.analysis.streaming.counts import WindowCounts
 from kaput.analysis.streaming.ledger import Ledger
 from kaput.errors import EvidenceError
 
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class State:
+class WatchState:
     """`batch`: the last micro-batch of Spark's that it has; `taken`: rows read of each stream of evidence;
     `corrupt` and `foreign`: records without an identity; `windows_bytes`: how long the file of closed windows
     is.
     """
 
     ledger: Ledger
-    counts: Counts = field(default_factory=Counts)
+    counts: WindowCounts = field(default_factory=WindowCounts)
     version: int = 0
     batch: int = -1
     taken: Mapping[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class State:
     windows_bytes: int = 0
 
 
-class Store(Generic[T]):
+class StateFile(Generic[T]):
     """The file in `directory` that holds a state of type `kind`."""
 
     def __init__(self, directory: Path, kind: type[T]) -> None:

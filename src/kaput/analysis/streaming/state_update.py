@@ -20,7 +20,7 @@ from kaput.analysis.streaming.arrivals import arrivals, frame, positions_after
 from kaput.analysis.streaming.evidence import RecordedEvidence
 from kaput.analysis.streaming.inferred_sends import WAIT_NS
 from kaput.analysis.streaming.ledger import Ledger
-from kaput.analysis.streaming.state import State, Store
+from kaput.analysis.streaming.state import StateFile, WatchState
 from kaput.analysis.streaming.status import status
 from kaput.core import SECOND, TopicPartition
 from kaput.evidence.folder import replace_text
@@ -37,8 +37,8 @@ class GrowingLedger:
 
     def __init__(self, folder: Path, directory: Path, names: Names, implied: bool = False) -> None:
         self._directory, self._names = directory, names
-        self._store = Store(self._directory, State)
-        self.state = self._store.load() or State(Ledger.empty(self._names, implied))
+        self._store = StateFile(self._directory, WatchState)
+        self.state = self._store.load() or WatchState(Ledger.empty(self._names, implied))
         self._evidence = RecordedEvidence(folder, self.state.taken)
         self._lock = threading.Lock()
         self._windows = self._directory / WINDOWS
@@ -75,7 +75,7 @@ class GrowingLedger:
                 self._news_s = self.last_grown_s
             self._write(STATUS, took_s=round(self.last_grown_s - began, 3))
 
-    def _with(self, state: State, log: pl.DataFrame | None, grown: State) -> State:
+    def _with(self, state: WatchState, log: pl.DataFrame | None, grown: WatchState) -> WatchState:
         rows = {
             table: frame(table, arrived_rows, self._names)
             for table, arrived_rows in self._evidence.take().items()
@@ -98,7 +98,7 @@ class GrowingLedger:
             taken=dict(self._evidence.taken),
         )
 
-    def _keep(self, state: State, closed: Sequence[Mapping[str, object]]) -> None:
+    def _keep(self, state: WatchState, closed: Sequence[Mapping[str, object]]) -> None:
         if closed:
             lines = "".join(json.dumps(self._named(row)) + "\n" for row in closed).encode()
             with self._windows.open("r+b") as file:

@@ -9,13 +9,13 @@ import polars as pl
 
 from kaput.analysis.engine import steps
 from kaput.analysis.runs.names import Names
-from kaput.analysis.streaming.counts import Counts, percentiles
+from kaput.analysis.streaming.counts import WindowCounts, percentiles
 from kaput.analysis.streaming.ledger import Totals
-from kaput.analysis.streaming.state import State
+from kaput.analysis.streaming.state import WatchState
 from kaput.core import SECOND
 
 
-def status(state: State, names: Names) -> dict[str, Any]:
+def status(state: WatchState, names: Names) -> dict[str, Any]:
     """The state as JSON. `behind_s`: the age of its newest row."""
     totals, counts = state.ledger.totals(), state.counts
     return {
@@ -47,7 +47,7 @@ def status(state: State, names: Names) -> dict[str, Any]:
     }
 
 
-def _places(state: State, totals: Totals, names: Names) -> list[dict[str, Any]]:
+def _places(state: WatchState, totals: Totals, names: Names) -> list[dict[str, Any]]:
     words = ("sent", "acked", "stored", "delivered")
     sums = {what: state.counts.sum_of(what) for what in words}
     anomalies = {
@@ -68,12 +68,12 @@ def _places(state: State, totals: Totals, names: Names) -> list[dict[str, Any]]:
     return rows
 
 
-def _latencies(counts: Counts) -> dict[str, Any]:
+def _latencies(counts: WindowCounts) -> dict[str, Any]:
     names = (("ack", "acked"), ("end_to_end", "delivered"))
     return {name: percentiles(counts.grades.filter(pl.col("what") == what)) for name, what in names}
 
 
-def _durations(counts: Counts, names: Names) -> list[dict[str, Any]]:
+def _durations(counts: WindowCounts, names: Names) -> list[dict[str, Any]]:
     """The histogram of latencies since the beginning, by partition: the middle of each grade, and
     its count.
     """

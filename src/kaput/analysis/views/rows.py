@@ -21,8 +21,7 @@ from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.columns import ACKED, ENCODINGS, View
 from kaput.analysis.runs.encoding import Encoded, encoded
 from kaput.analysis.runs.run import Ints, whole_us
-from kaput.analysis.runs.tables import Rows as TableRows
-from kaput.analysis.runs.tables import Unit, read
+from kaput.analysis.runs.tables import TableRows, Unit, read
 from kaput.analysis.views.known import Known
 
 
