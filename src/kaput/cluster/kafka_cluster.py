@@ -78,7 +78,7 @@ class KafkaCluster(ABC):
     @property
     @abstractmethod
     def controller_endpoints(self) -> Mapping[int, Endpoint]:
-        """The addresses of whoever answers requests to the metadata quorum."""
+        """The addresses of the nodes that answer requests to the metadata quorum."""
 
     @property
     def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:

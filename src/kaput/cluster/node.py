@@ -163,7 +163,7 @@ class Node(PausableProcess):
         self._expected_down = True
 
     def expect_up(self) -> None:
-        """From now on its end is a death again; no effect if it does not run."""
+        """An end from now on is unexpected again; no effect if it does not run."""
         self._expected_down = not self.running
 
     def kill(self) -> int:

@@ -170,7 +170,7 @@ def _delete(admin: Admin, journal: CleanupJournal) -> list[str]:
 
 
 def _forget_unconfirmed(admin: Admin, name: str) -> None:
-    """Handles a topic whose creation was not confirmed: if it exists, somebody else may own it."""
+    """Handles a topic whose creation was not confirmed: if it exists, it may be another user's."""
     if admin.ids([name]):
         raise LabError(
             f"topic {name} may belong to this run or to somebody else: kaput ended before its creation was "

@@ -51,7 +51,7 @@ class Replica(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Identifies this replica, whoever leads."""
+        """Identifies this replica, whichever broker leads."""
         return self.broker, self.topic, self.partition
 
 

@@ -94,8 +94,8 @@ def warmable(scenario: Scenario) -> bool:
     but the nemesis of the cluster cannot break them.
     """
     breaks_store = any(step.target.hits == STORE for step in scenario.faults)
-    beside = scenario.clusters or scenario.mirrors or scenario.plan or breaks_store
-    return not beside and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+    needs_own = scenario.clusters or scenario.mirrors or scenario.plan or breaks_store
+    return not needs_own and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
 
 
 def shareable(scenario: Scenario) -> bool:
@@ -172,8 +172,8 @@ class TrialBatch:
         ]
         names = [experiment.folder.name for experiment in self._experiments]
         for experiment in self._experiments:
-            beside = [name for name in names if name != experiment.folder.name]
-            changes = {"scale": scale, "shares_cluster_with": beside}
+            others = [name for name in names if name != experiment.folder.name]
+            changes = {"scale": scale, "shares_cluster_with": others}
             experiment.manifest = experiment.manifest.model_copy(update=changes)
 
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
