@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from kaput.analysis.engine import watching
+from kaput.analysis.engine import spark_jobs
 from waiting import wait_for
 
 
@@ -30,8 +30,8 @@ def test_a_jvm_that_dies_ends_the_watcher_without_a_traceback(monkeypatch: pytes
     """As in a run that is interrupted during its rehearsal; the job's own caller gets the error."""
     printed: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", printed.append)
-    monkeypatch.setattr(watching, "_EVERY_S", 0.001)
+    monkeypatch.setattr(spark_jobs, "_EVERY_S", 0.001)
     spark = Dying()
-    with watching.watched(spark, 4, watching.ignored):  # type: ignore[arg-type]
+    with spark_jobs.watched(spark, 4, spark_jobs.ignored):  # type: ignore[arg-type]
         wait_for(lambda: spark.asked > 0, "the first question")
     assert spark.asked == 1 and not printed
