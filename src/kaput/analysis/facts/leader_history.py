@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
@@ -218,7 +218,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
     led_before: int | None = None
     eligible: set[int] | None = None
     lost_ns: int | None = None  # since when there is no leader
-    ordered = sorted(rows, key=_event_order)
+    ordered = _in_order(rows)
     led = [row for row in ordered if row["kind"] == "leader"]
     # A leader that another one (or none) followed in the same ms led nothing.
     brief = {id(one) for one, later in pairwise(led) if one["at_ns"] // MS == later["at_ns"] // MS}
@@ -254,6 +254,22 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
             eligible = {*isr, *(row["elr"] or ())}
         changes.append(change)
     return changes
+
+
+def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """By time. Of several ISRs of one ms that only shrink, as of two brokers that are fenced at once, the
+    smaller ones come later.
+    """
+    ordered: list[Mapping[str, Any]] = []
+    before: set[int] = set()
+    by_moment = groupby(sorted(rows, key=_event_order), key=lambda row: _event_order(row)[:4])
+    for _, same in by_moment:
+        moment = list(same)
+        if all(row["isr"] is not None and set(row["isr"]) <= before for row in moment):
+            moment.sort(key=lambda row: -len(row["isr"]))
+        ordered += moment
+        before = next((set(row["isr"]) for row in reversed(moment) if row["isr"] is not None), before)
+    return ordered
 
 
 def _event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
