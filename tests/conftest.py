@@ -136,6 +136,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """At the end it goes like everything else: libraries in C++ complain about what is left."""
+    gc.unfreeze()
+
+
 def _shared(nodeid: str) -> str | None:
     """What a test shares with others, by the name in _TOGETHER."""
     name = nodeid.removeprefix("tests/")
