@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from kaput.cluster.event_log import collect_cluster_events
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import metadata
@@ -46,7 +45,7 @@ def state_of(cluster: OwnCluster, topic: str) -> Znode:
 
 def changes_of(cluster: OwnCluster, topic: str) -> list[ClusterEvent]:
     """Leader and isr events of a topic with one partition."""
-    return [event for event in collect_cluster_events(cluster).events if event.topic == topic]
+    return [event for event in cluster.events().events if event.topic == topic]
 
 
 def assert_true_to_zookeeper(cluster: OwnCluster, topic: str) -> None:
@@ -103,7 +102,7 @@ def test_killed_leader_appears_in_the_controller_log(cluster: OwnCluster, admin:
     assert [(e.leader, e.leader_epoch) for e in leaders] == [(leader, 0), (successor, 1)]
     assert set(leaders[-1].isr or []) == {1, 2, 3} - {leader}
     assert ended - 1_000_000 <= leaders[1].at_ns <= acked
-    fencing = [event.kind for event in collect_cluster_events(cluster).events if event.broker == leader]
+    fencing = [event.kind for event in cluster.events().events if event.broker == leader]
     assert fencing == ["unfenced", "fenced", "unfenced"]
     assert cluster.troubles() == []
 
@@ -125,7 +124,7 @@ def test_killed_controller_appears_in_its_successors_logs(cluster: OwnCluster, a
     assert [e.leader_epoch for e in leaders] == [0, 1, 2]
     assert (leaders[0].leader, leaders[1].leader) == (first, -1)
     assert ended < leaders[1].at_ns <= leaders[2].at_ns
-    assert [e.kind for e in collect_cluster_events(cluster).events if e.broker == first][-2:] == [
+    assert [e.kind for e in cluster.events().events if e.broker == first][-2:] == [
         "fenced",
         "unfenced",
     ]
