@@ -5,7 +5,6 @@ pytest loads it wherever kaput is installed. It imports the rest of kaput only w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +14,12 @@ if TYPE_CHECKING:
     from kaput.api.lab import Lab
 
 MARKER, INI = "kafka_cluster", "kaput_cluster"
-# Names in kaput 0.1.0; to be removed in the release after the next.
-_OLD_MARKER, _OLD_INI = "kafka_lab", "kafka_lab_shared"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The ini key of the shared cluster."""
     about = "the cluster of the fixture kafka_lab_shared: lines KEY=VALUE, as in a scenario's cluster block"
     parser.addini(INI, about, type="linelist", default=[])
-    parser.addini(_OLD_INI, f"deprecated: {INI}", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,7 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{MARKER}(scenario=None, **cluster): the cluster of the fixture kafka_lab: brokers=1, ..."
     )
-    config.addinivalue_line("markers", f"{_OLD_MARKER}(...): deprecated: {MARKER}")
 
 
 @pytest.fixture
@@ -54,8 +49,6 @@ def kafka_lab_shared(
 def _marker_arguments(request: pytest.FixtureRequest) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of the test's marker."""
     marker = request.node.get_closest_marker(MARKER)
-    if marker is None and (marker := request.node.get_closest_marker(_OLD_MARKER)) is not None:
-        _warn_deprecated(f"the marker {_OLD_MARKER}", f"@pytest.mark.{MARKER}")
     return (marker.args, marker.kwargs) if marker is not None else ((), {})
 
 
@@ -63,18 +56,10 @@ def _ini_arguments(config: pytest.Config) -> dict[str, Any]:
     """The cluster arguments in the ini file. Raises UsageError."""
     import yaml
 
-    key = INI
-    if not config.getini(INI) and config.getini(_OLD_INI):
-        key = _OLD_INI
-        _warn_deprecated(f"the ini key {_OLD_INI}", INI)
-    lines = [line.partition("=") for line in config.getini(key)]
+    lines = [line.partition("=") for line in config.getini(INI)]
     if wrong := [name for name, equals, _ in lines if not equals]:
-        raise pytest.UsageError(f"{key}: {wrong[0]} is not KEY=VALUE")
+        raise pytest.UsageError(f"{INI}: {wrong[0]} is not KEY=VALUE")
     return {name.strip(): yaml.safe_load(value) for name, _, value in lines}
-
-
-def _warn_deprecated(old: str, new: str) -> None:
-    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
 
 
 def _running_lab(*args: Any, **cluster: Any) -> Iterator[Lab]:

@@ -57,23 +57,6 @@ def test_ini_key_configures_the_shared_cluster(pytester: pytest.Pytester) -> Non
     assert FakeLab.started == [{"brokers": 5, "racks": ["a", "b"]}]
 
 
-def test_the_old_marker_works_with_a_warning(pytester: pytest.Pytester) -> None:
-    """It names what to write instead."""
-    result = ran(pytester, "@pytest.mark.kafka_lab(brokers=2)\ndef test_it(kafka_lab): pass\n")
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*DeprecationWarning: *use @pytest.mark.kafka_cluster*"])
-    assert FakeLab.started == [{"brokers": 2}]
-
-
-def test_the_old_ini_key_works_with_a_warning(pytester: pytest.Pytester) -> None:
-    """It names what to write instead."""
-    pytester.makeini("[pytest]\nkafka_lab_shared =\n    brokers=2\n")
-    result = ran(pytester, "def test_it(kafka_lab_shared): pass\n")
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*DeprecationWarning: *use kaput_cluster*"])
-    assert FakeLab.started == [{"brokers": 2}]
-
-
 def test_malformed_ini_line_is_a_usage_error(pytester: pytest.Pytester) -> None:
     """It is quoted with its key, and no cluster is started."""
     pytester.makeini("[pytest]\nkaput_cluster = brokers\n")

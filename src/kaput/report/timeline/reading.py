@@ -1,7 +1,7 @@
 """Reads the timeline of a run for charts: steps, bars and marks, in seconds since the load began.
 
 Reads RUN_DIR/analysis (timeline, lag, events), the findings and the manifest (bars.py); judges and
-counts nothing. If the analysis is missing or of an older kaput, there is no timeline, and the report omits
+counts nothing. If the analysis is missing, there is no timeline, and the report omits
 it.
 """
 
@@ -203,7 +203,7 @@ def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
 
 
 def _mirror_lag(directory: Path, clock: TimelineClock) -> Iterator[LagSample]:
-    """Empty without mirrors, or if the analysis is of an older kaput."""
+    """Empty without mirrors."""
     if directory.exists():
         rows = pq.read_table(directory).to_pylist()
         yield from _lag([{**row, "group": row["mirror"]} for row in rows], clock)
