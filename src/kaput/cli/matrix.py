@@ -18,7 +18,7 @@ from kaput.core import DEFAULT_RUNS
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.report.matrix_report import CellRuns
-    from kaput.scenario.matrix import Cell
+    from kaput.scenario.matrix import MatrixCell
     from kaput.trials.batch import Trial
 
 
@@ -83,7 +83,7 @@ def matrix_command(
     played.end(verdicts)
 
 
-def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
+def _trials(cells: Sequence[MatrixCell], repeat: int) -> list[Trial]:
     """All cells once, then all again. Cells of a fault are adjacent, so that they can share a cluster."""
     from kaput.trials.batch import Trial
 
@@ -94,7 +94,7 @@ def _trials(cells: Sequence[Cell], repeat: int) -> list[Trial]:
     ]
 
 
-def _collect(cells: Sequence[Cell], done: JudgedRuns) -> list[CellRuns]:
+def _collect(cells: Sequence[MatrixCell], done: JudgedRuns) -> list[CellRuns]:
     """The cells with all their runs, including those of an earlier, longer invocation."""
     from kaput.report.matrix_report import CellRuns
 

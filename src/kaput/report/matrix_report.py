@@ -29,8 +29,7 @@ from kaput.report.document import (
 )
 from kaput.report.sentences import verdict_word
 from kaput.report.statistics import Summary, summarise, wilson
-from kaput.scenario.matrix import Cell as MatrixCell
-from kaput.scenario.matrix import MatrixFile
+from kaput.scenario.matrix import MatrixCell, MatrixFile
 
 LOST, DUPLICATE, UNAVAILABLE = "lost", "duplicate", "unavailable ms"
 FIGURES = {name: EVERY_FIGURE[name].of for name in (LOST, DUPLICATE, UNAVAILABLE)}

@@ -73,7 +73,7 @@ class MatrixFile(Block):
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """A fault with a value of each setting. `words`: the values by label, as shown; `changes`: by key, all
     differences from the scenario of that name.
     """
@@ -101,7 +101,7 @@ class Cell:
         return " ".join(["kaput run", self.scenario_name, *sets])
 
 
-def load_matrix(path: Path | None, varied: Sequence[str] = ()) -> tuple[MatrixFile, list[Cell]]:
+def load_matrix(path: Path | None, varied: Sequence[str] = ()) -> tuple[MatrixFile, list[MatrixCell]]:
     """The matrix in a file (None: the built-in one), and its cells, by fault, then by setting.
 
     `varied`: KEY=VALUE texts, which replace the values of a setting or add one. Raises UsageError with every
@@ -126,7 +126,7 @@ def default_text() -> str:
     return (files("kaput.scenario") / "matrices" / "what-you-lose.yaml").read_text(encoding="utf-8")
 
 
-def chosen(cells: Sequence[Cell], selectors: Sequence[str]) -> list[Cell]:
+def chosen(cells: Sequence[MatrixCell], selectors: Sequence[str]) -> list[MatrixCell]:
     """The cells that match any selector (`fault=crash,acks=1`; values may have * and ?), or all without
     selectors. Raises UsageError for a label or a value that no cell has.
     """
@@ -150,11 +150,11 @@ def written(value: JsonValue) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=1_000_000).removesuffix("...\n").rstrip()
 
 
-def _word(cell: Cell, label: str) -> str:
+def _word(cell: MatrixCell, label: str) -> str:
     return cell.fault if label == FAULT else cell.words[label]
 
 
-def _terms(text: str, cells: Sequence[Cell]) -> dict[str, str]:
+def _terms(text: str, cells: Sequence[MatrixCell]) -> dict[str, str]:
     labels = [FAULT, *cells[0].words]
     terms = {}
     for term in text.split(","):
@@ -179,7 +179,7 @@ def _replaced(matrix: MatrixFile, varied: Sequence[str]) -> MatrixFile:
     return matrix.model_copy(update={"vary": {**matrix.vary, **more}})
 
 
-def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[Cell]:
+def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[MatrixCell]:
     """All valid cells; mistakes in others are appended to `mistakes`."""
     cells = []
     for label, fault in matrix.faults.items():
@@ -198,7 +198,7 @@ def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[Cell]:
             except UsageError as error:
                 mistakes += [f"faults.{label}: {line}" for line in str(error).splitlines()]
             else:
-                cells.append(Cell(label, words, name, scenario, changes))
+                cells.append(MatrixCell(label, words, name, scenario, changes))
     return cells
 
 

@@ -43,7 +43,7 @@ class InStores(NamedTuple):
     messages: int
 
 
-class LagSample(NamedTuple):
+class LagPoint(NamedTuple):
     """The lag of a group at a moment, in seconds."""
 
     at: float
@@ -69,10 +69,10 @@ class TimelineData:
     leaders: Sequence[Bar] = ()
     isrs: Sequence[Bar] = ()
     owners: Sequence[Bar] = ()
-    lag: Sequence[LagSample] = ()
+    lag: Sequence[LagPoint] = ()
     in_stores: Sequence[InStores] = ()
     moves: Sequence[Bar] = ()
-    mirror_lag: Sequence[LagSample] = ()
+    mirror_lag: Sequence[LagPoint] = ()
     marks: Sequence[Mark] = ()
     key: str = ""
 
@@ -202,20 +202,20 @@ def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
     return iter([*found.values(), *last])
 
 
-def _mirror_lag(directory: Path, clock: TimelineClock) -> Iterator[LagSample]:
+def _mirror_lag(directory: Path, clock: TimelineClock) -> Iterator[LagPoint]:
     """Empty without mirrors."""
     if directory.exists():
         rows = pq.read_table(directory).to_pylist()
         yield from _lag([{**row, "group": row["mirror"]} for row in rows], clock)
 
 
-def _lag(rows: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[LagSample]:
+def _lag(rows: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[LagPoint]:
     """At most _MOST_SAMPLES samples of each group: the greatest lag of each interval."""
     width = max(clock.end_s / _MOST_SAMPLES, 0.001)
-    found: dict[tuple[str, int], LagSample] = {}
+    found: dict[tuple[str, int], LagPoint] = {}
     for row in rows:
         if clock.within(row["at_ns"]):
-            one = LagSample(clock.s(row["at_ns"]), row["group"], row["lag"])
+            one = LagPoint(clock.s(row["at_ns"]), row["group"], row["lag"])
             key = one.group, int(one.at / width)
             if key not in found or one.lag > found[key].lag:
                 found[key] = one
