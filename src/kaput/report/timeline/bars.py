@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.core import plural
-from kaput.evidence.column_values import downtimes
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import milliseconds
@@ -120,6 +119,9 @@ def _by_number(place: str) -> tuple[str, int]:
 
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
+    # Here, because it loads pyarrow, which the text of a report does without.
+    from kaput.evidence.column_values import downtimes
+
     every = list(events)
     gone = downtimes(every)
     for place, rows in _changes(every).items():
