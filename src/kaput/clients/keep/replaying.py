@@ -218,7 +218,7 @@ def replay(
     """Sends kept messages in order, until none is left that can be sent. `tell` is called after each batch.
     `rate`: messages per second. Raises LabError, UsageError; call it again to continue.
     """
-    replaying = _StoreReplay(store, config, exactly_once)
+    replaying = _KeptReplay(store, config, exactly_once)
     try:
         return replaying.run(topic, rate, include_in_flight, batch, tell)
     except KafkaException as error:
@@ -227,7 +227,7 @@ def replay(
         replaying.kafka.close()
 
 
-class _StoreReplay:
+class _KeptReplay:
     def __init__(self, store: MessageStore, config: Mapping[str, Any], exactly_once: bool) -> None:
         self._store, self._exactly_once = store, exactly_once
         group = f"{GROUP}-{store.note(_IDENTITY, secrets.token_hex(8))}"
