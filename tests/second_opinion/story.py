@@ -288,7 +288,8 @@ class Story:
             if owner != self._owner(at - 1, group):
                 return None if owner == "" else "rebalance"
         if kind == "member":
-            return "election" if elected else "isr" if who not in after.isr else "heal"
+            out = any(who not in state.isr for when, state in self.states if when == at)
+            return "election" if elected else "isr" if who not in after.isr or out else "heal"
         return {"few in sync": "isr", "no owner": "rebalance"}.get(kind, "heal")
 
     def waits(

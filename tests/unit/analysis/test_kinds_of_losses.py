@@ -13,7 +13,7 @@ from kaput.analysis.causes.attribution import CIRCUMSTANCES
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.question import Reported, To
 from kaput.analysis.questions import losses
-from kaput.analysis.questions.losses import LOSS, rank
+from kaput.analysis.questions.losses import LOSS, rank, with_acknowledged_epoch
 from kaput.analysis.runs.columns import COMMITTED
 from kaput.analysis.runs.names import Names
 from kaput.verdict.facts import Circumstances, Loss
@@ -144,7 +144,12 @@ def test_acks_and_transactions_that_need_an_explanation() -> None:
     stretches = pl.DataFrame(rows, schema_overrides=schema)
     times = {"attempts": np.arange(12), "dones": np.arange(12) + 50}
     stretches = stretches.with_columns(
-        epoch=0, done_ns_first="seq", part="seq", delivered_0=pl.lit(0), delivered_1=pl.col("seq") == 5
+        epoch=0,
+        logged=1,
+        done_ns_first="seq",
+        part="seq",
+        delivered_0=pl.lit(0),
+        delivered_1=pl.col("seq") == 5,
     )
     stretches = stretches.with_columns(pl.col("delivered_1").cast(pl.Int64))
     copies = pl.DataFrame({"part": [0, 10, 10]})  # in another cluster
@@ -200,3 +205,14 @@ def test_losses_and_loss_window_of_each_fault() -> None:
 
 
 _LOSS_ROW = {"producer": 3, "topic": 0, "cause": "deposed-leader"}
+
+
+def test_acknowledgement_counts_in_the_epoch_of_its_own_copy() -> None:
+    """A retry stored the message again under a later leader, which acknowledged it."""
+    schema = {"epoch": pl.Int64}
+    stretches = pl.DataFrame(
+        [_stretch(0, place=3, offset=7) | {"part": 0, "logged": 2, "epoch": 4}], schema_overrides=schema
+    )
+    copies = pl.DataFrame({"part": [0, 0], "place": [3, 3], "offset": [5, 7], "epoch": [4, 6]})
+    messages: Any = SimpleNamespace(stretches=stretches, copies=copies)
+    assert with_acknowledged_epoch(messages)["epoch"].to_list() == [6]

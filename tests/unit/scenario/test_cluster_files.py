@@ -207,7 +207,7 @@ def test_scenario_is_made_of_a_file(tmp_path: Path) -> None:
     assert "#   spec.kafka.listeners: kaput sets its own\n" in done.output
     scenario = load_file(_written(tmp_path, "ours.yaml", done.output))
     assert (scenario.topics[0].name, scenario.topics[0].partitions) == ("payments", 12)
-    assert scenario.faults[0].target == "leader-of payments/0"
+    assert str(scenario.faults[0].target) == "leader-of payments/0"
     assert scenario.cluster.config["min.insync.replicas"] == 2
     assert not scenario.dump()["expect"].get("verdict")
     document = json.loads(CliRunner().invoke(app, ["from", str(path), "--json"]).output)

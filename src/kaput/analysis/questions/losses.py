@@ -130,6 +130,17 @@ def _removed(row: Row) -> str:
     return f"{text}; {why.get(known, 'a later message with the same key is stored')}"
 
 
+def with_acknowledged_epoch(messages: Messages) -> pl.DataFrame:
+    """The acknowledged stretches. `epoch` is that of the acknowledged copy, which may be a later one."""
+    acked = messages.stretches.filter(ACKED)
+    if not (acked["logged"] > 1).any():
+        return acked
+    at = ["part", "place", "offset"]
+    copies = messages.copies.select(*at, acknowledged_epoch="epoch").unique(at)
+    joined = acked.join(copies, on=at, how="left")
+    return joined.with_columns(epoch=pl.coalesce("acknowledged_epoch", "epoch"))
+
+
 def _removed_rulings(known: Grounds) -> Ruled:
     return ((Ruling("permitted", why), known.causes.get(cause, 0)) for cause, why in REMOVED.items())
 
@@ -203,7 +214,7 @@ class Losses(Question):
         the log; lost messages that the log has but that are not visible; and other missing messages of
         transactions (with its `first_seq`), with their times.
         """
-        known = messages.stretches.filter(ACKED).drop_nulls(["place", "epoch", "done_ns_first"])
+        known = with_acknowledged_epoch(messages).drop_nulls(["place", "epoch", "done_ns_first"])
         yield SumPart("first_acks_by_epoch", known.rename({"done_ns_first": "first_ns"}))
         contradicted = ACKED & ((HAS_OFFSET & ~pl.col("borne_out")) | LOST)
         contradicting = messages.stretches.filter(contradicted | (GONE & pl.col("first_seq").is_not_null()))
