@@ -90,4 +90,4 @@ def test_noop_finds_nothing(kaput: Kaput) -> None:
     result = kaput.run("noop", "--set", "cluster.mode=zookeeper")
     assert_sound(result)
     assert {a["name"]: a["count"] for a in result.findings["anomalies"] if a["count"]} == {}
-    assert result.findings["totals"]["acked"] == result.findings["totals"]["sent"] == 20_000
+    assert result.findings["totals"]["acked"] == result.findings["totals"]["sent"] == 10_000

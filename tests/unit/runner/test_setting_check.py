@@ -44,6 +44,11 @@ def test_unknown_setting_is_named_with_the_nearest_word(override: str, message: 
     assert message in str(raised.value)
 
 
+def test_setting_that_only_fits_with_others_is_accepted() -> None:
+    """A session may be longer than max.poll.interval.ms is by default, if that is longer as well."""
+    checked(f"{_GROUP}.config.session.timeout.ms=1800000", f"{_GROUP}.config.max.poll.interval.ms=1800000")
+
+
 def test_java_clients_have_java_names() -> None:
     """The names of the client's own version."""
     java = (f"{_PRODUCER}.client=java", f"{_PRODUCER}.config.delivery.timeout=5")

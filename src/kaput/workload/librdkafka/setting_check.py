@@ -19,6 +19,7 @@ from kaput.workload.librdkafka.versions import environment
 
 _TIMEOUT_S = 60
 _QUIET = {"log_level": 0}
+_TOGETHER = "Failed to create"  # what a setting alone does not decide, such as session.timeout.ms
 
 
 def refused(kind: str, settings: Config, version: str | None) -> Mapping[str, str]:
@@ -52,7 +53,8 @@ def _tried(kind: str, settings: Config) -> dict[str, str]:
             else:
                 Consumer({**_QUIET, "group.id": "kaput", name: value}).close()
         except KafkaException as error:
-            reasons[name] = str(error.args[0].str())
+            if not (reason := str(error.args[0].str())).startswith(_TOGETHER):
+                reasons[name] = reason
         except (TypeError, ValueError) as error:
             reasons[name] = str(error)
     return reasons
