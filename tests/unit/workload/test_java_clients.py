@@ -218,9 +218,9 @@ def test_pause_stops_the_jvm_of_a_member(play: Play) -> None:
     supervisor = play.supervisor(GOOD, READ + STAY)
     supervisor.start()
     (slot,) = supervisor.members
+    assert eventually(lambda: slot.cpu_seconds() > 0)
     slot.pause()
     assert eventually(slot.is_stopped) and psutil.Process(slot.process.pid).status() != "stopped"
-    assert slot.cpu_seconds() > 0
     slot.resume()
     assert eventually(lambda: not slot.is_stopped())
     assert leave(play, supervisor) == []

@@ -66,8 +66,9 @@ class Batches:
         self.errors: dict[str, KafkaError] = {}
         common = {name: value for name, value in config.items() if name != "transactional.id"}
         own = {"transactional.id": group} if exactly_once else {}
+        self._config = {**_DEFAULTS, **common, **own}
         try:
-            self._producer = Producer({**_DEFAULTS, **common, **own})
+            self._producer = Producer(self._config)
             self._admin = AdminClient(common)
             # Only for the group metadata: it never joins.
             self._consumer = Consumer({**common, "group.id": group, "enable.auto.commit": False})
@@ -140,11 +141,16 @@ class Batches:
                     raise
 
     def _abort(self) -> None:
+        """Aborts the transaction. If the client cannot go on after that (a broker that rejected every message
+        may have no transaction to abort), another one fences it and continues.
+        """
         try:
             self._producer.abort_transaction(_ANSWER_S)
         except KafkaException as error:
             if not error.args[0].fatal():
                 raise
+            self._producer = Producer(self._config)
+            self.begin()
 
     def _produce(self, records: list[KeptMessage]) -> None:
         """Sends records and waits for reports. Raises KafkaException for errors of the cluster."""
