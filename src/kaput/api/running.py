@@ -159,13 +159,12 @@ def own_provider(
     scenario: Scenario, java: Java, kafka_home: str | Path | None, note: Callable[[str], None]
 ) -> ClusterProvider:
     """The provider of a new cluster. Fetches all jars and packages that the run needs first."""
-    from kaput.cluster.distribution import resolve, with_additional_jars
+    from kaput.cluster.distribution import with_additional_jars
     from kaput.cluster.mirrors.node import JARS as MIRRORS
     from kaput.runner.run_cluster import own_clusters
     from kaput.workload.librdkafka.versions import packages
 
-    def resolved(version: str) -> Distribution:
-        return resolve(version, java, note=note)
+    resolved = _jars(java, None, note)
 
     def with_mirrors(distribution: Distribution) -> Distribution:
         return with_additional_jars(distribution, MIRRORS, java, note=note)

@@ -36,6 +36,7 @@ from kaput.core import DEFAULT_RUNS
 if TYPE_CHECKING:
     from kaput.api.running import ExistingClusterOptions
     from kaput.cli.results import Result
+    from kaput.cli.scenario_choice import Choice
 
 
 Scenarios = Annotated[
@@ -148,7 +149,6 @@ def run_command(
     """
     from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all
-    from kaput.cli.scenario_choice import choose
 
     baselines = read_baselines(baseline, tolerance)
     score = None if alerts is None else _scoring(alerts, json)
@@ -163,28 +163,32 @@ def run_command(
         config=config,
     )
     existing = _existing(bootstrap_servers, command_config, use_existing_topic, cluster, kafka_home)
-    options = as_overrides(cluster)
-    with naming(options):
-        choices = choose(
-            scenario or [], tag or [], [*(set_ or []), *options], vary or [], existing=existing is not None
-        )
+    choices = _choices(scenario or [], tag or [], set_ or [], vary or [], cluster, existing is not None)
     baselines.check(choice.name for choice in choices)
     several = repeat > 1 or len(choices) > 1
     varied = [key for choice in choices for key in choice.varied]
     printed = TableOptions(columns_of(columns, several, varied), reports)
     with run_all(
-        choices,
-        seed,
-        repeat,
-        runs,
-        kafka_home,
-        dashboard,
-        page,
-        existing=existing,
-        metrics=metrics,
-        allow_unknown=allow_unknown,
-    ) as series:
+        choices, seed, repeat, runs, kafka_home, dashboard, page,
+        existing=existing, metrics=metrics, allow_unknown=allow_unknown,
+    ) as series:  # fmt: skip
         show_series(series, json, several, page, baselines, printed, score)
+
+
+def _choices(
+    scenarios: list[str],
+    tags: list[str],
+    overrides: list[str],
+    varied: list[str],
+    cluster: Mapping[str, object],
+    existing: bool,
+) -> list[Choice]:
+    """The scenarios to run, with the options for their cluster. Raises UsageError with every mistake."""
+    from kaput.cli.scenario_choice import choose
+
+    options = as_overrides(cluster)
+    with naming(options):
+        return choose(scenarios, tags, [*overrides, *options], varied, existing=existing)
 
 
 def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:

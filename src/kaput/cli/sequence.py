@@ -129,6 +129,13 @@ Acks = Annotated[
     ),
 ]
 
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Exit status 1 also for duplicates, reordering, strays and unreadable lines."
+    ),
+]
+
 
 @app.command("check", cls=Verb)
 def check_command(
@@ -161,12 +168,7 @@ def check_command(
         Path | None,
         typer.Option(metavar="RUN_DIR", help="Also write a run folder here, for kaput analyze."),
     ] = None,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict", help="Exit status 1 also for duplicates, reordering, strays and unreadable lines."
-        ),
-    ] = False,
+    strict: Strict = False,
     json: Json = False,
 ) -> int:
     """Find missing, duplicate and reordered numbers.
