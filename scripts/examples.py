@@ -1,4 +1,4 @@
-"""The examples of README.md, from recorded runs in tests/recorded: what the reports of these runs print.
+"""The examples of README.md and docs/OUTAGES.md, from recorded runs in tests/recorded: what the reports of these runs print.
 
 Used by reference.py. The runs are recorded anew by record_runs.py; the tests judge them, and hold every claim
 to the raw tables.
@@ -41,7 +41,7 @@ _WIDTH = 110
 
 
 def examples() -> dict[str, str]:
-    """The text of each example, by its name in README.md."""
+    """The text of each example, by its name in README.md or docs/OUTAGES.md."""
     killed, isolated = (_judged(name) for name in OUTAGES)
     lines = [
         f"{name}: {' '.join(outages(JudgedRun(run)))}"

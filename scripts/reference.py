@@ -1,5 +1,5 @@
 """Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), findings.schema.json, and
-the examples of README.md from recorded runs (examples.py).
+the examples of README.md and docs/OUTAGES.md from recorded runs (examples.py).
 
     .venv/bin/python scripts/reference.py          writes them anew (make reference)
 
@@ -42,8 +42,9 @@ README = ROOT / "README.md"
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    names = ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md", "METRICS.md")
-    folder, faults, expect, metrics = (ROOT / "docs" / name for name in names)
+    names = ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md", "METRICS.md", "OUTAGES.md")
+    folder, faults, expect, metrics, outages = (ROOT / "docs" / name for name in names)
+    recorded = examples()
     return {
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
@@ -58,7 +59,8 @@ def pages() -> dict[Path, str]:
         ),
         expect: _filled(expect, {"expect": _expect()}),
         metrics: _filled(metrics, {"signals": _signals()}),
-        README: _filled(README, examples()),
+        README: _filled(README, {"demo": recorded.pop("demo")}),
+        outages: _filled(outages, recorded),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }
 

@@ -61,3 +61,17 @@ def test_the_glossary_is_sorted() -> None:
         plain = [re.sub("[^a-z0-9 ]", "", re.sub("[_-]", " ", word.lower())) for word in words]
         assert plain == sorted(plain)
     assert not set(tables[0]) & set(tables[1])
+
+
+def test_readme_is_short_and_its_picture_is_the_run_that_is_quoted() -> None:
+    """At most 150 lines; if the picture is of another run: docs/picture.py."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 150
+    quoted = (ROOT / "docs" / "OUTAGES.md").read_text(encoding="utf-8")
+    lost = re.search(r"([\d,]+) acknowledged messages lost", quoted)
+    assert lost and lost[1] in readme
+    light = (ROOT / "docs" / "isolated-leader.svg").read_text(encoding="utf-8")
+    dark = (ROOT / "docs" / "isolated-leader-dark.svg").read_text(encoding="utf-8")
+    assert f"{lost[1]} messages acknowledged that are lost" in light
+    text = re.compile(r">([^<>]+)<")
+    assert text.findall(light) == text.findall(dark) and light != dark

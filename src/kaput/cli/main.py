@@ -189,7 +189,7 @@ def _root(
 
 
 def main() -> None:
-    """The entry point. Exit statuses: errors.py and the README."""
+    """The entry point. Exit statuses: errors.py and docs/CI.md."""
     streams = Streams()
     status = status_of(_run)
     if failure := streams.finish():
