@@ -3,7 +3,8 @@ leader-isolated-acks-1, which is also the one that docs/OUTAGES.md quotes.
 
     .venv/bin/python docs/picture.py
 
-It is what `kaput report RUN_DIR --format svg` prints, without what only a browser's reader of charts would miss.
+It is what `kaput report RUN_DIR --format svg` prints, without attributes that only a screen reader of charts
+would use.
 """
 
 from __future__ import annotations
