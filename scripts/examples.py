@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/OUTAGES.md, from runs recorded in tests/recorded: what their reports print.
+"""The examples of README.md and docs/OUTAGES.md: what the reports of runs in tests/recorded print.
 
 Used by reference.py. The runs are recorded anew by record_runs.py; the tests judge them, and hold every claim
 to the raw tables.
