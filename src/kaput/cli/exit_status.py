@@ -20,9 +20,9 @@ from typing import Any
 
 import typer
 
-from kaput.cli.verbs import VerbGroup
+from kaput.cli.verbs import ALL, VerbGroup, Verbosity, write_error
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
-from kaput.printable import printable_lines
+from kaput.scenario.nearest import nearest
 
 INTERNAL_ERROR = 70
 VERDICTS = (0, 1, 3)
@@ -41,6 +41,8 @@ _MACHINE = (
     errno.EPERM,
 )
 _LONGEST = 500
+_MOST = 3  # proposals
+_ALIKE = 0.75  # words less similar than this are not proposed: heal is no misspelled shell
 # Verbs whose arguments are another program's.
 _OTHER_PROGRAMS = ("shell", "tool", "inside")
 _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.IGNORECASE)
@@ -55,6 +57,27 @@ class _Raised(Exception):
 
 class RootGroup(VerbGroup):
     """The program's command group; exceptions of commands reach `status_of` unchanged."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`kaput help VERB` is `kaput VERB --help`; `kaput help --all` explains all verbs."""
+        if args[:1] == ["help"]:
+            ctx.meta[ALL] = "--all" in args
+            words = [word for word in args[1:] if word != "--all"]
+            args = words if ctx.resilient_parsing else [*words, "--help"]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names. Raises click's UsageError, which names the group that has
+        such a command, or a command that is spelled alike.
+        """
+        word = args[0]
+        if word in self.commands or word.startswith("-"):
+            return super().resolve_command(ctx, args)
+        groups = [name for name, command in self.commands.items() if word in getattr(command, "commands", ())]
+        found = [f"kaput {name} {word}" for name in groups[:_MOST]] or [
+            f"kaput {name}" for name in nearest(word, self.commands, cutoff=_ALIKE)
+        ]
+        return ctx.fail(f"no verb {word!r}" + (f" (did you mean {' or '.join(found)}?)" if found else ""))
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command. Raises _Raised for OSError, EOFError and Interrupted."""
@@ -77,13 +100,27 @@ def status_of(program: Callable[[], object]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _failed("interrupted", Interrupted.exit_status)
     except _ClickUsageError as error:
-        error.show()
-        _print_document(error.format_message(), UsageError.exit_status)
-        return UsageError.exit_status
+        return _misused(error)
     except MemoryError:
         return _failed("system error: out of memory", LabError.exit_status)
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return _unexpected(error)
+    finally:
+        Verbosity.reset()
+
+
+def _misused(error: Any) -> int:
+    """A mistake that click found, and the command that explains what is right."""
+    path = error.ctx.command_path if error.ctx is not None else "kaput"
+    if not path.startswith("kaput"):
+        path = "kaput"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return UsageError.exit_status
+    if wanted := getattr(error, "option_name", None):
+        error.possibilities = nearest(str(wanted), getattr(error, "possibilities", None) or (), cutoff=_ALIKE)
+    text = error.format_message().replace("(Possible options: ", "(did you mean ").rstrip(".")
+    return _failed(f"{text}; see {path} --help", UsageError.exit_status)
 
 
 def _unexpected(error: Exception | SystemExit) -> int:
@@ -99,7 +136,7 @@ def _unexpected(error: Exception | SystemExit) -> int:
     trace = "".join(traceback.format_exception(error))
     path = _saved(trace)
     where = f"the traceback is in {path}" if path else f"the traceback:\n{trace}"
-    _print(
+    write_error(
         f"{where}\nPlease report the bug with that traceback, the output of `kaput --version` and this "
         f"command line: {_command_line()}"
     )
@@ -107,7 +144,9 @@ def _unexpected(error: Exception | SystemExit) -> int:
 
 
 def _failed(text: str, status: int) -> int:
-    _print(text)
+    if Verbosity.lines and status != INTERNAL_ERROR and (trace := sys.exc_info()[1]) is not None:
+        write_error("".join(traceback.format_exception(trace)))
+    write_error(text)
     _print_document(text, status)
     return status
 
@@ -152,7 +191,3 @@ def _command_line() -> str:
     import shlex
 
     return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word)[:_LONGEST] for word in sys.argv[1:])])
-
-
-def _print(text: str) -> None:
-    sys.stderr.write(f"kaput: {printable_lines(text.rstrip())}\n")

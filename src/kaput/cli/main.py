@@ -46,7 +46,7 @@ from kaput.cli import (
     watch,
 )
 from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
-from kaput.cli.verbs import GROUPS, Verb
+from kaput.cli.verbs import GROUPS, Verb, write_error
 from kaput.errors import LabError
 from kaput.printable import EscapingStream, json_escaped
 
@@ -128,8 +128,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Break a real Apache Kafka cluster on purpose, and account for every message.\n\n"
     "Example: kaput run leader-kill-lagging-acks-1",
+    epilog="kaput help VERB explains a verb, kaput help --all lists all of them.",
 )
 for group, name, command, settings in (
     (EXPERIMENTS, "run", run.run_command, None),
@@ -193,7 +195,7 @@ def main() -> None:
     streams = Streams()
     status = status_of(_run)
     if failure := streams.finish():
-        sys.stderr.write(f"kaput: cannot write to stdout ({failure}): the output is incomplete\n")
+        write_error(f"cannot write to stdout ({failure}): the output is incomplete")
         status = LabError.exit_status if status in VERDICTS else status
     sys.exit(status)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.verbs import pairs
+from kaput.cli.verbs import Verbosity, pairs
 
 if TYPE_CHECKING:
     from kaput.cluster.access import Access
@@ -112,7 +112,7 @@ def confirmed(question: str, yes: bool) -> bool:
 
     if yes:
         return True
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() or Verbosity.errors is not None:
         raise UsageError("no terminal to ask for confirmation: add --yes, or --dry-run to see only the plan")
     return typer.confirm(question, err=True)
 

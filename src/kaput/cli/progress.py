@@ -20,6 +20,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from kaput.cli.verbs import Verbosity
 from kaput.console import Console
 from kaput.printable import printable
 
@@ -34,7 +35,8 @@ class _ProgressBar:
 
     def __init__(self, description: str, *columns: ProgressColumn) -> None:
         self._console = Console(stderr=True)
-        self._live = self._console.is_terminal
+        self._live = self._console.is_terminal and not Verbosity.lines
+        self._began_at = time.monotonic()
         self._shown_at = 0.0
         self._bar = Progress(
             SpinnerColumn(),
@@ -109,7 +111,8 @@ class RunProgress(_ProgressBar):
             self._line(f"{done:,}{of} {verb}" + (f", {status}" if status else ""))
 
     def _line(self, text: str) -> None:
-        line = printable(f"{self._title}: {text}")
+        elapsed = f"{time.monotonic() - self._began_at:7.2f} s  " if Verbosity.lines else ""
+        line = printable(f"{elapsed}{self._title}: {text}")
         if self._live:
             self._bar.console.print(line)
         else:

@@ -17,6 +17,7 @@ import typer
 
 from kaput.api.judging import has_report
 from kaput.cli.options import TableOptions
+from kaput.cli.verbs import write_error
 from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def play(
             if len(plans) == 1 or _fails_all(error, plans):
                 series.ended = error
                 return series
-            sys.stderr.write(f"kaput: run {number} of {len(plans)} failed: {error}\n")
+            write_error(f"run {number} of {len(plans)} failed: {error}")
             series.failed.append(plan)
         except (Exception, Interrupted) as error:  # noqa: BLE001
             # Results are shown first; then it ends the program as usual.

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from kaput.cli.verbs import write_error
+
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import RunFolder
@@ -158,7 +160,7 @@ def _play(trials: Sequence[Trial], runs: Path, clock: TrialBudget, title: str, p
                 clock.longest_s = max(clock.longest_s, judged.seconds)
                 if judged.error is not None:
                     played.failed.append(f"{judged.trial.name}: {judged.error}")
-                    sys.stderr.write(f"kaput: {played.failed[-1]}\n")
+                    write_error(played.failed[-1])
                 progress.tell(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
         except (Exception, Interrupted) as error:  # noqa: BLE001
             played.ended = error  # raised again after the results are shown

@@ -1,24 +1,109 @@
-"""Common parts of all commands: the layout of help, and KEY=VALUE options."""
+"""Common parts of all commands: the layout of help, --quiet and --verbose, and KEY=VALUE options."""
 
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
+import typer.main
 from typer.core import TyperCommand, TyperGroup
+
+from kaput.printable import printable_lines
 
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
 
 
 # In the order of `kaput --help`.
 GROUPS = ("Experiments", "Clusters", "Clients and data", "Evidence")
+# The verbs that `kaput --help` explains; of the others it shows the names, so that it fits on a screen.
+MAIN = (
+    "run", "demo", "scenarios", "search", "up", "status", "fault", "down", "watch", "doctor", "sequence",
+    "keep", "analyze", "report",
+)  # fmt: skip
+ALL = "kaput.all"  # in a context: all verbs are to be explained
 _UNCUT = 1_000  # characters
+
+
+class Verbosity:
+    """How much the program writes to stderr. `errors`: stderr, while --quiet drops all else; `lines`: with
+    --verbose progress is lines with times instead of a bar, and errors have their traceback.
+    """
+
+    errors: TextIO | None = None
+    lines = False
+
+    @classmethod
+    def quieten(cls) -> None:
+        """From now on only `write_error` reaches stderr."""
+        if cls.errors is None:
+            cls.errors, sys.stderr = sys.stderr, Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+    @classmethod
+    def reset(cls) -> None:
+        """As at the start of the program."""
+        if cls.errors is not None:
+            sys.stderr.close()
+            sys.stderr = cls.errors
+        cls.errors, cls.lines = None, False
+
+
+def write_error(text: str) -> None:
+    """Writes a sentence to stderr, with --quiet too."""
+    (Verbosity.errors or sys.stderr).write(f"kaput: {printable_lines(text.rstrip())}\n")
+
+
+def _quiet(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        Verbosity.quieten()
+
+
+def _verbose(ctx: typer.Context, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        Verbosity.lines = True
+
+
+def _common(
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "-q", "--quiet", callback=_quiet, expose_value=False, help="Print only results and errors."
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "-v",
+            "--verbose",
+            callback=_verbose,
+            expose_value=False,
+            help="Print each step with its time, and errors in full.",
+        ),
+    ] = False,
+) -> None:
+    """Options of every verb, also before its name."""
+
+
+def options_in(function: Any) -> list[Any]:
+    """The options that a function's parameters declare, as typer makes them."""
+    made = typer.Typer(add_completion=False)
+    made.command()(function)
+    return list(typer.main.get_command(made).params)
+
+
+COMMON = options_in(_common)
 
 
 class Verb(TyperCommand):
     """A command. In its help, examples keep their line breaks, and arguments show only their names."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its own parameters, those of every verb, and --help."""
+        own = super().get_params(ctx)
+        return own if self.ignore_unknown_options else [*own[:-1], *COMMON, own[-1]]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """`[OPTIONS] RUN_DIR...`: brackets only around optional parts."""
@@ -39,20 +124,45 @@ class Verb(TyperCommand):
 class VerbGroup(TyperGroup):
     """A group of commands, listed in sections."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its own parameters, those of every verb, and --help."""
+        own = super().get_params(ctx)
+        return [*own[:-1], *COMMON, own[-1]]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """`VERB ...`."""
+        return ["VERB ..."]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The commands, then the options."""
+        self.format_commands(ctx, formatter)
+        # Whoever wants the completion script itself finds it in docs/COMMAND_LINE.md.
+        records = [
+            each.get_help_record(ctx) for each in self.get_params(ctx) if each.name != "show_completion"
+        ]
+        _write_section(formatter, "Options", [record for record in records if record is not None])
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """The description, then the examples."""
         _write_help(self.help, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A section for each group."""
+        """A section for each group. Of the program itself: the main verbs, unless all are wanted."""
         verbs = [(name, command) for name, command in self.commands.items() if not command.hidden]
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*GROUPS, "Commands")}
+        brief = ctx.parent is None and not ctx.meta.get(ALL)
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*GROUPS, "Verbs")}
+        more: dict[str, list[str]] = {title: [] for title in sections}
         for name, command in verbs:
             group = getattr(command, "rich_help_panel", None)
-            summary = command.get_short_help_str(_UNCUT)  # wrapped instead, below longer names
-            sections[group if group in GROUPS else "Commands"].append((name, summary))
+            title = group if group in GROUPS else "Verbs"
+            if brief and name not in MAIN:
+                more[title].append(name)
+            else:
+                # Wrapped instead, below longer names.
+                sections[title].append((name, command.get_short_help_str(_UNCUT)))
         for title, rows in sections.items():
-            _write_section(formatter, title, rows)
+            also = [("also", ", ".join(more[title]))] if more[title] else []
+            _write_section(formatter, title, [*rows, *also])
 
 
 def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:

@@ -74,9 +74,9 @@ def _builtin(name: str) -> Source:
 
 
 def _unknown_name(name: str) -> str:
-    names = builtin_names()
-    near = nearest(name, names, count=3, cutoff=0.4) or names
-    return f"no scenario named {name}; did you mean {' or '.join(near)}? (a file's name ends in .yaml)"
+    near = nearest(name, builtin_names(), count=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}?" if near else "kaput scenarios lists them"
+    return f"no scenario named {name}; {hint} (a file's name ends in .yaml)"
 
 
 def resolve(

@@ -12,7 +12,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from kaput.cli.main import app
-from kaput.cli.verbs import GROUPS
+from kaput.cli.verbs import GROUPS, MAIN
 
 FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewise)\b", re.IGNORECASE)
 METAVARS = re.compile(r"[A-Z][A-Z0-9_/:=.,]*|<[a-z0-9|-]+>|KEY=V1,V2,\.\.\.|HOST:PORT,\.\.\.")
@@ -33,12 +33,17 @@ TREE = dict(_walk(typer.main.get_command(app)))
 VERBS = {path: command for path, command in TREE.items() if not hasattr(command, "commands")}
 
 
-@cache
-def help_of(path: str) -> str:
-    """As printed on a terminal of 80 columns."""
-    result = CliRunner().invoke(app, [*path.split(), "--help"], terminal_width=80, env={"COLUMNS": "80"})
+def printed(*words: str) -> str:
+    """As on a terminal of 80 columns."""
+    result = CliRunner().invoke(app, list(words), "kaput", terminal_width=80, env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     return result.output
+
+
+@cache
+def help_of(path: str) -> str:
+    """As printed by --help."""
+    return printed(*path.split(), "--help")
 
 
 def options_of(path: str) -> list[Any]:
@@ -90,11 +95,26 @@ def test_verbs_on_your_own_cluster_can_sign_in_to_it() -> None:
 
 def test_all_verbs_are_in_a_group() -> None:
     """The sections of `kaput --help`, in order, with every verb in one of them."""
-    text = help_of("")
-    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
-    assert titles == ["Options", *GROUPS]
-    shown = re.findall(r"^  (\w[\w-]*)  ", text, re.MULTILINE)
-    assert sorted(shown) == sorted(path for path in TREE if path and " " not in path)
+    verbs = {path for path in TREE if path and " " not in path}
+    brief, whole = help_of(""), printed("help", "--all")
+    for text in (brief, whole):
+        titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+        assert titles == [*GROUPS, "Options"]
+    shown = set(re.findall(r"^  (\w[\w-]*)  ", brief, re.MULTILINE)) - {"also"}
+    others = re.findall(r"[\w-]+", " ".join(re.findall(r"^  also (.*)$", brief, re.MULTILINE)))
+    assert shown == set(MAIN) and sorted(others) == sorted(verbs - shown)
+    assert set(re.findall(r"^  (\w[\w-]*)  ", whole, re.MULTILINE)) == verbs
+
+
+def test_the_first_help_fits_on_a_screen() -> None:
+    """Of 40 lines."""
+    assert len(help_of("").splitlines()) <= 40
+
+
+@pytest.mark.parametrize("path", TREE)
+def test_help_is_asked_for_in_three_ways(path: str) -> None:
+    """-h, --help, and `kaput help VERB`."""
+    assert printed(*path.split(), "-h") == help_of(path) == printed("help", *path.split())
 
 
 @pytest.mark.parametrize("path", ["run", "up"])

@@ -82,7 +82,7 @@ def test_full_disk_on_stdout_is_reported(judged: Path) -> None:
     ("arguments", "said"),
     [
         ("", "Usage:"),
-        ("nonsense", "No such command 'nonsense'"),
+        ("nonsense", "no verb 'nonsense'; see kaput --help"),
         ("run", "name a scenario"),
         ("run noop --repeat 0", "--repeat"),
         (
