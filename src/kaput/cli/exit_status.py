@@ -137,7 +137,7 @@ def _unexpected(error: Exception | SystemExit) -> int:
     path = _saved(trace)
     where = f"the traceback is in {path}" if path else f"the traceback:\n{trace}"
     write_error(
-        f"{where}\nPlease report the bug with that traceback, the output of `kaput --version` and this "
+        f"{where}\nPlease report the bug with that traceback, the output of `kaput version --json` and this "
         f"command line: {_command_line()}"
     )
     return INTERNAL_ERROR

@@ -20,6 +20,7 @@ from kaput.cli import (
     alerts,
     analyze,
     bench,
+    bug,
     cache,
     compare,
     dashboard,
@@ -166,6 +167,8 @@ for group, name, command, settings in (
     (EVIDENCE, "export", export.export_command, None),
     (EVIDENCE, "dashboard", dashboard.dashboard_command, None),
     (EVIDENCE, "bench", bench.app, None),
+    (EVIDENCE, "bug", bug.bug_command, None),
+    (EVIDENCE, "version", bug.version_command, None),
 ):
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name, rich_help_panel=group)

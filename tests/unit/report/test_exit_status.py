@@ -223,7 +223,7 @@ def test_every_exception_has_a_status(
     kept = list(tmp_path.rglob("fault-*.txt"))
     assert len(kept) == (1 if status == 70 else 0)
     if kept:
-        assert f"the traceback is in {kept[0]}" in said and "`kaput --version`" in said
+        assert f"the traceback is in {kept[0]}" in said and "`kaput version --json`" in said
         assert "Traceback" in kept[0].read_text() and "kaput 0" in kept[0].read_text()
 
 

@@ -1,0 +1,105 @@
+"""`kaput bug` and `kaput version`: what a bug report needs."""
+
+from __future__ import annotations
+
+import json as json_library
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kaput.cli.options import Json
+
+_PACKAGES = (
+    "kaput",
+    "kaput-lab",
+    "confluent-kafka",
+    "kafka-python",
+    "pyspark",
+    "pyarrow",
+    "polars",
+    "pydantic",
+)
+
+
+def version_command(json: Json = False) -> None:
+    """Print the versions of kaput and of what it uses.
+
+    Example: kaput version --json
+    """
+    known = installed()
+    if json:
+        typer.echo(json_library.dumps(known, indent=1))
+        return
+    for name, value in known.items():
+        if name != "packages":
+            typer.echo(f"{name}: {value}")
+    for name, value in known["packages"].items():
+        typer.echo(f"{name}: {value or 'not installed'}")
+
+
+def bug_command(
+    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run folder.")],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Archive to write (default: kaput-bug-RUN.tar.gz, here)."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Pack a run folder for a bug report.
+
+    The archive has the manifest, scenario, findings, evidence and broker logs, without payloads and
+    passwords; names of topics, groups and servers stay. Look at it before you send it: tar tzf FILE.
+
+    Example: kaput bug runs/20260101T120000-noop-1a2b3c
+    """
+    from kaput.export.bug_report import pack
+
+    out = out or Path(f"kaput-bug-{run_dir.resolve().name}.tar.gz")
+    left_out = pack(run_dir, out, installed())
+    size = out.stat().st_size
+    if json:
+        typer.echo(json_library.dumps({"archive": str(out), "bytes": size, "left_out": left_out}))
+        return
+    for sentence in left_out:
+        typer.echo(sentence, err=True)
+    typer.echo(
+        f"{out} ({size / 1e6:.1f} MB), without payloads and passwords. It names topics, groups and servers: "
+        f"look at it before you send it (tar tzf {out})."
+    )
+
+
+def installed() -> dict[str, Any]:
+    """kaput, Python, Java, the machine, and the packages that matter; null: not installed."""
+    from kaput import __version__
+    from kaput.core import NEWEST_KAFKA
+    from kaput.errors import JavaError
+    from kaput.java import find_java
+
+    try:
+        java = find_java().text
+    except JavaError as error:
+        java = str(error)
+    return {
+        "kaput": __version__,
+        "default_kafka": NEWEST_KAFKA,
+        "python": platform.python_version(),
+        "java": java,
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "root": sys.platform != "win32" and os.geteuid() == 0,
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,161 @@
+"""A run folder for a bug report: what a stranger may read, in one archive (`kaput bug`).
+
+Taken: manifest, scenario, findings, the evidence, and the text files of brokers. The evidence has no keys
+and payloads, only numbers of messages. Left out are pages and tables that follow from the evidence, stores
+and data directories, which have payloads, and what other programs wrote (clients/). Secrets are removed from
+everything else by the name of a setting or by their form (_SECRETS).
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import socket
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import yaml
+
+from kaput.errors import UsageError
+from kaput.evidence.folder import RunFolder
+
+REMOVED = "(removed)"
+_WORDS = r"passw(?:or)?d|passphrase|secret|credential|jaas|api[-_.]?key|private[-_.]?key|token"
+_SECRET_NAME = rf"[\w.-]*(?:{_WORDS})[\w.-]*"
+_SECRET_KEY = re.compile(rf"^{_SECRET_NAME}$", re.IGNORECASE)
+_CONTENT_KEYS = frozenset({"key", "value", "headers", "payload"})  # of a record
+_VALUE = r"""(?!\(removed\))("[^"\n]*"|'[^'\n]*'|[^\s,;&)}\]]+)"""
+_SECRETS = (
+    # A setting and its value: up to the end of a line with JAAS, of a quoted text, or of a word.
+    (re.compile(r"(?im)^(\s*[\w.-]*jaas[\w.-]*\s*[=:]).*$"), rf"\1 {REMOVED}"),
+    (re.compile(rf"(?i)\b({_SECRET_NAME}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{REMOVED}"),
+    (re.compile(rf"(?i)(--?(?:password|passwd|secret|token|api-key|user)[ =]){_VALUE}"), rf"\1{REMOVED}"),
+    (re.compile(r"(?i)\b(Bearer|Basic)\s+[\w.~+/=-]{4,}"), rf"\1 {REMOVED}"),
+    (re.compile(r"(\w+://)[^\s/@:]+:[^\s/@]+@"), rf"\1{REMOVED}@"),
+    (re.compile(r"-----BEGIN [^-]+-----.*?(?:-----END [^-]+-----|\Z)", re.DOTALL), REMOVED),
+)
+_TEXTS = ("*.log", "*.properties", "*.tsv")  # of brokers
+_TEXT_BYTES_MAX = 10 << 20  # of one text file: its end
+
+
+def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
+    """Writes the archive, a tar.gz. Returns sentences on what could not be read.
+
+    `about`: what is installed, as kaput-version.json. Raises UsageError if there is no run, or if `out`
+    exists or cannot be written.
+    """
+    run = RunFolder(folder)
+    if not run.manifest_path.is_file():
+        raise UsageError(f"{folder}: not a run folder (it has no manifest.json)")
+    left_out: list[str] = []
+    try:
+        with (
+            out.open("xb") as raw,
+            gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            _add(archive, f"{run.name}/kaput-version.json", json.dumps(about, indent=1).encode())
+            for name, content in _files(run, left_out):
+                _add(archive, f"{run.name}/{name}", content)
+    except FileExistsError:
+        raise UsageError(f"{out}: already exists; not overwritten") from None
+    except OSError as error:
+        raise UsageError(f"{error.filename or out}: {error.strerror}; choose another --out") from None
+    return left_out
+
+
+def hidden(text: str) -> str:
+    """The text without passwords, tokens, keys, this machine's name and the user's home directory."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    text = text.replace(str(Path.home()), "~") if len(Path.home().parts) > 1 else text
+    name = socket.gethostname()
+    return re.sub(rf"\b{re.escape(name)}\b", "this-machine", text) if name not in ("", "localhost") else text
+
+
+def without_secrets(document: Any, name: str = "") -> Any:
+    """A JSON or YAML document without secrets; keys and values of records become hashes."""
+    match document:
+        case dict():
+            return {key: without_secrets(value, str(key)) for key, value in document.items()}
+        case list():
+            return [without_secrets(value, name) for value in document]
+        case _ if _SECRET_KEY.match(name) and document is not None:
+            return REMOVED
+        case str() if name in _CONTENT_KEYS:
+            return f"sha256:{hashlib.sha256(document.encode()).hexdigest()[:16]}"
+        case str():
+            return hidden(document)
+    return document
+
+
+def _files(run: RunFolder, left_out: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Path in the run folder and content."""
+    documents = ((run.manifest_path, json.loads), (run.findings_path, json.loads), (run.scenario_path, _yaml))
+    for path, parse in documents:
+        if not path.is_file():
+            continue
+        try:
+            document = without_secrets(parse(path.read_text(encoding="utf-8")))
+        except (ValueError, yaml.YAMLError) as error:
+            left_out.append(f"{path.name} cannot be read: {error}")
+            continue
+        written = yaml.safe_dump if path.suffix == ".yaml" else json.dumps
+        yield path.name, written(document).encode()
+    for path in sorted((run.path / "evidence").glob("*/*")):
+        if path.suffix in (".parquet", ".arrows"):
+            try:
+                yield str(path.relative_to(run.path)), _table(path)
+            except (pa.ArrowException, OSError, ValueError) as error:
+                left_out.append(f"{path.relative_to(run.path)} cannot be read: {error}")
+    for pattern in _TEXTS:
+        for path in sorted(run.brokers.glob(f"*/{pattern}")):
+            data = path.read_bytes()[-_TEXT_BYTES_MAX:]
+            yield str(path.relative_to(run.path)), hidden(data.decode(errors="replace")).encode()
+
+
+def _yaml(text: str) -> Any:
+    return yaml.safe_load(text)
+
+
+def _table(path: Path) -> bytes:
+    """The file again, with each text in it hidden()."""
+    file = io.BytesIO()
+    if path.suffix == ".parquet":
+        pq.write_table(_hidden_texts(pq.read_table(path)), file)
+        return file.getvalue()
+    with pa.ipc.open_stream(path) as stream, pa.ipc.new_stream(file, stream.schema) as writer:
+        try:
+            for batch in stream:
+                for one in _hidden_texts(pa.Table.from_batches([batch])).to_batches():
+                    writer.write_batch(one)
+        except (pa.ArrowInvalid, OSError):
+            pass  # the torn tail of a writer that was killed
+    return file.getvalue()
+
+
+def _hidden_texts(table: pa.Table) -> pa.Table:
+    for number, field in enumerate(table.schema):
+        dictionary = pa.types.is_dictionary(field.type)
+        kind = field.type.value_type if dictionary else field.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            encoded = table.column(number).combine_chunks()
+            encoded = encoded if dictionary else encoded.dictionary_encode()
+            words = [None if word is None else hidden(word) for word in encoded.dictionary.to_pylist()]
+            column = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words, kind))
+            table = table.set_column(number, field, column.cast(field.type))
+    return table
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    info = tarfile.TarInfo(name)  # no owner, no time
+    info.size = len(content)
+    archive.addfile(info, io.BytesIO(content))
