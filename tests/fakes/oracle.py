@@ -170,6 +170,10 @@ class Oracle:
         events = [e for e in self.events if e["group"] == group]
         if Shares(self.history, group).is_share_group:
             mine, events = [], []
+        mine = [d for d in mine if not self.recreated(d) or self.is_stored(d)]
+        events = [
+            e for e in events if e["kind"] != "committed" or e["at_ns"] > max(self.recreated(e), default=-1)
+        ]
         read = [r for r in self.log if visible(r) or self.isolation(group) == "read_uncommitted"]
         return mine, events, read
 
@@ -186,15 +190,21 @@ class Oracle:
         starts = [e.get("start_offset") for e in self.history.rows["end_offsets"] if place(e) == place(send)]
         return send["offset"] is not None and any(s is not None and send["offset"] < s for s in starts)
 
+    def recreated(self, row: Row) -> list[int]:
+        """When steps deleted a row's topic, to create it again."""
+        return [
+            f["effective_ns"]
+            for f in self.history.rows["faults"]
+            if f["fault"] == "recreate" and f["bit"] and f["target"] == f"topic {row['topic']}"
+        ]
+
+    def is_stored(self, delivery: Row) -> bool:
+        """Whether the log has this message at this offset."""
+        return any(spot(r) == spot(delivery) and who(r) == who(delivery) for r in self.log)
+
     def in_old_topic(self, send: Row) -> bool:
         """Whether it was attempted before a step deleted its topic, to create it again."""
-        return any(
-            f["fault"] == "recreate"
-            and f["bit"]
-            and f["target"] == f"topic {send['topic']}"
-            and send["attempt_ns"] <= f["effective_ns"]
-            for f in self.history.rows["faults"]
-        )
+        return any(send["attempt_ns"] <= gone_ns for gone_ns in self.recreated(send))
 
     def unseen(self, group: str) -> list[Row]:
         """The sends of what is stored and was never handed to a group that read to the end."""

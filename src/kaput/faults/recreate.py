@@ -3,7 +3,7 @@ own settings: it is empty, its offsets begin at 0 again, and it has another id.
 
 Clients go by its name: a client with a position in the old topic may go on at that offset of the new one, and
 never read what is below. Not here: what that does to messages, which the analysis counts
-(analysis/questions/mirrors.py).
+(analysis/questions/mirrors.py, unseen.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Recreate(TopicChange):
         began = now_ns()
         admin.delete_topic(topic)
         gone = now_ns()  # messages acknowledged from now on are in the new topic
-        admin.create_topics([again])
+        admin.create_topics([again], in_sync=False)
         self._id = admin.topic_id(topic)
         proof = (
             f"{topic} ({before}; {_ends(ended)}) was deleted after {ms(began, gone)}, and was there again "

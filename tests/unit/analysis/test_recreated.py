@@ -8,6 +8,7 @@ from pathlib import Path
 from fakes.histories import History, at
 from fakes.in_process import InProcess
 from fakes.mirror_histories import HERE, THERE, two_clusters
+from fakes.oracle import Oracle
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
@@ -90,3 +91,48 @@ def test_unproven_recreation_excuses_nothing(tmp_path: Path) -> None:
     findings = _judged(_history([0, 1, 2, 6, 7], bit=False), tmp_path)
     assert {permitted for _, permitted in _counts(findings).values()} == {0}
     assert findings.verdict == "violated"
+
+
+def _read_by_a_group(*handed: int) -> History:
+    """A group read and committed messages 0 to 2 of the old topic; `handed`: messages that its member was
+    handed from the new one, which has 3 to 7 at offsets 0 to 4.
+    """
+    history = History(groups={"billing": True})
+    for seq in _OLD:
+        history.sent(0, seq, seq).handed(seq, 0, seq, 10 + seq)
+    history.event("assigned", 9, 0).event("committed", 14, 3).deleted("orders", 20, fault="recreate")
+    for seq in _NEW:
+        history.acked(0, seq, seq - 3, attempt_ns=at(20 + seq), done_ns=at(21 + seq))
+    for seq in handed:
+        history.handed(seq - 3, 0, seq, 30 + seq)
+    return history.event("committed", 50, 5).read_to_end()
+
+
+def test_unread_beginning_of_a_recreated_topic_is_unseen(tmp_path: Path) -> None:
+    """The group's offset in the old topic is still there: it goes on at offset 3 of the new one."""
+    history = _read_by_a_group(6, 7)
+    findings = _judged(history, tmp_path)
+    removed = dict.fromkeys(("lost", "removed", "inconsistent-offset", "vanished"), (3, 3))
+    assert _counts(findings) == removed | {"unseen": (3, 0), "commit-ahead": (1, 0)}
+    assert findings.verdict == "violated"
+    assert len(Oracle(history).unseen("billing")) == 3
+
+
+def test_offsets_of_a_recreated_topic_are_no_redelivery(tmp_path: Path) -> None:
+    """The same member goes back from offset 2 of the old topic to offset 0 of the new one."""
+    history = _read_by_a_group(*_NEW)
+    findings = _judged(history, tmp_path)
+    removed = dict.fromkeys(("lost", "removed", "inconsistent-offset", "vanished"), (3, 3))
+    assert _counts(findings) == removed and findings.verdict == "held", findings.reasons
+    oracle = Oracle(history)
+    assert not any(oracle.odd_steps("billing").values()) and not oracle.redelivered_after_commit("billing")
+
+
+def test_redelivery_within_a_recreated_topic_counts(tmp_path: Path) -> None:
+    """Message 4 of the new topic was handed out twice."""
+    history = _read_by_a_group(*_NEW)
+    history.handed(1, 0, 4, 45)
+    counts = _counts(_judged(history, tmp_path))
+    assert {name: counts[name] for name in ("redelivered", "nonmonotonic-poll")} == {
+        "redelivered": (1, 1), "nonmonotonic-poll": (1, 0)
+    }  # fmt: skip

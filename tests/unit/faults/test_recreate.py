@@ -43,7 +43,8 @@ class _Topics(FakeAdmin):
             raise LabError("topic orders cannot be deleted: TOPIC_DELETION_DISABLED")
         self.id = self.id if self.deaf else None
 
-    def create_topics(self, topics: Sequence[Topic]) -> None:
+    def create_topics(self, topics: Sequence[Topic], *, in_sync: bool) -> None:
+        assert not in_sync, "a dead broker may have replicas of it"
         self.created += topics
         self.id = self.id or uuid.UUID(int=2)
 

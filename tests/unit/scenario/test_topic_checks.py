@@ -11,7 +11,7 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
 
 
-def found(*steps: dict[str, Any], **producer: Any) -> dict[str, str]:
+def found(*steps: dict[str, Any], group: dict[str, Any] | None = None, **producer: Any) -> dict[str, str]:
     """Mistakes of the steps, by their path below `faults`."""
     raw = {
         "version": 1,
@@ -25,7 +25,7 @@ def found(*steps: dict[str, Any], **producer: Any) -> dict[str, str]:
             "producers": [{"topic": "orders", "messages": 10, **producer}],
             "groups": [
                 {"id": "billing", "topics": ["orders"]},
-                {"id": "quotes", "topics": ["prices"]},
+                group or {"id": "quotes", "topics": ["prices"]},
                 {"id": "work", "topics": ["orders"], "type": "share"},
             ],
         },
@@ -87,8 +87,18 @@ def test_invalid_delete_records_is_rejected(step: dict[str, Any], path: str, tex
     assert list(mistakes) == [path] and text in mistakes[path]
 
 
-def test_recreate_rejects_topic_with_a_consumer_group() -> None:
-    """Of two topics of one name it is not known which a group's offsets mean."""
-    readers = found({"fault": "recreate", "target": "topic prices"})
-    assert readers == {"0.target": "group quotes reads prices; recreate needs a topic that no group reads"}
-    assert found({"fault": "recreate", "target": "topic stock"}) == {}
+@pytest.mark.parametrize(
+    ("group", "text"),
+    [
+        ({"type": "share"}, "share group quotes reads prices; write a group of another type"),
+        ({"config": {"auto.offset.reset": "latest"}}, "group quotes reads prices from its end; write auto.o"),
+        ({"produces": {"topic": "stock"}}, "pipe quotes reads prices; recreate needs a topic that no pipe"),
+    ],
+)  # fmt: skip
+def test_recreate_rejects_groups_whose_position_in_the_new_topic_is_unknown(
+    group: dict[str, Any], text: str
+) -> None:
+    """Of other groups it is known which of the two topics a delivery is from."""
+    step = {"fault": "recreate", "target": "topic prices"}
+    assert found(step) == {}
+    assert text in found(step, group={"id": "quotes", "topics": ["prices"], **group})["0.target"]

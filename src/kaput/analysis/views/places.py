@@ -14,7 +14,8 @@ from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, 
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE, View, empty_tables
-from kaput.analysis.runs.cutting import PLACES
+from kaput.analysis.runs.cutting import PLACES, overlay
+from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.views.known import Known
 
@@ -44,9 +45,12 @@ class Places(Stored):
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
-        """Deliveries by time, of groups that promise an order (not share groups)."""
+        """Deliveries by time, of groups that promise an order (not share groups); of a topic that a step
+        recreated, those from the new one.
+        """
         share = list(self.known.share_groups)
-        return in_time(self.deliveries.filter(~pl.col("group").is_in(share)))
+        mine = self.deliveries.filter(~pl.col("group").is_in(share))
+        return in_time(in_new_topic(mine, self.log, self.known.recreated))
 
     @property
     def deliveries_overlap(self) -> bool:
@@ -55,9 +59,15 @@ class Places(Stored):
 
     @cached_property
     def committed(self) -> pl.DataFrame:
-        """(group, place, offset, at_ns, member): the commits of groups, except share groups."""
+        """(group, place, offset, at_ns, member): the commits of groups, except share groups, and except those
+        in a topic that a step deleted later, to create it again.
+        """
         rows = self.known.events.filter(kind="committed").drop_nulls(["place", "offset"])
         rows = rows.filter(~pl.col("group").is_in(list(self.known.share_groups)))
+        gone_ns = (pl.col("place") // SHIFT).replace_strict(
+            dict(self.known.recreated), return_dtype=pl.Int64, default=None
+        )
+        rows = rows.filter((pl.col("at_ns") > gone_ns).fill_null(True))
         return rows.select("group", "place", "offset", "at_ns", "member")
 
     def shown_to(self, rows: pl.DataFrame) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
@@ -120,6 +130,22 @@ class Places(Stored):
             known.attempted,
         )
         return with_removal(deleted_with_topics(rows, known.recreated), self.log, known.removing)
+
+
+def in_new_topic(deliveries: pl.DataFrame, log: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
+    """Deliveries without those from topics that were recreated afterwards: the log, which is the new one's,
+    has another message at their offset, or none. A run that goes on from one to the other stays.
+    """
+    again = (pl.col("place") // SHIFT).is_in(list(recreated)).fill_null(False)
+    mine = deliveries.filter(again)
+    if mine.is_empty():
+        return deliveries
+    mine = mine.with_row_index("line")  # whole runs: parts of one would overlap in time
+    parts, there = overlay([mine, log.filter(pl.col("place").is_in(mine["place"].implode()))], PLACES)
+    same = parts.join(there.select("part", *MESSAGE), on=["part", *MESSAGE], how="semi")
+    return pl.concat(
+        [deliveries.filter(~again), mine.join(same.select("line"), on="line", how="semi").drop("line")]
+    )
 
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:

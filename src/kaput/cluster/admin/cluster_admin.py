@@ -55,8 +55,10 @@ _Request = Callable[[Sequence[TopicPartition]], Any]
 class Admin(ResourceAdmin):
     """Requests to one cluster. Every method raises LabError after `timeout_s`."""
 
-    def create_topics(self, topics: Sequence[Topic]) -> None:
-        """Creates them; returns when every broker sees every partition with a leader and its full ISR."""
+    def create_topics(self, topics: Sequence[Topic], *, in_sync: bool = True) -> None:
+        """Creates them; returns when every broker sees every partition with a leader and its full ISR, or
+        unless `in_sync`, when every broker that answers knows them: a dead broker may have replicas.
+        """
         if not topics:
             return
         names = {topic.name for topic in topics}
@@ -68,7 +70,10 @@ class Admin(ResourceAdmin):
         )
         for result in answer.topics:
             self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
-        self.await_in_sync(names)
+        if in_sync:
+            self.await_in_sync(names)
+        else:
+            self._broadcaster.retry(lambda: self._check_known(names), f"topics {', '.join(sorted(names))}")
 
     def await_in_sync(self, topics: Iterable[str]) -> None:
         """Waits until every broker sees every partition with a leader and its full ISR."""
@@ -342,6 +347,13 @@ class Admin(ResourceAdmin):
             for (topic, p), state in newest({broker: views[broker]}, sorted(names)).items():
                 if state.leader is None or set(state.isr) != set(state.replicas):
                     raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
+
+    def _check_known(self, names: set[str]) -> None:
+        views = self._metadata_views(sorted(names), LATECOMERS_S)
+        if not views:
+            raise LabError("no broker answered")
+        for topic in (topic for view in views.values() for topic in view.topics):
+            self._check(f"topic {topic.name} cannot be described", topic.error_code)
 
     def _metadata_views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
         return self._broadcaster.ask_all(

@@ -219,10 +219,21 @@ def _deletion(committed_by: str | None, name: str, topic: Topic, scenario: Scena
 
 
 def _recreation(name: str, topic: Topic, scenario: Scenario) -> Found:
-    """Mistakes in a `recreate`: offsets are used twice, so some features cannot tell which topic is meant."""
-    readers = [g.id for g in scenario.workload.groups if g.cluster == topic.cluster and _reads(g, topic.name)]
-    if readers:
-        yield ("target",), f"group {readers[0]} reads {name}; recreate needs a topic that no group reads"
+    """Mistakes in a `recreate`: which of the two topics an offset is of follows from the messages delivered;
+    where a group began that reads from the end, and what a share group acquired, does not.
+    """
+    for group in scenario.workload.groups:
+        if group.cluster != topic.cluster or not _reads(group, topic.name):
+            continue
+        if group.type == "share":
+            yield ("target",), f"share group {group.id} reads {name}; write a group of another type"
+        elif group.produces is not None:
+            yield ("target",), f"pipe {group.id} reads {name}; recreate needs a topic that no pipe reads"
+        elif group.reads_back_ns is not None:
+            yield (
+                ("target",),
+                f"group {group.id} reads {name} from its end; write auto.offset.reset: earliest",
+            )
 
 
 def _reads(group: Group, topic: str) -> bool:
