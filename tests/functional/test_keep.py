@@ -301,9 +301,9 @@ def test_rejected_messages_stay_in_the_store_with_the_reason(lab: kaput.Lab, tmp
     store.put([record(n, "small", partition=0) for n in (40, 41)])
     store.put([record(n, "gone") for n in (50, 51)])
     quickly = (
-        "--config",
+        "--client-setting",
         "topic.metadata.propagation.max.ms=500",
-        "--config",
+        "--client-setting",
         "allow.auto.create.topics=false",
     )
     status, done, error = replay(lab, path, *quickly)

@@ -244,7 +244,7 @@ def test_sequence_numbers_in_a_json_field_are_audited(standing: Standing, tmp_pa
         assert producer.flush(PATIENCE_S) == 0
 
     send(0)
-    options = ("--topic", "bills", "--json-field", "n", "--producer", "by", "--from-start")
+    options = ("--topic", "bills", "--json-field", "n", "--producer-field", "by", "--from-start")
     watching = Watching(standing, tmp_path, *options)
     send(*range(1, 100), *range(101, 200))
     wait_for(lambda: watching.status().get("sent") == 200, "all numbers up to 199")

@@ -71,7 +71,7 @@ def test_missing_hdfs_folder_is_reported(there: Hdfs, tmp_path: Path, in_session
 def test_dead_datanode_is_reported(there: Hdfs, tmp_path: Path) -> None:
     """Names are still to be had, and what they stand for is not."""
     there.kill_data_node()
-    soon = ["--set", "spark.hadoop.dfs.client.max.block.acquire.failures=0"]  # else it tries for 20 s
+    soon = ["--spark-conf", "spark.hadoop.dfs.client.max.block.acquire.failures=0"]  # else it tries for 20 s
     done = _analyze(f"{there.url}/run", "--scratch", str(tmp_path), *soon)
     assert done.returncode == 2, done.stderr
     assert f"{there.url}/run: Spark's file system failed: Could not obtain block" in done.stderr

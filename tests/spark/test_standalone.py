@@ -77,7 +77,9 @@ def _plain(table: pa.Table) -> pa.Table:
 def test_spark_cluster_gives_the_same_findings(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """Two workers, no shared memory: findings and every table are those of one process."""
     with standalone(tmp_path) as cluster:
-        found = _outcome(made, _analyze(made, "--master", cluster.url, "--set", "spark.executor.memory=1g"))
+        found = _outcome(
+            made, _analyze(made, "--master", cluster.url, "--spark-conf", "spark.executor.memory=1g")
+        )
     assert found["findings"] == local["findings"]
     assert found["tables"] == local["tables"]
 
@@ -88,7 +90,7 @@ def test_worker_death_does_not_change_findings(made: Path, local: dict[str, Any]
     """What it had done is done again by the others; all is as it was without a cluster."""
     shutil.rmtree(made / "analysis")
     with standalone(tmp_path) as cluster:
-        process = _analyze(made, "--master", cluster.url, "--set", "spark.executor.memory=1g")
+        process = _analyze(made, "--master", cluster.url, "--spark-conf", "spark.executor.memory=1g")
         limit = time.monotonic() + PATIENCE_S
         # The ledger is begun: rows have been counted, and their chunks are being laid together.
         while not list((made / "analysis").glob("ledger/.part-*")):

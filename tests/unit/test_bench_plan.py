@@ -102,7 +102,12 @@ def test_invalid_options_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "taken" / "file").touch()
     taken = CliRunner().invoke(app, ["bench", "generate", str(tmp_path / "taken"), "--messages", "1000"])
     assert isinstance(taken.exception, UsageError) and "empty" in str(taken.exception)
-    for wrong in (["--messages", "0"], ["--messages", "many"], [], ["--messages", "9", "--rate", "2"]):
+    for wrong in (
+        ["--messages", "0"],
+        ["--messages", "many"],
+        [],
+        ["--messages", "9", "--anomaly-rate", "2"],
+    ):
         done = CliRunner().invoke(app, ["bench", "generate", str(tmp_path / "new"), *wrong])
         assert done.exit_code == 2
     assert not (tmp_path / "new").exists()

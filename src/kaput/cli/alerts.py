@@ -175,9 +175,9 @@ def tune_command(
             help="Thresholds to try (default: from the usual value in the runs to the worst).",
         ),
     ] = None,
-    for_: Annotated[
+    durations: Annotated[
         str | None,
-        typer.Option("--for", metavar="D1,D2", help="Durations to try in addition to the rule's own."),
+        typer.Option(metavar="D1,D2", help="Durations to try in addition to the rule's own."),
     ] = None,
     chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a chart to this SVG file.")
@@ -189,7 +189,7 @@ def tune_command(
     Shows precision and delay for each threshold. Recommends the one that misses the fewest faults; among
     equals, the one that is right most often, then the fastest one that is not at the edge.
 
-    Example: kaput alerts tune runs/* --rule low-send-rate --for 0s,30s
+    Example: kaput alerts tune runs/* --rule low-send-rate --durations 0s,30s
     """
     from json import dumps
 
@@ -198,8 +198,8 @@ def tune_command(
 
     found = rules_of(rules)
     one = rule_named(found, rule)
-    durations = [milliseconds("--for", each) for each in for_.split(",")] if for_ else []
-    tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), durations)
+    tried = [milliseconds("--durations", each) for each in durations.split(",")] if durations else []
+    tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), tried)
     if chart is not None:
         _write_chart(tuning, chart)
     if json:

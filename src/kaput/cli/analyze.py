@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.options import Columns, Reports, TableOptions, columns_of
+from kaput.cli.options import Columns, Reports, SparkConf, TableOptions, columns_of
 from kaput.cli.results import Baseline, ToleranceOption, read_baselines
 from kaput.cli.verbs import pairs
 
@@ -44,10 +44,6 @@ Master = Annotated[
         help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*]).",
     ),
 ]
-SparkSettings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A Spark setting: spark.executor.memory=4g. Repeatable."),
-]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
 ]
@@ -73,7 +69,7 @@ def analyze_command(
     run_dir: RunDirs,
     *,
     master: Master = None,
-    set_: SparkSettings = None,
+    spark_conf: SparkConf = None,
     json: AsJson = False,
     ledger: LedgerRow = LedgerGrain.STRETCHES,
     page: Page = True,
@@ -98,7 +94,7 @@ def analyze_command(
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
-    settings = pairs("--set", set_)
+    settings = pairs("--spark-conf", spark_conf)
     baselines = read_baselines(baseline, tolerance)
     _check_master(master)
     with interrupts(), ExitStack() as stack:

@@ -35,7 +35,7 @@ def generate_command(
     ] = 10,
     groups: Annotated[int, typer.Option(min=0, max=64, metavar="N", help="Number of consumer groups.")] = 1,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed generates the same run.")] = 0,
-    rate: Annotated[
+    anomaly_rate: Annotated[
         float,
         typer.Option(
             min=0.0, max=0.01, metavar="SHARE", help="Anomalies of each kind to plant, per message."
@@ -67,7 +67,7 @@ def generate_command(
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
         raise UsageError(f"{run_dir}: already exists and is not an empty directory")
     plan = PlantingPlan(
-        shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else rate
+        shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else anomaly_rate
     )
     find_java()
     create_directory(run_dir)

@@ -65,7 +65,7 @@ def compare_command(
     wait: Wait = None,
     command_config: SourceConfig = None,
     target_command_config: TargetConfig = None,
-    page: Annotated[
+    html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the result to this HTML page.")
     ] = None,
     rows: Annotated[
@@ -82,7 +82,7 @@ def compare_command(
 
     Example: kaput compare dc1 dc2 --topic orders --wait 30s
 
-    Example: kaput compare a1:9092,a2:9092 b1:9092 --page mirror.html
+    Example: kaput compare a1:9092,a2:9092 b1:9092 --html mirror.html
     """
     import json as library
 
@@ -109,8 +109,8 @@ def compare_command(
         spark.begin()
         bar = stack.enter_context(StepsProgress(f"{source} and {target}"))
         answer = ClusterComparison(request, folder, spark.session, bar.tell).run()
-    if page is not None:
-        _write_page(page, answer)
+    if html is not None:
+        _write_page(html, answer)
     if json:
         typer.echo(library.dumps(answer.as_json()))
     else:
@@ -137,7 +137,7 @@ def _write_page(path: Path, answer: ComparisonAnswer) -> None:
     try:
         replace_text(path, render(document(answer, every=True)))
     except OSError as error:
-        raise UsageError(f"--page {path}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"--html {path}: cannot be written: {error.strerror}") from None
 
 
 def _print(answer: ComparisonAnswer, every: bool) -> None:

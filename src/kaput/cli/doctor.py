@@ -66,7 +66,7 @@ def doctor_command(
     client_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also check this producer's properties file.")
     ] = None,
-    baseline: Annotated[
+    ignore: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Leave out the findings in this file (from --json)."),
     ] = None,
@@ -95,7 +95,7 @@ def doctor_command(
     from kaput.operate.doctor.snapshot import read_snapshot
     from kaput.operate.registry import running
 
-    known = set() if baseline is None else read_baseline(baseline)
+    known = set() if ignore is None else read_baseline(ignore)
     if prove and check and bootstrap_servers is None and cluster is None and not running():
         return prove_findings(check, None, [], runs, json)  # with the experiment's own settings
     servers = servers_of(bootstrap_servers, cluster)

@@ -164,7 +164,9 @@ def _json_wanted(words: list[str]) -> bool:
     if words[:1] and words[0] in _OTHER_PROGRAMS:
         return False
     words = words[: words.index("--")] if "--" in words else words
-    return "--json" in words or "--format=json" in words or ("--format", "json") in pairwise(words)
+    options = {"-ojson", "--json", "--output=json", "--format=json"}
+    named = {(option, "json") for option in ("-o", "--output", "--format")}
+    return not options.isdisjoint(words) or not named.isdisjoint(pairwise(words))
 
 
 def _saved(trace: str) -> Path | None:

@@ -33,9 +33,9 @@ def inject_command(
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Heal the fault after this time: 30s.")
     ] = None,
-    set_: Annotated[
+    option: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="An option of the fault: delay=250ms. Repeatable."),
+        typer.Option("--option", metavar="KEY=VALUE", help="Of the fault: delay=250ms. Repeatable."),
     ] = None,
     cluster: ClusterName = None,
     json: Json = False,
@@ -48,7 +48,7 @@ def inject_command(
     """
     from kaput.cli.options import milliseconds
 
-    given = pairs("--set", set_)
+    given = pairs("--option", option)
     for_ms = None if for_ is None else milliseconds("--for", for_)
     request: dict[str, object] = {
         "do": "inject",
@@ -155,7 +155,7 @@ def _value(key: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
-        raise UsageError(f"--set {key}={text}: the value is not valid YAML") from None
+        raise UsageError(f"--option {key}={text}: the value is not valid YAML") from None
 
 
 def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:

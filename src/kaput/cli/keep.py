@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.options import ClusterName, CommandConfig, Json, Servers
+from kaput.cli.options import ClientSettings, ClusterName, CommandConfig, Json, Servers
 from kaput.cli.verbs import Verb, group, pairs
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def replay_command(
             help="Also send spooled messages that are still in flight; only if their producer has ended.",
         ),
     ] = False,
-    config: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A librdkafka setting. Repeatable.")
-    ] = None,
+    client_setting: ClientSettings = None,
     bootstrap_servers: Servers = None,
     cluster: ClusterName = None,
     command_config: CommandConfig = None,
@@ -80,7 +78,7 @@ def replay_command(
         "bootstrap.servers": servers_of(bootstrap_servers, cluster),
         "log_level": 0,
         **access.librdkafka(),
-        **pairs("--config", config),
+        **pairs("--client-setting", client_setting),
     }
     done = _replayed(opened, settings, topic, rate, not at_least_once, include_in_flight)
     if json:
@@ -130,9 +128,7 @@ def export_command(
     store: StoreName,
     *,
     topic: Topic = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write (default: stdout).")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write (default: stdout).")] = None,
 ) -> None:
     """Print kept messages as JSON lines, with bytes in base64.
 
@@ -142,11 +138,11 @@ def export_command(
     from kaput.clients.keep.store import records_of
 
     records = records_of(keep.open_store(store), topic)
-    if output is None:
+    if out is None:
         for record in records:
             typer.echo(record.to_json())
         return
-    with output.open("w", encoding="utf-8") as file:
+    with out.open("w", encoding="utf-8") as file:
         file.writelines(f"{record.to_json()}\n" for record in records)
 
 

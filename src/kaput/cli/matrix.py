@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 def matrix_command(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Matrix file (--default --show prints one to start from)."),
+        typer.Argument(metavar="FILE", help="Matrix file (see --default --print-matrix)."),
     ] = None,
     *,
-    show_file: Annotated[bool, typer.Option("--show", help="Print the matrix file and exit.")] = False,
+    print_matrix: Annotated[
+        bool, typer.Option("--print-matrix", help="Print the matrix file and exit.")
+    ] = False,
     default: Annotated[
         bool, typer.Option("--default", help="Use the matrix of docs/WHAT_YOU_LOSE.md.")
     ] = False,
@@ -53,7 +55,7 @@ def matrix_command(
 
     Example: kaput matrix --default --repeat 10 --budget 8h
 
-    Example: kaput matrix --default --resume --budget 0s --format md > table.md
+    Example: kaput matrix --default --resume --budget 0s --format markdown
 
     Example: kaput matrix my.yaml --vary cluster.kafka=3.9.2,4.3.1
     """
@@ -64,7 +66,7 @@ def matrix_command(
 
     if default == (file is not None):
         raise UsageError("give either FILE or --default")
-    if show_file:
+    if print_matrix:
         sys.stdout.write(default_text() if file is None else file.read_text(encoding="utf-8"))
         return
     try:

@@ -192,6 +192,16 @@ BrokerConfig = Annotated[
     list[str] | None,
     typer.Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable."),
 ]
+ClientSettings = Annotated[
+    list[str] | None,
+    typer.Option("--client-setting", metavar="KEY=VALUE", help="A librdkafka setting. Repeatable."),
+]
+SparkConf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spark-conf", metavar="KEY=VALUE", help="A Spark setting: spark.executor.memory=4g. Repeatable."
+    ),
+]
 KafkaHome = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Use this Kafka installation instead of downloaded jars."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.options import ClusterName, CommandConfig, Json, Servers, access_of, servers_of
+from kaput.cli.options import ClientSettings, ClusterName, CommandConfig, Json, Servers, access_of, servers_of
 from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ def replay_command(
             "--id", metavar="ID", help="Name to resume it by (default: kaput-replay-SOURCE-TARGET)."
         ),
     ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A librdkafka setting for both clients. Repeatable."),
-    ] = None,
+    client_setting: ClientSettings = None,
     bootstrap_servers: Servers = None,
     cluster: ClusterName = None,
     command_config: CommandConfig = None,
@@ -50,7 +47,7 @@ def replay_command(
     from kaput.cluster.admin.client import check_access
     from kaput.operate.topic_copy import TopicCopy, replay
 
-    given = pairs("--config", config)
+    given = pairs("--client-setting", client_setting)
     servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
     access = access_of(bootstrap_servers, cluster, command_config)

@@ -26,7 +26,7 @@ SpaceOption = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Space to search: a file or a built-in name (docs/SEARCH.md)."),
 ]
-Budget = Annotated[str, typer.Option(metavar="T", help="How long to search, including shrinking.")]
+Budget = Annotated[str, typer.Option(metavar="TIME", help="How long to search, including shrinking.")]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier search.")
 ]

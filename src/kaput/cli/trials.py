@@ -34,7 +34,7 @@ class Format(StrEnum):
     """Output formats of results."""
 
     TEXT = "text"
-    MD = "md"
+    MARKDOWN = "markdown"
     JSON = "json"
     HTML = "html"
 
@@ -43,7 +43,7 @@ FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Budget = Annotated[
     str | None,
-    typer.Option("--budget", "--for", metavar="TIME", help="Start no run that would end after this time."),
+    typer.Option("--budget", metavar="TIME", help="Start no run that would end after this time."),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue with the runs that are already in --runs.")]
 
@@ -204,7 +204,7 @@ def show(document: Document, title: str, to_json: Callable[[], object], form: Fo
     match form:
         case Format.JSON:
             sys.stdout.write(json.dumps(to_json(), indent=2) + "\n")
-        case Format.MD:
+        case Format.MARKDOWN:
             sys.stdout.write(f"# {title}\n\n{markdown.render(document, heading='## {}')}")
         case Format.HTML:
             sys.stdout.write(html.render(document))

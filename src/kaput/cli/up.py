@@ -200,7 +200,7 @@ def _end_daemon(daemon: subprocess.Popen[bytes]) -> None:
 
 def _start_daemon(log: Path) -> subprocess.Popen[bytes]:
     """Starts the same command without --detach. It locks the name, so that only one of several succeeds."""
-    arguments = [word for word in sys.argv[1:] if word not in ("--detach", "--json")]
+    arguments = [*(word for word in sys.argv[1:] if word not in ("--detach", "--json")), "--output", "table"]
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with log.open("wb") as output:
         return subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -87,6 +88,23 @@ def _common(
     """Options of every verb, also before its name."""
 
 
+class Output(StrEnum):
+    """How a verb prints its result. `TABLE`: as text."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+def _output(
+    output: Annotated[
+        Output, typer.Option("-o", "--output", help="How to print the result; json is the same as --json.")
+    ] = Output.TABLE,
+) -> None:
+    """The option of every verb whose result is one document."""
+
+
 def options_in(function: Any) -> list[Any]:
     """The options that a function's parameters declare, as typer makes them."""
     made = typer.Typer(add_completion=False)
@@ -94,7 +112,8 @@ def options_in(function: Any) -> list[Any]:
     return list(typer.main.get_command(made).params)
 
 
-COMMON = options_in(_common)
+COMMON, OUTPUT = options_in(_common), options_in(_output)
+_JSON_LINES = ("watch", "search")  # verbs that print a line of JSON again and again
 
 
 class Verb(TyperCommand):
@@ -103,7 +122,23 @@ class Verb(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Its own parameters, those of every verb, and --help."""
         own = super().get_params(ctx)
-        return own if self.ignore_unknown_options else [*own[:-1], *COMMON, own[-1]]
+        if self.context_settings.get("ignore_unknown_options"):  # of another program
+            return own
+        document = any(each.name == "json" for each in own) and self.name not in _JSON_LINES
+        return [*own[:-1], *(OUTPUT if document else []), *COMMON, own[-1]]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs it. --output json is --json; other forms are made from that document."""
+        form = ctx.params.pop("output", Output.TABLE)
+        if form == Output.TABLE:
+            return super().invoke(ctx)
+        ctx.params["json"] = True
+        if form == Output.JSON:
+            return super().invoke(ctx)
+        from kaput.cli.output import printed_as
+
+        with printed_as(form, lines=ctx.params.get("watch", False)):
+            return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """`[OPTIONS] RUN_DIR...`: brackets only around optional parts."""

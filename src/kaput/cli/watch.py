@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 import typer
 
 from kaput.cli.metrics import Metrics
-from kaput.cli.options import ClusterName, CommandConfig, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Servers, SparkConf
 from kaput.cli.verbs import Runs, pairs
 from kaput.core import DEFAULT_RUNS
 
@@ -53,7 +53,8 @@ Pattern = Annotated[
 Header = Annotated[str | None, typer.Option(metavar="NAME", help="Header with the message numbers.")]
 JsonField = Annotated[str | None, typer.Option(metavar="NAME", help="JSON field with the message numbers.")]
 ProducerName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Header or field that names the producer.")
+    str | None,
+    typer.Option("--producer-field", metavar="NAME", help="Header or field that names the producer."),
 ]
 FromStart = Annotated[bool, typer.Option("--from-start", help="With --topic: also read existing messages.")]
 Audit = Annotated[
@@ -86,9 +87,6 @@ FindingsTopicName = Annotated[
 ]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", help="Spark master of the streaming job (default: local).")
-]
-SparkConf = Annotated[
-    list[str] | None, typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting. Repeatable.")
 ]
 Resume = Annotated[Path | None, typer.Option(metavar="RUN_DIR", help="Continue a killed watch.")]
 AlertRules = Annotated[
@@ -126,7 +124,7 @@ def numbering_of(
     for kind, number in given.items():
         if producer is not None and kind == "pattern":
             raise UsageError(
-                "--producer is for --header and --json-field; in a pattern, use the group `producer`"
+                "--producer-field is for --header and --json-field; in a pattern, use the group `producer`"
             )
         return Numbering(kind, None, number, producer)
     return None
@@ -195,7 +193,7 @@ def watch_command(
 
     Example: kaput watch --bootstrap-servers broker1:9092 --for 10m
 
-    Example: kaput watch --topic orders --json-field number --producer source
+    Example: kaput watch --topic orders --json-field n --producer-field source
 
     Example: kaput watch --topic orders --audit --group billing
     """

@@ -69,7 +69,7 @@ def check(wanted: TopicCopy) -> None:
     if wanted.target in _INTERNAL:
         raise UsageError(f"{wanted.target} is internal to Kafka; only brokers may write to it")
     if taken := sorted(_FIXED & (wanted.config or {}).keys()):
-        raise UsageError(f"--config {taken[0]}: a replay sets this itself")
+        raise UsageError(f"--client-setting {taken[0]}: a replay sets this itself")
 
 
 _ANSWER_S = 30.0
@@ -114,7 +114,7 @@ def _create_copier(wanted: TopicCopy, on_progress: OnProgress) -> _Copier:
     try:
         return _Copier(wanted, on_progress)
     except KafkaException as error:
-        raise UsageError(f"--config: {error.args[0].str()}") from None
+        raise UsageError(f"--client-setting: {error.args[0].str()}") from None
 
 
 class _Copier:

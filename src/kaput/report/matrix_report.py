@@ -105,8 +105,8 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
     )
     commands = [
         f"{again} --resume --repeat 10",
-        f"{again} --resume --budget 0s --format md",
-        f"{again} --show",
+        f"{again} --resume --budget 0s --format markdown",
+        f"{again} --print-matrix",
     ]
     last = Section("More runs", [Paragraph(more), Code("\n".join(commands))])
     return Document(head, [*sections, *overview, *single, last], "Works offline.")

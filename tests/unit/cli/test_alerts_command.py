@@ -120,7 +120,7 @@ def test_a_rule_is_tuned_on_recorded_runs(isolated: Path, tmp_path: Path) -> Non
         "tune", str(isolated), "--rule", "slow", "--rules", rules, "--thresholds", "x"
     )
     assert "not a duration" in refused(
-        "tune", str(isolated), "--rule", "slow", "--rules", rules, "--for", "x"
+        "tune", str(isolated), "--rule", "slow", "--rules", rules, "--durations", "x"
     )
     assert "no rule slo" in refused("tune", str(isolated), "--rule", "slo", "--rules", rules)
 

@@ -1,12 +1,20 @@
-"""The command line as a whole: mistakes end with what to do, --quiet and --verbose."""
+"""The command line as a whole: mistakes end with what to do, --quiet, --verbose and --output."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from fakes.called import called
+from fakes.trials import findings as findings_of
+from kaput.cli.output import rows_of
+from kaput.cli.verbs import Verbosity
+from kaput.evidence.folder import RunFolder, replace_text
 
 
 @pytest.mark.parametrize(
@@ -40,8 +48,6 @@ def test_errors_are_printed_when_quiet(
 
 def test_quiet_drops_notes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A search for its folder's name would print one."""
-    from kaput.cli.verbs import Verbosity
-
     Verbosity.quieten()
     sys.stderr.write("a note\n")
     Verbosity.reset()
@@ -54,3 +60,63 @@ def test_verbose_errors_have_a_traceback(
     """Above the sentence; without --verbose there is none."""
     assert "Traceback" in called(["run", "zzz", "-v"], monkeypatch, capsys).stderr
     assert "Traceback" not in called(["run", "zzz"], monkeypatch, capsys).stderr
+
+
+def test_a_list_as_csv_and_markdown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the same entries as the list in JSON."""
+    entries = json.loads(called(["fault", "targets", "--output", "json"], monkeypatch, capsys).stdout)
+    text = called(["fault", "targets", "-o", "csv"], monkeypatch, capsys).stdout
+    assert list(csv.DictReader(io.StringIO(text))) == entries
+    table = called(["fault", "targets", "-o", "markdown"], monkeypatch, capsys).stdout.splitlines()
+    assert table[:2] == ["| target | meaning |", "| --- | --- |"] and len(table) == len(entries) + 2
+
+
+def test_figures_of_runs_as_csv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row for each run, numbers without thousands separators; what no run has is left out."""
+    findings = findings_of("violated")
+    other = findings.model_copy(update={"run": findings.run.model_copy(update={"id": "other"})})
+    for name, each in (("a", findings), ("b", other)):
+        (tmp_path / name).mkdir()
+        replace_text(RunFolder(tmp_path / name).findings_path, each.to_json())
+    done = called(["report", str(tmp_path / "a"), str(tmp_path / "b"), "-o", "csv"], monkeypatch, capsys)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["run"] for row in rows] == [findings.run.id, "other"]
+    assert {row["sent"] for row in rows} == {str(findings.totals.sent)}
+    assert all(any(row[column] for row in rows) for column in rows[0])
+
+
+@pytest.mark.parametrize(
+    ("document", "rows"),
+    [
+        ([], []),
+        ({"a": 1, "b": None}, [{"a": "1"}]),
+        ([{"a": {"b": [1, 2]}}, {"c": "x"}], [{"a.b": "1, 2", "c": ""}, {"a.b": "", "c": "x"}]),
+        ({"n": 2, "found": [{"id": "KP001"}]}, [{"id": "KP001"}]),
+        ({"a": [{"x": 1}], "b": [{"y": 1}]}, [{"a": '[{"x": 1}]', "b": '[{"y": 1}]'}]),
+        (["x", "y"], [{"value": "x"}, {"value": "y"}]),
+    ],
+)
+def test_rows_of_a_document(document: object, rows: list[dict[str, str]]) -> None:
+    """Nothing is dropped but columns without a value."""
+    assert rows_of(document) == rows
+
+
+def test_what_is_printed_again_and_again_has_no_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be printed when the watch ends."""
+    done = called(["status", "--watch", "-o", "csv"], monkeypatch, capsys)
+    assert done.status == 2 and "use --json" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["-o json", "-ojson", "--output json", "--output=json", "--json"])
+def test_an_error_is_a_document_where_json_is_wanted(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In each spelling."""
+    done = called(["scenarios", "show", "nope", *words.split()], monkeypatch, capsys)
+    assert json.loads(done.stdout)["exit_status"] == done.status == 2

@@ -85,6 +85,40 @@ def test_results_are_available_as_json(path: str) -> None:
     assert ("--json" in names) is (path not in WITHOUT_JSON)
 
 
+@pytest.mark.parametrize("path", VERBS)
+def test_json_is_also_an_output(path: str) -> None:
+    """`--output json` where there is one document."""
+    with_output = "--output" in help_of(path)
+    assert with_output is (path not in {*WITHOUT_JSON, "watch", "search", "tool"})
+
+
+def test_each_option_has_one_meaning() -> None:
+    """A word is a flag everywhere or takes a value everywhere; what it takes is one kind of thing."""
+    kinds: dict[str, set[tuple[bool, bool]]] = {}
+    for path in VERBS:
+        for each in options_of(path):
+            for name in each.opts:
+                pair = str(each.metavar).startswith("KEY=")
+                kinds.setdefault(name, set()).add((bool(getattr(each, "is_flag", False)), pair))
+    # One of several searches or watches is continued, but the only reassignment or matrix of a place.
+    assert [name for name, found in kinds.items() if len(found) > 1] == ["--resume"]
+
+
+@pytest.mark.parametrize(
+    ("option", "paths"),
+    [
+        ("--set", {"run", "regress", "scenarios check"}),
+        ("--config", {"run", "up"}),
+        ("--option", {"fault inject"}),
+        ("--spark-conf", {"analyze", "watch"}),
+        ("--client-setting", {"replay", "keep replay"}),
+    ],
+)
+def test_settings_of_different_things_have_different_options(option: str, paths: set[str]) -> None:
+    """Of a scenario, of brokers, of a fault, of Spark, and of librdkafka."""
+    assert {path for path in VERBS for each in options_of(path) if option in each.opts} == paths
+
+
 def test_verbs_on_your_own_cluster_can_sign_in_to_it() -> None:
     """As docs/SECURITY.md promises."""
     names = {path: {name for each in options_of(path) for name in each.opts} for path in VERBS}

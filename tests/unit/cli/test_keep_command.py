@@ -63,7 +63,7 @@ def test_exported_json_lines_can_be_read_back(path: Path, tmp_path: Path) -> Non
     """On stdout, or in a file."""
     lines = run("export", path).splitlines()
     assert [keep.KeptMessage.from_json(line, "export") for line in lines] == keep.SQLite(path).read()
-    run("export", path, "--topic", "payments", "--output", tmp_path / "out.jsonl")
+    run("export", path, "--topic", "payments", "--out", tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text().splitlines() == lines[2:]
 
 

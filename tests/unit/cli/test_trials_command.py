@@ -144,7 +144,7 @@ def test_matrix_needs_a_file_or_default() -> None:
     """An overnight job does not begin by itself."""
     result = CliRunner().invoke(app, ["matrix"])
     assert "either FILE or --default" in str(result.exception)
-    assert call("matrix", "--default", "--show")[1].startswith("version: 1\n")
+    assert call("matrix", "--default", "--print-matrix")[1].startswith("version: 1\n")
 
 
 def test_no_run_starts_that_would_exceed_the_budget() -> None:

@@ -55,20 +55,23 @@ def test_replica_without_files_is_an_error(tmp_path: Path) -> None:
         ),
         *(
             (
-                ["replay", "a", "b", "--config", f"{key}=x", "--bootstrap-servers", "127.0.0.1:1"],
-                f"--config {key}",
+                ["replay", "a", "b", "--client-setting", f"{key}=x", "--bootstrap-servers", "127.0.0.1:1"],
+                f"--client-setting {key}",
             )
             for key in ("group.id", "transactional.id", "isolation.level", "bootstrap.servers")
         ),
         (
-            ["replay", "a", "b", "--config", "nope=1", "--bootstrap-servers", "127.0.0.1:1"],
-            '--config: No such configuration property: "nope"',
+            ["replay", "a", "b", "--client-setting", "nope=1", "--bootstrap-servers", "127.0.0.1:1"],
+            '--client-setting: No such configuration property: "nope"',
         ),
         (
-            ["replay", "a", "b", "--config", "acks=many", "--bootstrap-servers", "127.0.0.1:1"],
-            '--config: Invalid value for configuration property "request.required.acks"',
+            ["replay", "a", "b", "--client-setting", "acks=many", "--bootstrap-servers", "127.0.0.1:1"],
+            '--client-setting: Invalid value for configuration property "request.required.acks"',
         ),
-        (["replay", "a", "b", "--config", "x", "--bootstrap-servers", "127.0.0.1:1"], "write KEY=VALUE"),
+        (
+            ["replay", "a", "b", "--client-setting", "x", "--bootstrap-servers", "127.0.0.1:1"],
+            "write KEY=VALUE",
+        ),
     ],
 )
 def test_invalid_arguments_are_rejected(arguments: list[str], wrong: str) -> None:

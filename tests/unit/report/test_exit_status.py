@@ -96,7 +96,7 @@ def test_full_disk_on_stdout_is_reported(judged: Path) -> None:
         ("analyze /dev/null", "Not a directory"),
         ("analyze .", "is this a run folder?"),
         ("analyze . --master nonsense", "kaput: --master nonsense: not a Spark master; write local[*]"),
-        ("analyze . --set x", "write KEY=VALUE"),
+        ("analyze . --spark-conf x", "write KEY=VALUE"),
         ("report .", "no findings yet"),
     ],
 )
@@ -234,7 +234,7 @@ def test_traceback_is_printed_when_it_cannot_be_logged(
     (tmp_path / "kaput").write_text("in the way")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(
-        sys, "argv", ["kaput", "analyze", "x", "--set", "spark.hadoop.fs.s3a.secret.key=hush"]
+        sys, "argv", ["kaput", "analyze", "x", "--spark-conf", "spark.hadoop.fs.s3a.secret.key=hush"]
     )
 
     def program() -> None:

@@ -39,6 +39,11 @@ def render(document: Document, heading: str = "**{}**") -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def table_text(table: Table) -> str:
+    """A table by itself."""
+    return "\n".join(_table(table)).rstrip() + "\n"
+
+
 def _head(head: Head) -> Iterator[str]:
     if head.answer:
         yield f"### {head.verdict}: {_escaped(head.name)}\n"
