@@ -111,7 +111,7 @@ def test_a_recorded_run_is_scored(isolated: Path, tmp_path: Path) -> None:
 def test_a_rule_is_tuned_on_recorded_runs(isolated: Path, tmp_path: Path) -> None:
     rules, chart = rules_file(tmp_path / "rules.yaml", 10), tmp_path / "chart.svg"
     arguments = ("tune", str(isolated), "--rules", rules, "--rule", "slow", "--thresholds", "20,200")
-    text = printed(*arguments, "--for", "0s,5s", "--chart", str(chart))
+    text = printed(*arguments, "--durations", "0s,5s", "--chart", str(chart))
     assert "10 *" in text and "No recommendation" in text
     assert chart.read_text().startswith("<svg")
     document = json.loads(printed(*arguments, "--json"))
