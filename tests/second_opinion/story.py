@@ -364,6 +364,10 @@ class _Walk:
                 found[number] = following
         return [one and one[1] for one in found]
 
+    def _leaderless(self, at: int) -> bool:
+        leader = self.story.state(at).leader
+        return leader is not None and leader < 0
+
     def _ended(self, number: int, reason: Reason) -> tuple[int, str] | None:
         """When a reason was met, and what met it; null if it was not met by the end of the silence."""
         while number < len(self.spans) and reason in self.reasons[number]:
@@ -373,8 +377,9 @@ class _Walk:
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
         few = {("few up", 0), ("few in sync", 0)} & unmet
-        # A member that leaves an ISR which is too small without it meets nothing.
-        still = reason in unmet or (reason[0] in ("member", "few in sync") and few)
+        # A member that leaves an ISR which is too small without it meets nothing, nor does the leader's end.
+        still = reason in unmet or (reason[0] in ("member", "few in sync") and bool(few))
+        still = still or (reason[0] in ("member", "few up", "few in sync") and self._leaderless(at))
         name = None if still else self.story.name(reason, at, self.group)
         if name is None:  # its record met nothing: the stretch goes on in what follows it
             same = [r for r in self.reasons[number] if _same_condition(r, reason)]

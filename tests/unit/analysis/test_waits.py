@@ -197,6 +197,13 @@ def test_isr_below_the_minimum_waits_for_enough_brokers_and_then_for_the_isr() -
     assert story.ended_by == "isr"
 
 
+def test_isr_that_is_too_small_when_its_leader_is_fenced_belongs_to_the_next_election() -> None:
+    """Broker 2, elected with an ISR of one, is fenced before the ISR grows: the ISR never met anything."""
+    history = _led().led(2, 1, 14_000, [2]).led(-1, 2, 14_030, []).led(2, 3, 16_000, [2, 3])
+    story = _story(_broker(history, 1, 10).fault(1, 10_000, 60_000), 10, 16.1)
+    assert _waits(story) == [("election", 10, 16), ("client", 16, 16.1)]
+
+
 def test_isr_of_one_is_enough_if_the_minimum_is_one() -> None:
     """The shrinking of the ISR was all that it took."""
     history = _led().led(1, 0, 12_000, [1], kind="isr")
