@@ -268,6 +268,15 @@ def test_fault_in_effect_at_the_acknowledgement_is_no_condition() -> None:
     assert _not_known(_story(_pause(_led(), 3, 10, 60), 10, 25))
 
 
+def test_what_a_flapping_link_held_up_before_an_election_counts() -> None:
+    """The leader is cut off from 10 s on, and in the ISR again, over a link that still comes and goes, when the
+    first acknowledgement comes at 26 s: that condition is none, the first one is.
+    """
+    history = _led().led(2, 1, 19_000, [2, 3]).led(2, 1, 25_500, [1, 2, 3], kind="isr")
+    story = _story(history.fault(1, 10_000, 41_000, fault="flap", id="1-flap"), 10, 26)
+    assert _waits(story) == [("election", 10, 19), ("client", 19, 26)]
+
+
 def test_fault_that_did_not_prevent_the_acknowledgement_hides_no_other_condition() -> None:
     """Broker 3 is still paused when an acknowledgement comes; broker 2 was healed just before it."""
     history = _pause(_pause(_led(), 3, 9, 60), 2, 10, 24.8, id="2-pause")

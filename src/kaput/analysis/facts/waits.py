@@ -108,8 +108,8 @@ class Record:
 
 
 class _Walk:
-    """One silence of one partition. `slow`: faults, each with a stage at which it prevented nothing; where no
-    fault is behind a stage (an empty name), from when on it prevented nothing.
+    """One silence of one partition. `slow`: faults (an empty name: none), each with a stage at which it
+    prevented nothing, and from when on.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class _Walk:
         )
 
     def _hindering(self, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
-        slow = {name for name, at in self.slow if at == stage}
+        slow = {name for name, at in self.slow if at == stage and self._only_slow(stage, at_ns, name)}
         return self.record.serving.of(broker, at_ns, self.cluster, slow)
 
     def _all_gone(self, eligible: Collection[int], at_ns: int) -> tuple[Hindrance, ...]:
@@ -296,7 +296,7 @@ class _Walk:
             for one in self.record.serving.clients.get(target, ())
             if one.how in ("ended", "frozen")
             and one.from_ns <= at_ns < one.to_ns
-            and (one.name, Stage.CLIENT_HINDERED) not in self.slow
+            and not self._only_slow(Stage.CLIENT_HINDERED, at_ns, one.name)
         ]
 
     def unmet_at_the_end(self) -> dict[tuple[str, Stage], int]:
@@ -313,9 +313,9 @@ class _Walk:
             since = begin
         return {(one.name, last.stage): since for one in last.behind} or {("", last.stage): since}
 
-    def _only_slow(self, stage: Stage, at_ns: int) -> bool:
-        """Whether that stage, without a fault behind it, is known to prevent nothing at that time."""
-        return at_ns >= self.slow.get(("", stage), FOREVER_NS)
+    def _only_slow(self, stage: Stage, at_ns: int, name: str = "") -> bool:
+        """Whether a fault (empty: no fault) is known to prevent nothing at that stage and time."""
+        return at_ns >= self.slow.get((name, stage), FOREVER_NS)
 
     def _met_at_the_end(self, last: WaitState) -> bool:
         """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
