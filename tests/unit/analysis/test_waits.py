@@ -269,8 +269,8 @@ def test_fault_in_effect_at_the_acknowledgement_is_no_condition() -> None:
 
 
 def test_what_a_flapping_link_held_up_before_an_election_counts() -> None:
-    """The leader is cut off from 10 s on, and in the ISR again, over a link that still comes and goes, when the
-    first acknowledgement comes at 26 s: that condition is none, the first one is.
+    """The leader is cut off from 10 s on. It is in the ISR again, over a link that still comes and goes, when
+    the first acknowledgement comes at 26 s: that condition is none, the first one is.
     """
     history = _led().led(2, 1, 19_000, [2, 3]).led(2, 1, 25_500, [1, 2, 3], kind="isr")
     story = _story(history.fault(1, 10_000, 41_000, fault="flap", id="1-flap"), 10, 26)
