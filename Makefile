@@ -10,7 +10,7 @@
 # make bench-reassign  200 topics get three replicas under load, killed ten times
 # make reference  docs/RUN_FOLDER.md, FAULTS.md, tables of EXPECT.md and METRICS.md, and the JSON Schema of findings.json, from the code
 # make lock       the requirements locked anew
-# make wheel      dist/kaput-*.whl, to be installed elsewhere
+# make wheel      dist: wheels and sdists of kaput and kaput-lab, to be installed elsewhere
 # make clean      everything that make has made here (not the cache of jars)
 
 PYTHON ?= python3
@@ -118,7 +118,7 @@ bench-reassign: setup-dev
 	$(BIN)/python benchmarks/reassign.py
 
 wheel: $(DEV_STAMP)
-	VIRTUAL_ENV=.venv $(UV) build --quiet --wheel --no-build-isolation --python .venv --out-dir dist
+	$(BIN)/python scripts/distributions.py dist
 
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
 setup: $(RUN_STAMP)

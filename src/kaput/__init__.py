@@ -34,7 +34,10 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     # Imported on first use: every client and worker process imports this package, and few need more of it.
     if name in _HOMES:
-        return getattr(import_module(f"kaput.{_HOMES[name]}"), name)
+        try:
+            return getattr(import_module(f"kaput.{_HOMES[name]}"), name)
+        except ModuleNotFoundError as error:
+            raise import_module("kaput.errors").needs_package(f"kaput.{name}", error) from error
     if name == "keep":
         return import_module("kaput.keep")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

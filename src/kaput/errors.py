@@ -98,3 +98,12 @@ class Interrupted(KeyboardInterrupt):
 
 class AccountingError(AssertionError):
     """Counts that must add up do not: the analysis is broken, and its numbers are worthless."""
+
+
+def needs_package(what: str, error: ModuleNotFoundError) -> ModuleNotFoundError | UsageError:
+    """The sentence for `what`, which needs all of kaput, if only kaput-lab is installed; else the error."""
+    from importlib.util import find_spec  # here, since kaput.keep loads nothing that it can spare
+
+    if find_spec("kaput.analysis") is not None:
+        return error
+    return UsageError(f"{what} needs the package kaput: pip install kaput")

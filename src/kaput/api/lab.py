@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kaput.api.accounting import Accounting
-from kaput.api.findings import Findings
-from kaput.api.sending import ProducerSent
-from kaput.errors import UsageError
+from kaput.errors import UsageError, needs_package
 from kaput.operate.standing_cluster import StandingCluster
+
+if TYPE_CHECKING:
+    from kaput.api.accounting import Accounting
+    from kaput.api.findings import Findings
+    from kaput.api.sending import ProducerSent
 
 DRAIN_S = 60.0
 _FOREVER = "10080m"  # the longest that a scenario allows: a week
@@ -29,10 +31,25 @@ _FOREVER = "10080m"  # the longest that a scenario allows: a week
 class Lab(StandingCluster):
     __doc__ = StandingCluster.__doc__
 
+    _accounting_or_why: Accounting | Exception
+
     def __enter__(self) -> Lab:
-        super().__enter__()
-        self._accounting = Accounting(self._directory, self._cluster, self._admin)
+        try:
+            from kaput.api.accounting import Accounting
+        except ModuleNotFoundError as error:
+            self._accounting_or_why = needs_package("counting the messages of a lab", error)
+            super().__enter__()
+        else:
+            super().__enter__()
+            self._accounting_or_why = Accounting(self._directory, self._cluster, self._admin)
         return self
+
+    @property
+    def _accounting(self) -> Accounting:
+        """Raises UsageError if only kaput-lab is installed, which neither records nor judges."""
+        if isinstance(self._accounting_or_why, Exception):
+            raise self._accounting_or_why
+        return self._accounting_or_why
 
     def produce(self, topic: str, count: int = 1000, **settings: Any) -> ProducerSent:
         """Sends `count` numbered messages to a topic created with `create_topic`; waits for all outcomes.

@@ -21,7 +21,7 @@ from typing import Any
 import typer
 
 from kaput.cli.verbs import ALL, VerbGroup, Verbosity, write_error
-from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
+from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError, needs_package
 from kaput.scenario.nearest import nearest
 
 INTERNAL_ERROR = 70
@@ -80,9 +80,13 @@ class RootGroup(VerbGroup):
         return ctx.fail(f"no verb {word!r}" + (f" (did you mean {' or '.join(found)}?)" if found else ""))
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command. Raises _Raised for OSError, EOFError and Interrupted."""
+        """Runs the command. Raises _Raised for OSError, EOFError and Interrupted, UsageError for a command
+        that kaput-lab alone does not have.
+        """
         try:
             return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            raise needs_package(f"kaput {ctx.invoked_subcommand}", error) from error
         except (OSError, EOFError, Interrupted) as error:
             raise _Raised(error) from error
 

@@ -1,12 +1,10 @@
-"""Apache Ivy, which comes with PySpark: fetches jars by coordinates from its default repository.
+"""Apache Ivy, which comes with kaput (java/ivy-*.jar): fetches jars by their coordinates.
 
-Not here: choosing and verifying jars (lock.py, distribution.py). PySpark is only used as a directory of jars,
-never imported.
+Not here: choosing and verifying jars (lock.py, distribution.py).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -33,6 +31,8 @@ _LAST_OUTPUT_S = 10.0  # for the output of a process that has ended
 # file was made, so a mirror or the network has a bad moment.
 RETRY_AFTER_S = (2.0, 10.0)
 LATEST = "latest.release"  # as a version: the newest release
+# Ivy and what its command line needs; their license and notices: NOTICE.
+_JARS = sorted((Path(__file__).parent / "java").glob("*.jar"))
 PATTERN = "[organisation]/[artifact]-[revision].[ext]"
 
 # Ivy's default repository, with bounded waits. With a lock file there is nothing to resolve, and every jar is
@@ -66,10 +66,9 @@ def fetch(
     exact = not transitive and all(version != LATEST for _, _, version in modules)
     (into / "ivysettings.xml").write_text(_SETTINGS.format(options=_JARS_ONLY if exact else ""))
     settings = os.environ.get(SETTINGS_VARIABLE) or into / "ivysettings.xml"
-    jars = _pyspark_jars()
     args: list[str | Path] = [
         java.path, "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", *_proxy(),
-        "-cp", f"{_find_jar(jars, 'ivy')}{os.pathsep}{_find_jar(jars, 'commons-cli')}", "org.apache.ivy.Main",
+        "-cp", os.pathsep.join(map(str, _JARS)), "org.apache.ivy.Main",
         "-settings", settings, "-ivy", into / "ivy.xml", "-cache", into / "cache", "-m2compatible",
         "-retrieve", into / PATTERN,
     ]  # fmt: skip
@@ -175,20 +174,6 @@ def _failure(output: str) -> DistributionError:
             why = "kaput is in its own network namespace, which reaches no repository"
         return _MissingError(f"not found in the repository ({why}): {names}{more}")
     return DistributionError(f"Ivy failed: {output[-500:]}")
-
-
-def _pyspark_jars() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise DistributionError("pyspark, whose Ivy fetches Kafka's jars, is not installed")
-    return Path(spec.origin).parent / "jars"
-
-
-def _find_jar(jars: Path, name: str) -> Path:
-    matching = sorted(jars.glob(f"{name}-[0-9]*.jar"))
-    if not matching:
-        raise DistributionError(f"there is no {name} among pyspark's jars in {jars}")
-    return matching[-1]
 
 
 def _proxy() -> list[str]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import pyarrow as pa
+if TYPE_CHECKING:
+    import numpy as np  # here only where records are decoded: kaput-lab has no numpy and no pyarrow
 
 # base offset i64 | length of the rest i32 | leader epoch i32 | magic i8 | crc u32 | attributes i16 |
 # last offset delta i32 | first and max timestamp i64 | producer id i64, its epoch i16, base sequence i32 |
@@ -137,6 +137,8 @@ class Records:
 
     def by_record(self, values: Sequence[int]) -> np.ndarray:
         """A value for each batch, repeated for each of its messages."""
+        import numpy as np
+
         return np.repeat(np.array(values, dtype=np.int64), self.counts)
 
     def values(self) -> list[bytes | None]:
@@ -224,6 +226,8 @@ def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
 
 def decode(encoded: Sequence[Batch]) -> Records:
     """The messages of batches in order, without transaction markers. Raises BrokenBatch."""
+    import numpy as np
+
     # By batch, in the order of Header's fields.
     heads = np.array([batch.head for batch in encoded], dtype=np.int64).reshape(-1, len(Header._fields))
     base_offset, _, epoch, _, attributes, first_timestamp, max_timestamp, _, messages = heads.T
@@ -271,6 +275,8 @@ def _first_broken(encoded: Sequence[Batch]) -> BrokenBatch:
 
 def _positions(encoded: Sequence[Batch], data: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Where each record begins, behind its length, and where it ends. The only loop over records."""
+    import numpy as np
+
     starts: list[int] = []
     ends: list[int] = []
     at = 0
@@ -306,6 +312,8 @@ class _Fields:
 
     def varints(self) -> np.ndarray:
         """A zigzag varint of each record."""
+        import numpy as np
+
         byte = self._data[self.at].astype(np.uint64)
         raw, shift = byte & 0x7F, 7
         self.at += 1
@@ -322,6 +330,8 @@ class _Fields:
 
     def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Bytes behind their length, or null: where they begin and end, and which are null."""
+        import numpy as np
+
         length = self.varints()
         begin = self.at.copy()
         self.at += np.maximum(length, 0)
@@ -369,6 +379,8 @@ def decompress(codec: int, data: bytes) -> bytes:
     """
     if codec == 0:
         return data
+    import pyarrow as pa
+
     try:
         if codec == _SNAPPY:
             return b"".join(map(_snappy, _snappy_blocks(data)))
@@ -395,6 +407,8 @@ def _snappy_blocks(data: bytes) -> list[bytes]:
 
 def _snappy(block: bytes) -> bytes:
     """A block of raw snappy begins with its unpacked size, seven bits a byte."""
+    import pyarrow as pa
+
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index

@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kaput.errors import LabError
-from kaput.evidence.recorder import Recorder
 from kaput.faults.event_triggers import Occurrence
 from kaput.faults.fault import Effect, Fault, now_ns
 from kaput.faults.resolving import Injection, Surroundings
 from kaput.scenario.targets import STORE
 from kaput.scenario.timeline import Step
+
+if TYPE_CHECKING:
+    from kaput.evidence.recorder import Recorder
 
 
 @dataclass(frozen=True)

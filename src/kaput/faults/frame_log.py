@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from kaput.cluster.frames.frame_proxy import SeenFrame
-from kaput.evidence.recorder import Recorder
+
+if TYPE_CHECKING:
+    from kaput.evidence.recorder import Recorder
 
 _FLUSHED_SINGLY = 100  # the first rows are flushed one by one, later ones in batches of this size
 

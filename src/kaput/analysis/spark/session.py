@@ -19,8 +19,7 @@ from socketserver import BaseServer
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
-from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
@@ -92,8 +91,9 @@ def _hide_hang_ups() -> None:
     An interrupted run kills the JVM, possibly while the session starts; whoever waits for the session gets
     its own error. Set on the class, because the server may not exist yet.
     """
-    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
-        server.handle_error = _handle_error  # type: ignore[method-assign,assignment]
+    for name in ("AccumulatorServer", "AccumulatorTCPServer", "AccumulatorUnixServer"):  # 4.0 has the first
+        if (server := getattr(accumulators, name, None)) is not None:
+            server.handle_error = _handle_error
 
 
 def _handle_error(server: BaseServer, request: Any, client_address: Any) -> None:
