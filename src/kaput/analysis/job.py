@@ -4,7 +4,8 @@ them.
     row groups -- encode --> runs, shuffled --> messages --> places
                              (kept by Spark's shuffle; each job reads the parts it needs)
 
-Tasks share nothing but the evidence's files: they may run on any machine, and a lost one is repeated.
+Tasks share nothing but the evidence's files: they may run on any machine, and a lost one is repeated. If all
+run on this machine, runs go through files, and only their places in these through Spark's shuffle.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from kaput.analysis.engine.asking import TaskFinds, ask, kinds, passed_tables
-from kaput.analysis.engine.pieces import Piece, gathered, pack
+from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.tables import Extents, Unit, empty, of_frame, read
@@ -49,6 +52,8 @@ class Job:
         self._spark, self._tasks, self._known = spark, tasks, known
         self._of_rows = [question for question in questions if hasattr(question, "of_rows")]
         self._questions = questions
+        self._shared = _shared_directory(spark)  # removed with this object
+        self._directory = self._shared.name if self._shared else None
         self._runs = self._shuffled(self._encoded(tasks))
 
     def look(
@@ -85,7 +90,7 @@ class Job:
         known, questions = self._known, self._of_rows
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
-            sums = (pickle.loads(piece.data) for piece in pieces)
+            sums = (pickle.loads(piece.data) for piece in pieces)  # type: ignore[arg-type]  # never a Slice
             return [_packed(TaskFinds(total(sums, kinds(questions))))]
 
         return [_unpacked(sums) for sums in self._run([known.parts.sums], add)]
@@ -131,15 +136,16 @@ class Job:
         others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
         apart = self._spark.parallelize(deliveries, max(1, len(deliveries)))
         slices = apart.mapPartitions(_slicing(self._known, bounds)).partitionBy(len(bounds) + 1, part_key)
-        ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows))
+        ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows, self._directory))
         self._runs = self._shuffled(self._encoded(others).union(ordered))
 
     def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
-        known, questions = self._known, self._of_rows
+        known, questions, directory = self._known, self._of_rows, self._directory
 
         def read(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
             for units in tasks:
-                yield from rows.encode(units, known, questions)
+                with _packing(directory) as pack:
+                    yield from rows.encode(units, known, questions, pack)
 
         return self._spark.parallelize(list(tasks), max(1, len(tasks))).mapPartitions(read)
 
@@ -190,10 +196,33 @@ def _slicing(known: Known, bounds: Sequence[int]) -> Callable[[Iterable[Sequence
     return slice_
 
 
-def _encoding_slices(known: Known, questions: Questions) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
+def _encoding_slices(
+    known: Known, questions: Questions, directory: str | None
+) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
     def encode_(keyed: Iterable[Keyed]) -> Iterator[Keyed]:
         none = {"deliveries": empty("deliveries").whole()}
         deliveries = gathered((piece for _, piece in keyed), none)["deliveries"]
-        yield from rows.encode_rows([("deliveries", of_frame(deliveries))], known, questions)
+        with _packing(directory) as pack:
+            yield from rows.encode_rows([("deliveries", of_frame(deliveries))], known, questions, pack)
 
     return encode_
+
+
+@contextmanager
+def _packing(directory: str | None) -> Iterator[Pack]:
+    """How a task packs its runs: into a file, if all tasks see a directory."""
+    if directory is None:
+        yield pack
+        return
+    with SliceFile(directory) as file:
+        yield file.pack
+
+
+def _shared_directory(spark: SparkContext) -> TemporaryDirectory[str] | None:
+    """A new directory for the runs, next to Spark's own files, if all tasks run on this machine."""
+    if not getattr(spark, "master", "").startswith("local"):
+        return None
+    beside = spark.getConf().get("spark.local.dir") or ""
+    return TemporaryDirectory(
+        prefix="kaput-runs-", dir=beside.split(",")[0] or None, ignore_cleanup_errors=True
+    )

@@ -1,9 +1,12 @@
 """How tables travel between tasks."""
 
+from pathlib import Path
+
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from kaput.analysis.engine.pieces import Parts, Piece, by_part, gathered, pack
+from kaput.analysis.engine.pieces import Parts, Piece, SliceFile, by_part, gathered, pack, unpack
+from kaput.analysis.runs.columns import View, empty_tables
 
 FRAMES = [
     pl.DataFrame({"place": [1, 2], "offset": [2**40, 7], "intact": [True, False], "polls": [[1, 2], [3]]}),
@@ -20,6 +23,25 @@ def test_rows_survive_the_round_trip() -> None:
     none = FRAMES[0].clear()
     assert_frame_equal(gathered(pieces, {"log": none, "sends": none})["log"], pl.concat(FRAMES))
     assert_frame_equal(gathered(pieces, {"log": none, "sends": none})["sends"], none)
+
+
+def test_rows_survive_the_way_through_a_file(tmp_path: Path) -> None:
+    """The frames of one file are read one by one, with their types, also those of tables without rows."""
+    frames = [*FRAMES, *empty_tables(View.MESSAGES).values(), *empty_tables(View.PLACES).values()]
+    with SliceFile(str(tmp_path)) as file:
+        slices = [file.pack(frame) for frame in frames]
+    for frame, where in zip(frames, slices, strict=True):
+        assert_frame_equal(unpack(where), frame)
+
+
+def test_a_repeated_task_writes_another_file(tmp_path: Path) -> None:
+    """What the first attempt wrote stays as it is: another task may be reading it."""
+    with SliceFile(str(tmp_path)) as first:
+        old = first.pack(FRAMES[0])
+    with SliceFile(str(tmp_path)) as second:
+        new = second.pack(FRAMES[1])
+    assert_frame_equal(unpack(old), FRAMES[0])
+    assert_frame_equal(unpack(new), FRAMES[1])
 
 
 def test_each_row_goes_to_exactly_one_part() -> None:

@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
 from typing import NamedTuple
+from uuid import uuid4
 
 import polars as pl
+import pyarrow as pa
+
+_ALIGNED = 64  # bytes: Arrow's own alignment, so that mapped columns are used in place
+
+
+class Slice(NamedTuple):
+    """A serialized frame in a file."""
+
+    path: str
+    begin: int
+    size: int
 
 
 class Piece(NamedTuple):
-    """Runs of one table, or sums, serialized to go from one task to another."""
+    """Runs of one table, or sums, serialized to go from one task to another; or where they are in a file."""
 
     table: str
-    data: bytes
+    data: bytes | Slice
+
+
+Pack = Callable[[pl.DataFrame], bytes | Slice]  # serializes a frame
+
+
+class SliceFile:
+    """A new file of serialized frames, in a directory that all tasks see.
+
+    Its name is unique, so a repeated task writes another one; tasks read those whose slices they get.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._path = Path(directory) / uuid4().hex
+
+    def __enter__(self) -> SliceFile:
+        self._file = self._path.open("xb", buffering=0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def pack(self, frame: pl.DataFrame) -> Slice:
+        """Appends a frame. Raises OSError."""
+        begin = -(-self._file.tell() // _ALIGNED) * _ALIGNED
+        self._file.seek(begin)
+        frame.write_ipc_stream(self._file, compression="uncompressed")
+        return Slice(str(self._path), begin, os.fstat(self._file.fileno()).st_size - begin)
 
 
 class Parts(NamedTuple):
@@ -45,12 +89,25 @@ def pack(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes) -> pl.DataFrame:
-    """Deserializes a frame."""
-    return pl.read_ipc_stream(data)
+def unpack(data: bytes | Slice) -> pl.DataFrame:
+    """Deserializes a frame. That of a file is mapped into memory."""
+    if isinstance(data, bytes):
+        return pl.read_ipc_stream(data)
+    with pa.memory_map(data.path) as file:
+        file.seek(data.begin)
+        table = pa.ipc.open_stream(file.read_buffer(data.size)).read_all()
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
-def by_part(frame: pl.DataFrame, part: pl.Expr, count: int, table: str) -> Iterator[tuple[int, Piece]]:
+def by_part(
+    frame: pl.DataFrame,
+    part: pl.Expr,
+    count: int,
+    table: str,
+    pack: Pack = pack,
+) -> Iterator[tuple[int, Piece]]:
     """Splits a frame by the part of each row. `count`: the number of parts of this kind."""
     if frame.is_empty():
         return

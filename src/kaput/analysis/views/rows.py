@@ -15,7 +15,7 @@ import polars as pl
 
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import TaskFinds, ask, kinds
-from kaput.analysis.engine.pieces import Piece, by_part
+from kaput.analysis.engine.pieces import Pack, Piece, by_part, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.columns import ACKED, ENCODINGS, View
@@ -55,13 +55,17 @@ class Rows:
         return steps.graded("acked", self.acked.rows["dones"], self.acked_us, self.known.step_ns)
 
 
-def encode(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[tuple[int, Piece]]:
-    """Runs one task: yields pieces with the part they go to, and finally what questions found."""
-    yield from encode_rows(((unit.table, read(unit, known.names)) for unit in units), known, questions)
+def encode(
+    units: Iterable[Unit], known: Known, questions: Sequence[Question], pack: Pack = pack
+) -> Iterator[tuple[int, Piece]]:
+    """Runs one task: yields pieces with the part they go to, and finally what questions found. `pack`
+    serializes runs.
+    """
+    yield from encode_rows(((unit.table, read(unit, known.names)) for unit in units), known, questions, pack)
 
 
 def encode_rows(
-    tables: Iterable[tuple[str, TableRows]], known: Known, questions: Sequence[Question]
+    tables: Iterable[tuple[str, TableRows]], known: Known, questions: Sequence[Question], pack: Pack = pack
 ) -> Iterator[tuple[int, Piece]]:
     """The same for rows that have been read already."""
     sums = []
@@ -70,12 +74,12 @@ def encode_rows(
         of_rows = ask(questions, "rows", Rows(table, coded, known), known.parts)
         assert not of_rows.shown, "cases cannot be found in rows: their examples would be lost"
         sums.append(of_rows.sums)
-        yield from _pieces(coded, known)
+        yield from _pieces(coded, known, pack)
     if sums:
         yield known.parts.sums, Piece("sums", pickle.dumps(total(sums, kinds(questions))))
 
 
-def _pieces(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
+def _pieces(coded: Encoded, known: Known, pack: Pack) -> Iterator[tuple[int, Piece]]:
     """What the tasks of messages and of places get."""
     message = known.parts.message(pl.col("producer"), pl.col("block"))
     place = known.parts.place(pl.col("place"))
@@ -84,7 +88,7 @@ def _pieces(coded: Encoded, known: Known) -> Iterator[tuple[int, Piece]]:
         (View.PLACES, place, known.parts.places),
     ):
         if ENCODINGS[coded.table].of(view):
-            yield from by_part(coded.of(view), part, count, coded.table)
+            yield from by_part(coded.of(view), part, count, coded.table, pack)
 
 
 @dataclass(frozen=True)
