@@ -176,6 +176,6 @@ def _keep(evidence: Evidence, findings: Findings, unwritten: _Unwritten) -> None
             unwritten.add(name, error)
     if manifest.state == "sealed":
         try:
-            folder.write_manifest(manifest.model_copy(update={"state": "analysed"}))
+            folder.write_manifest(folder.read_manifest().model_copy(update={"state": "analysed"}))
         except OSError as error:
             unwritten.add("the state `analysed` in manifest.json", error)

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class Scratch:
         self._stack.__exit__(*error)
 
 
-_COPIED = ("manifest.json", "scenario.yaml", "evidence/*/*", "compare/*.json")
+_COPIED = ("manifest.json", "scenario.yaml", "evidence/*", "evidence/*/*", "compare/*.json")
 
 
 def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
@@ -71,15 +71,16 @@ def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
     from kaput.evidence.sealing import needs_sealing
 
     folder.read_manifest()
-    if not (needs_sealing(folder) or left_behind(folder.path)):
-        return check(folder)
     try:
-        _seal(folder)
+        if needs_sealing(folder) or left_behind(folder.path):
+            _seal(folder)
         return check(folder)
     except OSError as error:
+        why = error
+    with suppress(OSError):
         if not needs_sealing(folder):
             return check(folder)
-        return check(_sealed_copy(folder, scratch, error))
+    return check(_sealed_copy(folder, scratch, why))
 
 
 def reason(error: OSError) -> str:
@@ -117,8 +118,8 @@ def _sealed_copy(folder: RunFolder, scratch: Scratch, why: OSError) -> RunFolder
         _seal(copy)
     except OSError as error:
         raise LabError(
-            f"{folder.title}: what a crash left there cannot be sealed in place ({reason(why)}), "
-            f"nor in a copy ({reason(error)}); give --scratch a directory with room"
+            f"{folder.title}: its tables must be sealed or converted first, which works neither in place "
+            f"({reason(why)}) nor in a copy ({reason(error)}); give --scratch a directory with room"
         ) from None
     return copy
 

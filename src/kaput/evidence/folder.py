@@ -116,13 +116,16 @@ class RunFolder:
     """Paths inside one run folder; `path` is the folder itself, `origin` where it was copied from.
 
     `copy_back_error`: why results cannot be copied back to the origin, None if they can. `derived`: where the
-    analysis writes, if not next to the evidence.
+    analysis writes, if not next to the evidence. `imported`: where the tables `foreign` were converted to,
+    which another program wrote (foreign.py).
     """
 
     path: Path
     origin: str | None = None
     copy_back_error: OSError | None = None
     derived: Path | None = None
+    imported: Path | None = None
+    foreign: frozenset[str] = frozenset()
 
     @property
     def title(self) -> str:
@@ -164,7 +167,9 @@ class RunFolder:
         return self.path / "compare" / f"{source}-{target}.json"
 
     def table(self, name: str) -> Path:
-        """evidence/TABLE/"""
+        """evidence/TABLE/, or what was made of it."""
+        if self.imported is not None and name in self.foreign:
+            return self.imported / name
         return self.path / "evidence" / name
 
     def write_manifest(self, manifest: Manifest) -> None:

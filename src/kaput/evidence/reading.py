@@ -18,6 +18,8 @@ from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
 from kaput.evidence.column_values import bounds_of, distinct_words, qualify, values
 from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.foreign import files_of, strict
+from kaput.evidence.foreign_columns import same_kind
 from kaput.evidence.parquet import (
     DAMAGE,
     broken,
@@ -38,6 +40,7 @@ from kaput.evidence.schemas import (
     TABLES,
     EvidenceTable,
 )
+from kaput.evidence.time_units import other_unit
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -55,10 +58,6 @@ STORE_TABLES = ("kept", "replayed", "left_in_store")
 GROUP_TABLES = ("deliveries", "group_events", "share_events", "outputs")
 _NUMBERED = ("seq", "offset", "last_seq")  # columns that increase within runs
 _DURATIONS = ("within_ns",)  # of the columns in ns
-# What times from 2001 to 2099 are in other units. Those in s look like ns of a clock that begins at 0.
-_OTHER_UNITS = {"ms": 10**6, "us": 10**3}
-_YEARS_NS = (10**18, 41 * 10**17)
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 # The (table, column) whose distinct words the analysis needs in advance.
 _DISTINCT_WORDS = (
     ("sends", "topic"),
@@ -141,8 +140,11 @@ def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]])
 
 
 def check(folder: RunFolder) -> Evidence:
-    """Checks the run folder against evidence/schemas.py. Raises EvidenceError naming the file at fault."""
-    manifest = folder.read_manifest()
+    """Checks a run folder against evidence/schemas.py, in any form that foreign.py converts.
+
+    Raises EvidenceError naming the file at fault, OSError if the folder has to be written to and cannot be.
+    """
+    folder, manifest = strict(folder, folder.read_manifest())
     recording = manifest.state == "recording"
     # Only the manifest's state tells a required table without rows from a missing one.
     tables = {
@@ -157,13 +159,13 @@ def check(folder: RunFolder) -> Evidence:
 
 
 def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> TableFiles:
-    directory = folder.table(table.name)
-    if directory.exists() and not directory.is_dir():
-        raise EvidenceError(f"{directory}: a file where the directory of table {table.name} should be")
-    files = tuple(sorted(p for p in directory.glob("*.parquet") if not p.name.startswith((".", "_"))))
+    files = files_of(folder, table)
     if not files:
         if required:
-            raise EvidenceError(f"{directory}: table {table.name} is required and has no Parquet file")
+            directory = folder.table(table.name)
+            raise EvidenceError(
+                f"{directory}: table {table.name} is required and has no file (.parquet, .csv, .jsonl)"
+            )
         return TableFiles(table)
     footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
@@ -205,8 +207,7 @@ def _check_columns(table: EvidenceTable, path: Path, actual: pa.Schema) -> set[s
             if name not in table.optional_columns:
                 mistakes.append(f"column {name!r} is missing")
         elif not (
-            _same_kind(column.type, actual.field(name).type)
-            or (column.nullable and _is_untyped(actual, name))
+            same_kind(column.type, actual.field(name).type) or (column.nullable and _is_untyped(actual, name))
         ):
             mistakes.append(f"column {name!r} is {actual.field(name).type}, the contract says {column.type}")
     if mistakes:
@@ -216,23 +217,6 @@ def _check_columns(table: EvidenceTable, path: Path, actual: pa.Schema) -> set[s
 
 def _is_untyped(schema: pa.Schema, name: str) -> bool:
     return bool(pa.types.is_null(schema.field(name).type))
-
-
-def _same_kind(wanted: pa.DataType, actual: pa.DataType) -> bool:
-    """Whether two types hold the same values, regardless of text encoding and names of list items."""
-    if pa.types.is_string(wanted):
-        text = actual.value_type if pa.types.is_dictionary(actual) else actual
-        return any(is_text(text) for is_text in _TEXTS)
-    if pa.types.is_map(wanted):
-        return bool(
-            pa.types.is_map(actual)
-            and _same_kind(wanted.key_type, actual.key_type)
-            and _same_kind(wanted.item_type, actual.item_type)
-        )
-    if pa.types.is_list(wanted):
-        listed = pa.types.is_list(actual) or pa.types.is_large_list(actual)
-        return bool(listed and _same_kind(wanted.value_type, actual.value_type))
-    return bool(wanted.equals(actual))
 
 
 def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
@@ -265,15 +249,12 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) ->
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {column.name!r} has {greatest}, the last number"
                 )
-            if least is not None and column.name.endswith("_ns") and column.name not in _DURATIONS:
-                _check_unit(f"{path}: table {table.name}: column {column.name!r}", least, greatest or least)
-
-
-def _check_unit(place: str, least: int, greatest: int) -> None:
-    """Rejects a column of times that are all in another unit than ns."""
-    for unit, ns in _OTHER_UNITS.items():
-        if _YEARS_NS[0] // ns <= least and greatest < _YEARS_NS[1] // ns:
-            raise EvidenceError(f"{place} has {least}, which is a time in {unit}; its times must be in ns")
+            is_time = column.name.endswith("_ns") and column.name not in _DURATIONS
+            if is_time and least is not None and (unit := other_unit(least, greatest or least, "ns")):
+                raise EvidenceError(
+                    f"{path}: table {table.name}: column {column.name!r} has {least}, "
+                    f"which is a time in {unit}; its times must be in ns"
+                )
 
 
 def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:

@@ -1,29 +1,22 @@
 """The unit of an input's times: s, ms, us or ns since 1970, or ISO 8601.
 
-The first time decides, by its form and size; a later one of another size is refused, since half of the times
-would be wrong by a factor of 1,000. Times below 10**8 (1973 in seconds) count from some other moment: whole
-ones are ms, fractions are s. Not here: which part of a line is its time (tool_lines.py).
+The first time decides, by its form and size (evidence/time_units.py); a later one of another size is refused,
+since half of the times would be wrong by a factor of 1,000. Not here: which part of a line is its time
+(tool_lines.py).
 """
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
+from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, unit_of
 
 Longs = np.ndarray[Any, np.dtype[np.int64]]
-
-ISO = "ISO 8601"
-NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-_SMALL = 10**8
-_BOUNDS = {"s": (_SMALL, 10**11), "ms": (10**11, 10**14), "us": (10**14, 10**17), "ns": (10**17, INT64_MAX)}
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?")
 
 
 class Times:
@@ -56,12 +49,12 @@ class Times:
         if text.isdigit() and len(text) < 20:
             return int(self.scaled(np.array([int(text)]), np.array([line]))[0])
         shown = text.decode(errors="replace")
-        if (moment := _iso_ns(shown)) is not None:
+        if (moment := iso_ns(shown)) is not None:
             if self.unit not in (None, ISO):
                 raise self._mixed(shown, line)
             self.unit = ISO
             return moment
-        value = _decimal(shown)
+        value = decimal_of(shown)
         if value is None:
             return None
         if value < 0:
@@ -73,36 +66,11 @@ class Times:
         return int(value * NS[str(self.unit)])
 
     def _decide(self, time: int | Decimal, whole: bool) -> None:
-        if time < _SMALL:
-            self.unit = "ms" if whole else "s"
-            self._bounds = (0, _SMALL)
-            return
-        self.unit = next((unit for unit, (low, high) in _BOUNDS.items() if low <= time < high), "ns")
-        self._bounds = _BOUNDS[self.unit]
+        self.unit = unit_of(time, whole)
+        self._bounds = bounds_of_unit(time, self.unit)
 
     def _mixed(self, time: str, line: int) -> UsageError:
         return UsageError(
             f"line {line + 1:,}: time {time} is not in {self.unit}, like the times before it; "
             "an input has one unit (--time-unit names it)"
         )
-
-
-def _decimal(text: str) -> Decimal | None:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() and abs(value) < INT64_MAX else None
-
-
-def _iso_ns(text: str) -> int | None:
-    """ISO 8601 in ns since 1970; UTC without a zone. None if it is something else."""
-    match = _ISO.fullmatch(text)
-    if match is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(match[1] + (match[3] or "+00:00"))
-    except ValueError:
-        return None
-    seconds = round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
-    return seconds * NS["s"] + int((match[2] or "0")[:9].ljust(9, "0"))

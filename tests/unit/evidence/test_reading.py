@@ -73,10 +73,10 @@ def test_missing_column(tmp_path: Path) -> None:
 
 
 def test_wrong_type(tmp_path: Path) -> None:
-    """A column of another type is named with both types."""
+    """A value that is none of the column's type is named with its row."""
     folder = _folder(tmp_path)
-    _rewrite(folder, "sends", lambda t: t.set_column(1, "seq", t["seq"].cast(pa.int32())))
-    with pytest.raises(EvidenceError, match="column 'seq' is int32, the contract says int64"):
+    _rewrite(folder, "sends", lambda t: t.set_column(1, "seq", pa.array(["0", "first"])))
+    with pytest.raises(EvidenceError, match=r"row 2: .* column 'seq' has 'first', the contract says int64"):
         check(folder)
 
 

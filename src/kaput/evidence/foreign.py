@@ -1,0 +1,345 @@
+"""Evidence that another program wrote, as tables that follow the contract (schemas.py).
+
+A table may be CSV or JSON lines, its producers may have names, its columns the types that pandas, Polars,
+Spark or a Java program give them. Such tables are converted once, to imported/TABLE/ in the run folder; the
+files themselves are never changed. What was assumed is told in notes; lines that cannot be read are counted,
+and make a result inconclusive where it could depend on them. Not here: single columns (foreign_columns.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaput.core import plural
+from kaput.errors import EvidenceError
+from kaput.evidence.column_values import values
+from kaput.evidence.folder import Manifest, RunFolder
+from kaput.evidence.foreign_columns import Converted, TimeColumn, Where, converted, plain, same_kind
+from kaput.evidence.foreign_lines import UnreadableLines, blocks, is_lines
+from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group
+from kaput.evidence.schemas import TABLES, Column, EvidenceTable
+from kaput.evidence.sealing import parquet_writer
+
+_VERSION = 1
+# Tables in which a line that cannot be read changes no count.
+_UNCOUNTED = ("samples", "requests", "frames", "replica_log")
+_SHOWN_NAMES = 10
+_HIGHEST = 2**31 - 1
+
+
+def files_of(folder: RunFolder, table: EvidenceTable) -> tuple[Path, ...]:
+    """The files of a table, whoever wrote it: evidence/TABLE/* or evidence/TABLE.*. Raises EvidenceError."""
+    directory = folder.table(table.name)
+    if directory.exists() and not directory.is_dir():
+        raise EvidenceError(f"{directory}: a file where the directory of table {table.name} should be")
+    single = [path for path in directory.parent.glob(f"{table.name}.*") if _is_readable(path)]
+    there = sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_")))
+    found = [path for path in there if _is_readable(path)]
+    if single and found:
+        raise EvidenceError(f"{single[0]}: table {table.name} is also in {directory}; keep one of them")
+    if nested := next((path for path in there if path.is_dir() and any(path.rglob("*.parquet"))), None):
+        raise EvidenceError(f"{nested}: a directory; the files of table {table.name} belong in {directory}")
+    return tuple(single or found)
+
+
+def _is_readable(path: Path) -> bool:
+    return path.suffix == ".parquet" or is_lines(path)
+
+
+@dataclass
+class _Import:
+    """What is known while the tables of one run are converted."""
+
+    names: dict[str, int] | None = None  # the producers', if they are not all numbers
+    notes: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+    def producers(self, array: pa.Array) -> Converted:
+        """Producers as numbers."""
+        if self.names is None:
+            return converted(array, pa.int32())
+        numbers = self.names
+        texts = array.cast(pa.string()).to_pylist()
+        found = [None if text in (None, "") else numbers.setdefault(text, len(numbers)) for text in texts]
+        return Converted(pa.array(found, pa.int32()), np.zeros(len(found), np.bool_))
+
+
+def strict(folder: RunFolder, manifest: Manifest) -> tuple[RunFolder, Manifest]:
+    """The run folder with all tables as the contract has them, and what was noted of it.
+
+    Raises EvidenceError naming the file at fault, OSError if the folder cannot be written to.
+    """
+    found = {name: files_of(folder, table) for name, table in TABLES.items()}
+    foreign = {name for name, files in found.items() if any(not _is_strict(TABLES[name], p) for p in files)}
+    if not foreign:
+        return folder, manifest
+    target = folder.path / "imported"
+    sources = [_fingerprint(path, folder.path) for name in TABLES for path in found[name]]
+    known = _known(target, sources)
+    if known is None:
+        known = _import(found, foreign, target, sources)
+    imported = replace(folder, imported=target, foreign=frozenset(known["tables"]))
+    added = {key: [*getattr(manifest, key), *known[key]] for key in ("notes", "troubles")}
+    return imported, manifest.model_copy(update=added)
+
+
+def _is_strict(table: EvidenceTable, path: Path) -> bool:
+    """Whether a file is as the contract says, or wrong in a way that its check names."""
+    if path.suffix != ".parquet":
+        return False
+    try:
+        schema = footer_of(path).schema.to_arrow_schema()
+    except (EvidenceError, *DAMAGE):
+        return True
+    if path.parent.name != table.name:
+        return False
+    for column in table.columns:
+        if schema.names.count(column.name) > 1:
+            return True
+        if column.name not in schema.names:
+            if not column.optional and _source_of(table, column, schema.names) is not None:
+                return False
+            continue
+        kind = schema.field(column.name).type
+        if not same_kind(column.type, kind) and not (column.null is not None and pa.types.is_null(kind)):
+            return False
+    return True
+
+
+def _fingerprint(path: Path, root: Path) -> list[Any]:
+    state = path.stat()
+    return [str(path.relative_to(root)), state.st_size, state.st_mtime_ns]
+
+
+def _known(target: Path, sources: list[Any]) -> dict[str, Any] | None:
+    """What an earlier import of the same files noted."""
+    try:
+        known = json.loads((target / "sources.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    same = isinstance(known, dict) and (known.get("version"), known.get("sources")) == (_VERSION, sources)
+    return known if same else None
+
+
+def _import(
+    found: Mapping[str, tuple[Path, ...]], foreign: set[str], target: Path, sources: list[Any]
+) -> dict[str, Any]:
+    known = _Import(None if _are_numbers(found) else {})
+    if known.names is not None:
+        foreign = foreign | {name for name, files in found.items() if files and _has_producers(name)}
+    shutil.rmtree(target, ignore_errors=True)
+    temporary = target.with_name(f".imported-{os.getpid()}")
+    try:
+        for name in TABLES:
+            if name in foreign:
+                _ImportedTable(TABLES[name], known).write(found[name], temporary / name)
+        if known.names:
+            known.notes.append(_names_sentence(known.names))
+        noted = {"notes": known.notes, "troubles": known.troubles, "tables": sorted(foreign)}
+        document = {"version": _VERSION, "sources": sources, **noted}
+        (temporary / "sources.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+        temporary.replace(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return noted
+
+
+def _has_producers(name: str) -> bool:
+    return any(column.name == "producer" for column in TABLES[name].columns)
+
+
+def _are_numbers(found: Mapping[str, tuple[Path, ...]]) -> bool:
+    """Whether all producers are numbers that the contract's column holds."""
+    return all(
+        _is_number(array)
+        for name, files in found.items()
+        if _has_producers(name)
+        for path in files
+        for array in _producers_in(path)
+    )
+
+
+def _producers_in(path: Path) -> Iterator[pa.Array]:
+    if is_lines(path):
+        for block in blocks(path, UnreadableLines()):
+            if "producer" in block.columns:
+                yield block.columns["producer"]
+        return
+    footer = footer_of(path)
+    if "producer" in footer.schema.names:
+        for index in range(footer.num_row_groups):
+            yield plain(values(path, index, "producer"))
+
+
+def _is_number(array: pa.Array) -> bool:
+    found = converted(array, pa.int64())
+    least = pc.min(found.values).as_py()
+    return not found.unreadable.any() and (
+        least is None or (least >= 0 and pc.max(found.values).as_py() <= _HIGHEST)
+    )
+
+
+def _names_sentence(names: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{number} is {name}" for name, number in list(names.items())[:_SHOWN_NAMES])
+    rest = f", and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
+    return f"Producers have names in the evidence, and numbers here: {shown}{rest}."
+
+
+def _bases(column: Column) -> tuple[str, list[str]]:
+    """The name of a column of times without a unit, and all names that it may have."""
+    base, _, own = column.name.rpartition("_")
+    return base, [column.name, *(f"{base}_{unit}" for unit in ("ns", "us", "ms", "s") if unit != own), base]
+
+
+def _is_time(column: Column) -> bool:
+    return column.name.endswith(("_ns", "_ms")) and column.name != "within_ns"
+
+
+def _source_of(table: EvidenceTable, column: Column, names: Iterable[str]) -> str | None:
+    """The name that a column has in a file; None: it is not there."""
+    there = set(names)
+    if not _is_time(column):
+        return column.name if column.name in there else None
+    own = {each.name for each in table.columns} - {column.name}
+    found = [name for name in _bases(column)[1] if name in there and name not in own]
+    return found[0] if found else None
+
+
+class _ImportedTable:
+    """Converts the files of one table."""
+
+    def __init__(self, table: EvidenceTable, known: _Import) -> None:
+        self._table, self._known = table, known
+        self._times: dict[str, TimeColumn] = {}
+        self._unreadable = UnreadableLines()
+        self._rows = 0
+
+    def write(self, files: tuple[Path, ...], target: Path) -> None:
+        """Writes a Parquet file for each of `files`. Raises EvidenceError naming the file at fault."""
+        target.mkdir(parents=True)
+        for path in files:
+            with parquet_writer(self._table, target / f"{path.name.removesuffix('.parquet')}.parquet") as out:
+                for rows in self._lines(path) if is_lines(path) else self._row_groups(path):
+                    out.write_table(rows)
+                    self._rows += rows.num_rows
+        self._note(files)
+
+    def _note(self, files: tuple[Path, ...]) -> None:
+        name, times = self._table.name, [each for each in self._times.values() if not each.is_expected]
+        by_unit: dict[str, list[str]] = {}
+        for each in times:
+            by_unit.setdefault(str(each.read_as), []).append(f"{name}.{each.source}")
+        self._known.notes += [
+            f"Times read as {how}: {', '.join(columns)}." for how, columns in by_unit.items()
+        ]
+        if self._unreadable.count:
+            sentence = (
+                f"{plural(self._unreadable.count, 'line')} of table {name} could not be read and "
+                f"{'is' if self._unreadable.count == 1 else 'are'} not counted: "
+                f"{'; '.join(self._unreadable.shown)}"
+            )
+            where = self._known.notes if name in _UNCOUNTED else self._known.troubles
+            where.append(sentence)
+            if not self._rows:
+                raise EvidenceError(f"{files[0]}: no line could be read: {self._unreadable.shown[0]}")
+
+    def _lines(self, path: Path) -> Iterator[pa.Table]:
+        """The rows of a file with lines, without those that cannot be read."""
+        for block in blocks(path, self._unreadable):
+            self._check_names(path, block.columns, lines=True)
+            lines = block.lines
+            found = self._columns(block.columns, len(lines), lambda row, lines=lines: f"{path}:{lines[row]}")  # type: ignore[misc]
+            bad: dict[int, str] = {}
+            for column, each in zip(self._table.columns, found, strict=True):
+                missing = each.unreadable
+                if column.null is None:
+                    missing = missing | np.asarray(each.values.is_null())
+                for row in np.flatnonzero(missing).tolist():
+                    source = _source_of(self._table, column, block.columns)
+                    value = block.columns[source][row].as_py() if source else None
+                    bad.setdefault(row, f"{column.name} {value!r}" if value else f"{column.name} is missing")
+            for row, why in sorted(bad.items()):
+                self._unreadable.add(path, lines[row], why)
+            kept = np.ones(len(lines), np.bool_)
+            kept[list(bad)] = False
+            yield self._strict([each.values.filter(pa.array(kept)) for each in found])
+
+    def _row_groups(self, path: Path) -> Iterator[pa.Table]:
+        """The rows of a Parquet file; every value must be readable."""
+        file, before = open_file(path), 0
+        names = [file.schema_arrow.names[i] for i in range(len(file.schema_arrow.names))]
+        self._check_names(path, names, lines=False)
+        sources = {source for c in self._table.columns if (source := _source_of(self._table, c, names))}
+        for index in range(file.metadata.num_row_groups):
+            rows = read_row_group(file, path, index, sorted(sources))
+            try:
+                arrays = {name: plain(rows[name]) for name in rows.column_names}
+                found = self._columns(
+                    arrays,
+                    rows.num_rows,
+                    lambda row, before=before: f"{path}, row {before + row + 1}",  # type: ignore[misc]
+                )
+            except DAMAGE as error:
+                raise broken(path, error) from None
+            for column, each in zip(self._table.columns, found, strict=True):
+                self._check_readable(path, before, column, each, arrays)
+            before += rows.num_rows
+            yield self._strict([each.values for each in found])
+
+    def _check_readable(
+        self, path: Path, before: int, column: Column, found: Converted, arrays: Mapping[str, pa.Array]
+    ) -> None:
+        place = f"table {self._table.name}: column {column.name!r}"
+        if found.unreadable.any():
+            row = int(np.flatnonzero(found.unreadable)[0])
+            value = arrays[str(_source_of(self._table, column, arrays))][row].as_py()
+            raise EvidenceError(
+                f"{path}, row {before + row + 1}: {place} has {value!r}, the contract says {column.type}"
+            )
+        if column.null is None and found.values.null_count:
+            raise EvidenceError(f"{path}: {place} has {found.values.null_count} nulls, and may have none")
+
+    def _check_names(self, path: Path, names: Iterable[str], lines: bool) -> None:
+        """Raises EvidenceError for columns that are missing."""
+        there = list(names)
+        missing = [
+            column.name
+            for column in self._table.columns
+            if not (column.optional or (lines and column.null is not None))
+            and _source_of(self._table, column, there) is None
+        ]
+        if missing:
+            mistakes = "; ".join(f"column {name!r} is missing" for name in missing)
+            raise EvidenceError(f"{path}: table {self._table.name}: {mistakes}")
+
+    def _columns(self, arrays: Mapping[str, pa.Array], rows: int, where: Where) -> list[Converted]:
+        return [self._column(column, arrays, rows, where) for column in self._table.columns]
+
+    def _column(self, column: Column, arrays: Mapping[str, pa.Array], rows: int, where: Where) -> Converted:
+        source = _source_of(self._table, column, arrays)
+        if source is None:
+            return converted(pa.nulls(rows), column.type)
+        array = arrays[source]
+        if _is_time(column):
+            if source not in self._times:
+                self._times[source] = TimeColumn(column, source, bare=source == _bases(column)[0])
+            return self._times[source].read(array, where)
+        if column.name == "producer":
+            return self._known.producers(array)
+        found = converted(array, column.type)
+        if pa.types.is_string(column.type) and column.null is not None:
+            return replace(found, values=pc.if_else(pc.equal(found.values, ""), None, found.values))
+        return found
+
+    def _strict(self, arrays: list[pa.Array]) -> pa.Table:
+        return pa.table(arrays, schema=self._table.schema)

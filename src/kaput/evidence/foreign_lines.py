@@ -1,0 +1,222 @@
+"""Reads CSV and JSON lines, also compressed, as columns of text; counts the lines that cannot be read.
+
+The header of a CSV names its columns; they are separated by commas, semicolons or tabs. JSON may also be one
+array of objects. Not here: what the texts mean (foreign_columns.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kaput.errors import EvidenceError
+
+ROWS = 1 << 16  # of a block
+_SHOWN, _EXCERPT = 3, 80
+_COMPRESSIONS = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+_SEPARATORS = (",", "\t", ";")
+csv.field_size_limit(1 << 24)
+
+
+@dataclass
+class UnreadableLines:
+    """The lines of one table that could not be read: how many, and the first three."""
+
+    count: int = 0
+    _first: list[tuple[str, int, str]] = field(default_factory=list)
+
+    @property
+    def shown(self) -> list[str]:
+        """The first ones, with their places."""
+        return [f"{name}:{line}: {text}" for name, line, text in self._first]
+
+    def add(self, path: Path, line: int, why: str) -> None:
+        """Notes a line. `why`: what is wrong with it, or its text."""
+        self.count += 1
+        if len(self._first) == _SHOWN and (path.name, line) > self._first[-1][:2]:
+            return
+        cut = why[:_EXCERPT] + "..." if len(why) > _EXCERPT else why
+        self._first.append((path.name, line, cut.encode(errors="backslashreplace").decode()))
+        self._first = sorted(self._first)[:_SHOWN]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows: their columns, all of text, and the line that each ends on."""
+
+    columns: dict[str, pa.Array]
+    lines: list[int]
+
+
+def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[Block]:
+    """The rows of a file. Raises EvidenceError naming it if it cannot be read at all."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        compression = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
+        with pa.input_stream(str(path), compression=compression) as stream:
+            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            read = _csv_blocks if _kind(path) == ".csv" else _json_blocks
+            yield from read(path, text, unreadable)
+    except (OSError, EOFError) as error:
+        raise EvidenceError(f"{path}: cannot be read ({error})") from None
+
+
+def is_lines(path: Path) -> bool:
+    """Whether a file's name says that it has CSV or JSON lines."""
+    return _kind(path) in (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+
+
+def _kind(path: Path) -> str:
+    suffixes = [suffix for suffix in path.suffixes if suffix.isascii()]
+    if suffixes and suffixes[-1] in (".gz", ".zst", ".bz2", ".lz4"):
+        suffixes.pop()
+    kind = suffixes[-1] if suffixes else ""
+    return ".csv" if kind == ".tsv" else kind
+
+
+def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[Block]:
+    header = text.readline()
+    separator = max(_SEPARATORS, key=header.count)
+    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    if not names:
+        raise EvidenceError(f"{path}: is empty; the first line of a CSV names its columns")
+    if double := next((name for name in names if name and names.count(name) > 1), None):
+        raise EvidenceError(f"{path}: column {double!r} is there twice")
+    yield from _together(path, names, _csv_rows(path, text, separator, len(names), unreadable), unreadable)
+
+
+def _csv_rows(
+    path: Path, text: io.TextIOWrapper, separator: str, width: int, unreadable: UnreadableLines
+) -> Iterator[tuple[int, list[str]]]:
+    rows = csv.reader(text, delimiter=separator)
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            unreadable.add(path, rows.line_num + 1, str(error))
+            continue
+        if len(row) == width:
+            yield rows.line_num + 1, row
+        elif row:
+            unreadable.add(path, rows.line_num + 1, separator.join(row))
+
+
+def _json_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[Block]:
+    documents = _json_documents(path, text, unreadable)
+    rows: list[tuple[int, dict[str, Any]]] = []
+    for line, document in documents:
+        rows.append((line, document))
+        if len(rows) == ROWS:
+            yield from _json_block(path, rows, unreadable)
+            rows = []
+    yield from _json_block(path, rows, unreadable)
+
+
+def _json_documents(
+    path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(text, 1):
+        if not line.strip():
+            continue
+        if number == 1 and line.lstrip().startswith("["):
+            yield from _json_array(path, line + text.read())
+            return
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict):
+            yield number, document
+        else:
+            unreadable.add(path, number, line.strip())
+
+
+def _json_array(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        documents = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{path}: neither JSON lines nor one array of objects ({error})") from None
+    for number, document in enumerate(documents, 1):
+        if not isinstance(document, dict):
+            raise EvidenceError(f"{path}: item {number} of the array is no object")
+        yield number, document
+
+
+def _json_block(
+    path: Path, rows: list[tuple[int, dict[str, Any]]], unreadable: UnreadableLines
+) -> Iterator[Block]:
+    names = list(dict.fromkeys(name for _, row in rows for name in row))
+    if rows and all(isinstance(value, dict) for value in rows[0][1].values()) and len(rows[0][1]) > 1:
+        raise EvidenceError(
+            f"{path}: is one object of columns; write a line for each row "
+            '(pandas: to_json(..., orient="records", lines=True))'
+        )
+    texts = ((line, [_text(row.get(name)) for name in names]) for line, row in rows)
+    yield from _together(path, names, texts, unreadable)
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def _together(
+    path: Path,
+    names: list[str],
+    rows: Iterable[tuple[int, list[Any]]],
+    unreadable: UnreadableLines,
+) -> Iterator[Block]:
+    """Rows in blocks. A row whose text is not UTF-8 is unreadable."""
+    lines: list[int] = []
+    found: list[list[Any]] = []
+    for line, row in rows:
+        lines.append(line)
+        found.append(row)
+        if len(found) == ROWS:
+            yield _block(path, names, lines, found, unreadable)
+            lines, found = [], []
+    if found:
+        yield _block(path, names, lines, found, unreadable)
+
+
+def _block(
+    path: Path, names: list[str], lines: list[int], rows: list[list[Any]], unreadable: UnreadableLines
+) -> Block:
+    try:
+        return Block(_arrays(names, rows), lines)
+    except UnicodeEncodeError:
+        good = [_is_text(row) for row in rows]
+        for line, row, fine in zip(lines, rows, good, strict=True):
+            if not fine:
+                unreadable.add(path, line, "not UTF-8: " + ",".join(map(str, row)))
+        kept = [row for row, fine in zip(rows, good, strict=True) if fine]
+        return Block(_arrays(names, kept), [at for at, fine in zip(lines, good, strict=True) if fine])
+
+
+def _arrays(names: list[str], rows: list[list[Any]]) -> dict[str, pa.Array]:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)}
+
+
+def _is_text(row: list[Any]) -> bool:
+    try:
+        "".join(each or "" for each in row).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""Times as programs write them: whole or fractional s, ms, us or ns since 1970, or ISO 8601.
+
+The size tells the unit: between 1973 and 5138, no time in one unit looks like one in another. Times below
+10**8 count from some other moment: whole ones are ms, fractions are s.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+
+from kaput.core import INT64_MAX
+
+ISO = "ISO 8601"
+NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+SMALL = 10**8
+BOUNDS = {"s": (SMALL, 10**11), "ms": (10**11, 10**14), "us": (10**14, 10**17), "ns": (10**17, INT64_MAX)}
+_YEARS_NS = (10**18, 41 * 10**17)  # 2001 to 2099
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?")
+
+
+def unit_of(time: float | Decimal, whole: bool) -> str:
+    """The unit of a time that is not negative."""
+    if time < SMALL:
+        return "ms" if whole else "s"
+    return next((unit for unit, (low, high) in BOUNDS.items() if low <= time < high), "ns")
+
+
+def bounds_of_unit(time: float | Decimal, unit: str) -> tuple[int, int]:
+    """Between what other times of an input lie, of which one is `time`; the end is excluded."""
+    return (0, SMALL) if time < SMALL else BOUNDS[unit]
+
+
+def decimal_of(text: str) -> Decimal | None:
+    """The number in a text; None if it is none, or larger than any time."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and abs(value) < INT64_MAX else None
+
+
+def iso_ns(text: str) -> int | None:
+    """ISO 8601 in ns since 1970; UTC without a zone. None if it is something else."""
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(match[1] + (match[3] or "+00:00"))
+    except ValueError:
+        return None
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    seconds = since.days * 86_400 + since.seconds
+    return seconds * NS["s"] + int((match[2] or "0")[:9].ljust(9, "0"))
+
+
+def other_unit(least: float, greatest: float, unit: str) -> str | None:
+    """The unit that times of 2001 to 2099 are in, all or those from `least` on, if it is not `unit`.
+
+    Times in s are not recognized: they look like ms, us or ns of a clock that begins at 0.
+    """
+    for other in ("ms", "us", "ns"):
+        low, high = _YEARS_NS[0] // NS[other], _YEARS_NS[1] // NS[other]
+        if other != unit and low <= least < high:
+            own = _YEARS_NS[0] // NS[unit] <= greatest < _YEARS_NS[1] // NS[unit]
+            return other if greatest < high or own else None
+    return None

@@ -1,0 +1,315 @@
+"""Evidence in the forms in which other programs write it becomes the same tables, or is refused by name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from fakes.everything import everything
+from fakes.histories import History
+from fakes.judging import judged
+from kaput.analysis.pipeline import analyse
+from kaput.analysis.spark.in_process import InProcess
+from kaput.errors import EvidenceError
+from kaput.evidence.folder import RunFolder
+from kaput.evidence.reading import Evidence, check
+from kaput.evidence.schemas import TABLES
+
+START_MS = 1_700_000_000_000
+
+
+def _history() -> History:
+    history = History(groups={"billing": True}).acked(0, 0, 0).acked(0, 1, 1).sent(0, 2, 2)
+    history.handed(0, 0, 0, 5).handed(1, 0, 1, 6).event("assigned", 1).led(1, 0, 0, [1, 2])
+    return history.read_to_end()
+
+
+def _rewritten(path: Path, write: Callable[[pl.DataFrame, Path], object], history: History) -> RunFolder:
+    """The folder with every table written by `write`, which gets the rows and a path without ending."""
+    folder = history.write(path)
+    for name, rows in history.rows.items():
+        shutil.rmtree(folder.table(name), ignore_errors=True)
+        if rows:
+            folder.table(name).mkdir()
+            write(_polars(name, rows), folder.table(name) / "part-0000")
+            (folder.table(name) / "_SUCCESS").touch()
+            (folder.table(name) / ".part-0000.crc").write_bytes(b"crc")
+    return folder
+
+
+def _polars(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(pa.Table.from_pylist(rows, schema=TABLES[name].schema)))
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lists as a CSV has them."""
+    return frame.with_columns(
+        pl.col(name).list.eval(pl.element().cast(pl.String)).list.join(";")
+        for name, kind in frame.schema.items()
+        if kind == pl.List(pl.Int32)
+    )
+
+
+def _java(frame: pl.DataFrame) -> pa.Table:
+    """As parquet-avro writes what a Java program has: long and decimal numbers, Instants, bytes as text."""
+    table = frame.to_arrow()
+    for index, field in enumerate(table.schema):
+        column = table.column(index)
+        if field.name.endswith("_ns"):
+            column = column.cast(pa.timestamp("ns", "UTC"))
+        elif pa.types.is_integer(field.type):
+            column = pa.chunked_array(
+                [pa.array([v and Decimal(v) for v in column.to_pylist()], pa.decimal128(20, 0))]
+            )
+        elif pa.types.is_large_string(field.type):
+            column = column.cast(pa.binary())
+        table = table.set_column(index, field.name, column)
+    return table
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+    "pandas, Parquet": lambda f, p: f.to_pandas().to_parquet(f"{p}.snappy.parquet"),
+    "pandas, CSV": lambda f, p: _flat(f).to_pandas().to_csv(f"{p}.csv"),
+    "pandas, CSV with gzip": lambda f, p: _flat(f).to_pandas().to_csv(f"{p}.csv.gz", index=False),
+    "pandas, JSON lines": lambda f, p: f.to_pandas().to_json(f"{p}.jsonl", orient="records", lines=True),
+    "pandas, JSON": lambda f, p: f.to_pandas().to_json(f"{p}.json", orient="records"),
+    "Polars, Parquet": lambda f, p: f.with_columns(pl.selectors.integer().cast(pl.Int64)).write_parquet(
+        f"{p}.parquet"
+    ),
+    "Polars, CSV": lambda f, p: _flat(f).write_csv(f"{p}.csv"),
+    "Polars, JSON lines": lambda f, p: f.write_ndjson(f"{p}.ndjson"),
+    "JSON lines with zstd": lambda f, p: Path(f"{p}.jsonl.zst").write_bytes(
+        pa.compress(f.write_ndjson().encode(), "zstd", asbytes=True)
+    ),
+    "Java, Parquet": lambda f, p: pq.write_table(
+        _java(f), f"{p}.parquet", use_deprecated_int96_timestamps=False
+    ),
+    "Spark, Parquet": lambda f, p: pq.write_table(
+        _java(f), f"{p}-1f0a-c000.snappy.parquet", flavor="spark", use_deprecated_int96_timestamps=True
+    ),
+    "Spark, JSON": lambda f, p: Path(f"{p}-c000.json").write_text(
+        "".join(json.dumps({k: v for k, v in row.items() if v is not None}) + "\n" for row in f.to_dicts())
+    ),
+    "tabs, BOM, CRLF": lambda f, p: _flat(f).write_csv(
+        f"{p}.csv", separator="\t", include_bom=True, line_terminator="\r\n"
+    ),
+    "texts": lambda f, p: f.with_columns(pl.selectors.integer().cast(pl.String).str.zfill(20)).write_parquet(
+        f"{p}.parquet"
+    ),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_programs_write_by_default_is_the_same_evidence(tmp_path: Path, writer: str) -> None:
+    """Same rows, whatever the format and types; the files themselves stay as they are."""
+    folder = _rewritten(tmp_path / writer, WRITERS[writer], _history())
+    before = {path: path.read_bytes() for path in folder.path.rglob("part-*")}
+    assert _rows(check(folder)) == _rows(check(_history().write(tmp_path / "strict")))
+    assert {path: path.read_bytes() for path in before} == before
+    assert _rows(check(folder)) == _rows(check(folder))  # what was converted is used again
+
+
+def _rows(evidence: Evidence) -> dict[str, list[dict[str, Any]]]:
+    return {name: evidence.rows(name) for name in TABLES}
+
+
+@pytest.mark.parametrize("writer", ["Polars, JSON lines", "Polars, Parquet"])
+def test_every_table_is_converted(tmp_path: Path, writer: str) -> None:
+    """Maps, lists and floats as well: the findings are those of the strict folder."""
+    history = everything()
+    folder = _rewritten(tmp_path / "theirs", WRITERS[writer], history)
+    spark: Any = InProcess()
+    theirs = analyse(check(folder), spark)
+    ours = judged(history, tmp_path / "ours")
+    assert theirs.fates == ours.fates
+    assert theirs.anomalies == ours.anomalies
+    assert theirs.verdict == ours.verdict
+
+
+def _sends(folder: RunFolder, text: str, ending: str = "csv") -> Path:
+    shutil.rmtree(folder.table("sends"))
+    path = folder.table("sends").with_suffix(f".{ending}")
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _line(**changed: object) -> str:
+    row = {
+        "producer": 0,
+        "seq": 0,
+        "topic": "orders",
+        "partition": 0,
+        "attempt": START_MS,
+        "done": START_MS + 5,
+    }
+    return json.dumps(row | {"outcome": "acked", "offset": 0} | changed) + "\n"
+
+
+TIMES = {
+    "s": (1_700_000_000, 1_700_000_000_000_000_000),
+    "s ": (1_700_000_000.125, 1_700_000_000_125_000_000),
+    "ms": (START_MS, 1_700_000_000_000_000_000),
+    "ms ": (f"{START_MS}.5", 1_700_000_000_000_500_000),
+    "us": (1_700_000_000_000_001, 1_700_000_000_000_001_000),
+    "ns": (1_700_000_000_000_000_001, 1_700_000_000_000_000_001),
+    "ISO 8601": ("2023-11-14T22:13:20.000000001Z", 1_700_000_000_000_000_001),
+    "ISO 8601 ": ("2023-11-14 23:13:20+01:00", 1_700_000_000_000_000_000),
+}
+
+
+@pytest.mark.parametrize("unit", TIMES)
+def test_times_are_recognized_and_told(tmp_path: Path, unit: str) -> None:
+    """A column without a unit in its name has the unit that its size or form tells, in a sentence."""
+    time, expected = TIMES[unit]
+    folder = _history().write(tmp_path)
+    _sends(folder, _line(attempt=time, done=None) * 2, "jsonl")
+    evidence = check(folder)
+    assert [row["attempt_ns"] for row in evidence.rows("sends")] == [expected] * 2
+    told = [] if unit == "ns" else [f"Times read as {unit.strip()}: sends.attempt."]
+    assert evidence.manifest.notes == told
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+def test_timestamps_of_any_unit(tmp_path: Path, unit: str, zone: str | None) -> None:
+    """Arrow's timestamps are times, whatever the column is called."""
+    folder = _history().write(tmp_path)
+    path = folder.table("log") / "part-0.parquet"
+    table = pq.read_table(path)
+    times = (
+        table["timestamp_ms"].cast(pa.timestamp("ms")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+    )
+    moved = pa.chunked_array([pa.array([1_700_000_000] * len(table), pa.int64())]).cast(pa.timestamp("s"))
+    times = moved.cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone)) if times is not None else times
+    pq.write_table(table.set_column(table.schema.names.index("timestamp_ms"), "timestamp", times), path)
+    assert {row["timestamp_ms"] for row in check(folder).rows("log")} == {START_MS}
+
+
+REFUSED = {
+    "negative": (_line() + _line(attempt=-5), "sends.jsonl:2: attempt -5 is negative"),
+    "mixed": (_line() + _line(attempt=1_700_000_000), "sends.jsonl:2: attempt 1700000000 is not in ms"),
+    "mixed forms": (_line() + _line(attempt="2023-11-14T22:13:20Z"), "sends.jsonl:2: attempt 2023-11-14"),
+    "ms in ns": (_line(attempt_ns=START_MS), "'attempt_ns' has 1700000000000, which is a time in ms"),
+    "us in ms": (
+        _line(attempt_ms=START_MS * 1000),
+        "'attempt_ms' has 1700000000000000, which is a time in us",
+    ),
+    "no column": (_line().replace('"topic"', '"Topic"'), "table sends: column 'topic' is missing"),
+    "columns": (json.dumps({"seq": {"0": 1}, "topic": {"0": "a"}}), 'orient="records"'),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(tmp_path: Path, case: str) -> None:
+    """What would be wrong silently is refused, naming file, line and column."""
+    text, words = REFUSED[case]
+    folder = _history().write(tmp_path)
+    if "_n" in text or "_m" in text:
+        text = text.replace('"attempt": 1700000000000, ', "")
+    path = _sends(folder, text, "jsonl")
+    with pytest.raises(EvidenceError) as raised:
+        check(folder)
+    assert words in str(raised.value)
+    assert str(path.parent) in str(raised.value)
+
+
+def test_mixed_units_in_a_column_of_ns_are_refused(tmp_path: Path) -> None:
+    """Some rows in ms among those in ns, in a file that follows the contract otherwise."""
+    folder = _history().sent(0, 9, attempt_ns=START_MS).write(tmp_path)
+    with pytest.raises(EvidenceError, match="column 'attempt_ns' has 1700000000000, which is a time in ms"):
+        check(folder)
+
+
+def test_producers_with_names(tmp_path: Path) -> None:
+    """Each name is one number in all tables, and a note says which."""
+    history = _history().acked(1, 0, 3)
+    names = {0: "web", 1: "batch"}
+
+    def named(frame: pl.DataFrame, path: Path) -> None:
+        if "producer" in frame.columns:
+            frame = frame.with_columns(pl.col("producer").replace_strict(names, return_dtype=pl.String))
+        frame.write_parquet(f"{path}.parquet")
+
+    evidence = check(_rewritten(tmp_path, named, history))
+    assert evidence.manifest.notes == [
+        "Producers have names in the evidence, and numbers here: 0 is web, 1 is batch."
+    ]
+    assert _rows(evidence) == _rows(check(history.write(tmp_path / "strict")))
+
+
+def test_any_numbers(tmp_path: Path) -> None:
+    """Numbers from any start with any step, as text with leading zeros: one message is lost, of three."""
+    folder = History().acked(0, 0, 0).read_to_end().write(tmp_path)
+    sends = "producer,seq,topic,partition,attempt,done,outcome,offset\n"
+    for number in range(3):
+        at = START_MS + number
+        sends += f"7,{10_000_000 + 250 * number:012},orders,0,{at},{at},acked,{number}\n"
+    log = "topic,partition,offset,timestamp_ms,producer,seq,intact\n"
+    for number in (0, 2):
+        log += f"orders,0,{number},{START_MS + number},7,{10_000_000 + 250 * number:012},True\n"
+    _sends(folder, sends)
+    shutil.rmtree(folder.table("log"))
+    folder.table("log").with_suffix(".csv.gz").write_bytes(gzip.compress(log.encode()))
+    ends = pa.table({"topic": ["orders"], "partition": [0], "end_offset": [3], "drained_to": [3]})
+    shutil.rmtree(folder.table("end_offsets"))
+    pyarrow.csv.write_csv(ends, folder.table("end_offsets").with_suffix(".csv"))
+    spark: Any = InProcess()
+    findings = analyse(check(folder), spark)
+    assert findings.totals.sent == 3
+    assert findings.total("lost") == 1
+    assert findings.total("phantom") == 0
+
+
+def test_unreadable_lines_are_counted_and_make_the_result_inconclusive(tmp_path: Path) -> None:
+    """The first three are shown; the lines around them count."""
+    folder = History().acked(0, 0, 0).read_to_end().write(tmp_path)
+    bad = [_line(seq="x"), "{torn\n", "[1]\n", _line(topic=None), "\n"]
+    _sends(folder, bad[0] + _line() + "".join(bad[1:]), "jsonl")
+    evidence = check(folder)
+    assert len(evidence.rows("sends")) == 1
+    assert evidence.manifest.troubles == [
+        "4 lines of table sends could not be read and are not counted: "
+        "sends.jsonl:1: seq 'x'; sends.jsonl:3: {torn; sends.jsonl:4: [1]"
+    ]
+    spark: Any = InProcess()
+    assert analyse(evidence, spark).verdict == "inconclusive"
+
+
+def test_unreadable_samples_only_are_noted(tmp_path: Path) -> None:
+    """No count depends on them."""
+    folder = History().acked(0, 0, 0).read_to_end().write(tmp_path)
+    path = folder.table("samples").with_suffix(".csv")
+    path.write_text(
+        f'at,source,name,labels,value\n{START_MS},me,cpu,"{{""broker"": ""1""}}",1.5\n{START_MS},me\n'
+    )
+    evidence = check(folder)
+    assert evidence.rows("samples")[0]["labels"] == [("broker", "1")]
+    assert evidence.manifest.troubles == []
+    assert evidence.manifest.notes[-1].startswith(
+        "1 line of table samples could not be read and is not counted"
+    )
+
+
+def test_pandas_floats_for_numbers_with_nulls(tmp_path: Path) -> None:
+    """A column of numbers with a null becomes float64 in pandas; a fraction is no number of a message."""
+    folder = History().acked(0, 0, 0).sent(0, 1, outcome="failed").read_to_end().write(tmp_path)
+    path = folder.table("sends") / "part-0.parquet"
+    frame = pd.read_parquet(path, dtype_backend="numpy_nullable").astype({"offset": "float64"})
+    frame.to_parquet(path)
+    assert [row["offset"] for row in check(folder).rows("sends")] == [0, None]
+    frame["offset"] = [0.5, None]
+    frame.to_parquet(path)
+    with pytest.raises(EvidenceError, match=r"row 1: table sends: column 'offset' has 0.5"):
+        check(folder)
