@@ -10,6 +10,7 @@
 # make bench-reassign  200 topics get three replicas under load, killed ten times
 # make reference  docs/RUN_FOLDER.md, FAULTS.md, tables of EXPECT.md and METRICS.md, and the JSON Schema of findings.json, from the code
 # make lock       the requirements locked anew
+# make site       the documentation as a site, src/kaput/site/index.html, which kaput docs opens
 # make wheel      dist: wheels and sdists of kaput and kaput-lab, to be installed elsewhere
 # make clean      everything that make has made here (not the cache of jars)
 
@@ -33,7 +34,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel install demo test compiled test-brokers test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
+.PHONY: wheel site install demo test compiled test-brokers test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
 
 install: setup
 
@@ -117,7 +118,11 @@ bench-quick: setup-dev
 bench-reassign: setup-dev
 	$(BIN)/python benchmarks/reassign.py
 
-wheel: $(DEV_STAMP)
+# Strict: a link or an anchor that leads nowhere ends it.
+site: $(DEV_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+wheel: site
 	$(BIN)/python scripts/distributions.py dist
 
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
@@ -166,5 +171,5 @@ lock: $(UV)
 	$(COMPILE) requirements-dev.in --output-file requirements-dev.lock
 
 clean:
-	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist src/kaput/site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

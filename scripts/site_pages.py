@@ -1,0 +1,261 @@
+"""What MkDocs adds to docs/ when it builds the site (mkdocs.yml, `make site`).
+
+- The navigation: the sections and tables of docs/README.md, so that a page is listed once.
+- Pages from the code: every verb, every key of a scenario, the public names in Python.
+- CONTRIBUTING.md, CHANGELOG.md and the other pages beside docs/. Links to files that are on no page become text.
+- An anchor for each word of the glossary.
+
+A warning fails the build (--strict): a link or an anchor that is not there, a list that Markdown does not see.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import posixpath
+import re
+import shutil
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from pydantic import BaseModel
+
+from reference import _kind, _models, _table  # MkDocs adds the folder of a hook to the path while it loads it
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+REFERENCE = {
+    "reference/COMMANDS.md": "Every verb and its options",
+    "reference/SCENARIO.md": "Every key of a scenario",
+    "reference/PYTHON_API.md": "Every public name in Python",
+}
+README = "project/README.md"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_ITEM = re.compile(r"(?:[-*]|\d+\.) ")
+_LIST_IN_TEXT = re.compile(r"<p>[^<]*(?:<(?!/p>)[^>]*>[^<]*)*\n(?:[-*]|\d+\.) ")
+_ENGLISH_ONLY = ("assets/javascripts/lunr",)  # its other languages
+log = logging.getLogger("mkdocs.plugins.kaput")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """The navigation."""
+    sections = _sections((DOCS / "README.md").read_text(encoding="utf-8"))
+    sections[-1]["Reference"] += [{title: path} for path, title in REFERENCE.items()]
+    config.nav = [{"Home": "README.md"}, *sections]
+    return config
+
+
+def _sections(index: str) -> list[dict[str, list[Any]]]:
+    """The sections, each with the pages that no later one has: what many readers need is in the last one."""
+    sections: list[dict[str, list[Any]]] = []
+    taken: set[str] = set()
+    for part in reversed(index.split("\n## ")[1:]):
+        title, _, body = part.partition("\n")
+        pages = [_on_site("README.md", link) or "" for _, _, link in _LINK.findall(body)]
+        new = [page for page in dict.fromkeys(pages) if page.endswith(".md") and page not in taken]
+        taken.update(new)
+        sections.append({title: [{"What kaput is": page} if page == README else page for page in new]})
+    return sections[::-1]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The pages that are not in docs/."""
+    for path in sorted(ROOT.glob("*.md")):
+        text = path.read_text(encoding="utf-8").replace('="docs/', '="../')  # pictures that are HTML
+        files.append(File.generated(config, f"project/{path.name}", content=text))
+    for path, text in zip(REFERENCE, (_commands(), _scenario(), _python()), strict=True):
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links as the site has them, and the glossary's anchors."""
+    source = page.file.src_uri
+    if source.startswith("reference/"):
+        return markdown
+    if source == "GLOSSARY.md":
+        markdown = _with_anchors(markdown)
+
+    def linked(found: re.Match[str]) -> str:
+        image, text, link = found.groups()
+        target = _on_site(source, link)
+        return f"{image}[{text}]({_relative(source, target)})" if target else text
+
+    return _LINK.sub(linked, _lists(markdown))
+
+
+def _lists(markdown: str) -> str:
+    """What belongs to an item of a list is indented by four columns, as MkDocs' Markdown wants it; an empty line
+    ends it.
+    """
+    lines, width, fenced = [], 0, False
+    for line in markdown.split("\n"):
+        item = _ITEM.match(line)
+        if line.startswith("```"):
+            fenced = not fenced
+        if item and not fenced:
+            width = len(item[0])
+            lines += [""] if lines and lines[-1].startswith("    ") else []
+        elif line and not line.startswith(" "):
+            width = 0
+        inside = width and not item and line[:width].isspace()
+        lines.append("    " + line[width:] if inside else line)
+    return "\n".join(lines)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Warns of lists that only other Markdown sees; tables scroll by themselves."""
+    for found in _LIST_IN_TEXT.finditer(re.sub(r"<pre.*?</pre>", "", html, flags=re.DOTALL)):
+        log.warning("%s: a list without an empty line before it: %s", page.file.src_uri, found[0][:100])
+    return html
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Leaves out what no reader's browser loads: maps for debugging, stemmers of other languages, 404.html."""
+    site = Path(config.site_dir)
+    for path in (*site.rglob("*.map"), site / "404.html"):
+        path.unlink()
+    for folder in _ENGLISH_ONLY:
+        shutil.rmtree(site / folder, ignore_errors=True)
+
+
+def _on_site(source: str, link: str) -> str | None:
+    """The page or file of the site that a link on a page leads to, with its anchor; None if there is none."""
+    if re.match(r"[a-z]+:", link) or link.startswith("#"):
+        return link
+    name, hash_sign, anchor = link.partition("#")
+    home = ROOT if source.startswith("project/") else DOCS / posixpath.dirname(source)
+    path = Path(posixpath.normpath((home / name).as_posix()))
+    if path.is_dir():
+        path /= "README.md"
+    if path.parent == ROOT and path.suffix == ".md":
+        return f"project/{path.name}{hash_sign}{anchor}"
+    inside = path.is_relative_to(DOCS) and path.suffix in (".md", ".svg") and path.exists()
+    return f"{path.relative_to(DOCS).as_posix()}{hash_sign}{anchor}" if inside else None
+
+
+def _relative(source: str, target: str) -> str:
+    if re.match(r"[a-z]+:", target) or target.startswith("#"):
+        return target
+    return posixpath.relpath(target, posixpath.dirname(source) or ".")
+
+
+def _with_anchors(glossary: str) -> str:
+    """A row of a word has the word as its anchor: GLOSSARY.md#unseen; several words of a row have one each. Of a
+    word with two rows, the first.
+    """
+    taken: set[str] = set()
+
+    def row(found: re.Match[str]) -> str:
+        names = [term_anchor(word.partition(" [")[0]) for word in found[1].split(", ")]
+        anchors = "".join(f'<a id="{name}"></a>' for name in names if name not in taken)
+        taken.update(names)
+        return f"| {anchors}{found[1]} | "
+
+    head, _, tables = glossary.partition("\n| --- |")
+    return head + "\n| --- |" + re.sub(r"^\| (?!word |---)(.+?) \| ", row, tables, flags=re.MULTILINE)
+
+
+def term_anchor(word: str) -> str:
+    """The anchor of a word of the glossary."""
+    return re.sub(r"[^\w-]+", "-", word.strip("`").lower()).strip("-")
+
+
+def _commands() -> str:
+    import typer.main
+    from typer.testing import CliRunner
+
+    from kaput.cli.main import app
+
+    parts = [
+        "# Every verb and its options\n\nWhat `kaput VERB --help` prints. Exit statuses are those of "
+        "[a pipeline](../CI.md#exit-status).\n"
+    ]
+    for path in _verbs(typer.main.get_command(app)):
+        shown = CliRunner().invoke(app, [*path.split(), "--help"], terminal_width=90, env={"COLUMNS": "90"})
+        parts.append(f"## {f'kaput {path}'.strip()}\n\n<pre><code>{escape(shown.output)}</code></pre>\n")
+    return "\n".join(parts)
+
+
+def _verbs(command: Any, path: str = "") -> Iterator[str]:
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:
+            yield from _verbs(below, f"{path} {name}".strip())
+
+
+def _scenario() -> str:
+    from kaput.scenario.model import Scenario
+
+    parts = [
+        "# Every key of a scenario\n\n`kaput scenarios schema` prints the same as a JSON Schema for editors; "
+        "`kaput scenarios show NAME` prints a built-in scenario to start from. The faults and their options: "
+        "[every fault](../FAULTS.md). What can be expected: [limits](../EXPECT.md).\n"
+    ]
+    for model in _models(Scenario, []):
+        title = "The file" if model is Scenario else model.__name__
+        about = " ".join(inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].split())
+        fields = (
+            (
+                f"`{field.alias or name.rstrip('_')}`",
+                _kind(field.annotation),
+                "required" if field.is_required() else _default(field.get_default(call_default_factory=False)),
+                " ".join((field.description or "").split()),
+            )
+            for name, field in model.model_fields.items()
+        )
+        parts.append(f"## {title}\n\n{about}\n\n" + _table(("key", "type", "default", "meaning"), fields))
+    return "\n".join(parts)
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`" if isinstance(value, str | int | float) and value != "" else ""
+
+
+def _python() -> str:
+    import kaput
+
+    parts = [
+        "# Every public name in Python\n\nWith examples: [kaput from Python](../PYTHON.md), "
+        "[in your tests](../IN_YOUR_TESTS.md), [kept messages](../KEEP.md).\n"
+    ]
+    seen: list[Any] = []
+    for name in sorted(kaput.__all__):
+        thing = getattr(kaput, name)
+        if name.startswith("__") or inspect.ismodule(thing) or thing in seen:
+            continue
+        seen.append(thing)
+        parts.append(_documented(f"kaput.{name}", thing, "##"))
+        if inspect.isclass(thing) and not issubclass(thing, BaseException):
+            parts += [_documented(f"{name}.{key}", value, "###") for key, value in _members(thing)]
+    return "\n".join(parts)
+
+
+def _members(thing: type) -> Iterator[tuple[str, Any]]:
+    """Public methods and properties that kaput's classes define, in their order."""
+    for base in thing.__mro__:
+        for name, value in vars(base).items():
+            plain = inspect.isfunction(value) or isinstance(value, property)
+            if base.__module__.startswith("kaput.") and plain and not name.startswith(("_", "model_")):
+                yield name, value
+
+
+def _documented(title: str, thing: Any, level: str) -> str:
+    """A heading, its signature, and its docstring."""
+    fields = inspect.isclass(thing) and issubclass(thing, (BaseException, BaseModel))
+    shown = f"{title}{'' if fields or isinstance(thing, property) else _signature(thing)}"
+    text = f"<pre class=\"prose\">{escape(inspect.getdoc(thing) or '')}</pre>"
+    return f"{level} {title}\n\n<pre><code>{escape(shown)}</code></pre>\n\n{text}\n"
+
+
+def _signature(thing: Any) -> str:
+    signature = inspect.signature(thing)
+    parameters = [each for name, each in signature.parameters.items() if name != "self"]
+    return str(signature.replace(parameters=parameters)).replace("'", "")
