@@ -2,10 +2,10 @@
 
 - The navigation: the sections and tables of docs/README.md, so that a page is listed once.
 - Pages from the code: every verb, every key of a scenario, the public names in Python.
-- CONTRIBUTING.md, CHANGELOG.md and the other pages beside docs/. Links to files that are on no page become text.
+- README.md, CONTRIBUTING.md and the other pages next to docs/. Links to files that are no page become text.
 - An anchor for each word of the glossary.
 
-A warning fails the build (--strict): a link or an anchor that is not there, a list that Markdown does not see.
+A warning fails the build (--strict): a link or an anchor that is not there, a list that MkDocs does not see.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pydantic import BaseModel
-
 from reference import _kind, _models, _table  # MkDocs adds the folder of a hook to the path while it loads it
 
 ROOT = Path(__file__).parents[1]
@@ -90,9 +89,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _lists(markdown: str) -> str:
-    """What belongs to an item of a list is indented by four columns, as MkDocs' Markdown wants it; an empty line
-    ends it.
-    """
+    """Indents what belongs to an item of a list by four columns and ends it with an empty line."""
     lines, width, fenced = [], 0, False
     for line in markdown.split("\n"):
         item = _ITEM.match(line)
@@ -116,7 +113,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Leaves out what no reader's browser loads: maps for debugging, stemmers of other languages, 404.html."""
+    """Deletes what no reader's browser loads: maps for debugging, stemmers of other languages, 404.html."""
     site = Path(config.site_dir)
     for path in (*site.rglob("*.map"), site / "404.html"):
         path.unlink()
@@ -146,9 +143,7 @@ def _relative(source: str, target: str) -> str:
 
 
 def _with_anchors(glossary: str) -> str:
-    """A row of a word has the word as its anchor: GLOSSARY.md#unseen; several words of a row have one each. Of a
-    word with two rows, the first.
-    """
+    """The glossary with an anchor for each word: GLOSSARY.md#unseen. The first row of a word has it."""
     taken: set[str] = set()
 
     def row(found: re.Match[str]) -> str:
@@ -204,7 +199,9 @@ def _scenario() -> str:
             (
                 f"`{field.alias or name.rstrip('_')}`",
                 _kind(field.annotation),
-                "required" if field.is_required() else _default(field.get_default(call_default_factory=False)),
+                "required"
+                if field.is_required()
+                else _default(field.get_default(call_default_factory=False)),
                 " ".join((field.description or "").split()),
             )
             for name, field in model.model_fields.items()
@@ -251,7 +248,7 @@ def _documented(title: str, thing: Any, level: str) -> str:
     """A heading, its signature, and its docstring."""
     fields = inspect.isclass(thing) and issubclass(thing, (BaseException, BaseModel))
     shown = f"{title}{'' if fields or isinstance(thing, property) else _signature(thing)}"
-    text = f"<pre class=\"prose\">{escape(inspect.getdoc(thing) or '')}</pre>"
+    text = f'<pre class="prose">{escape(inspect.getdoc(thing) or "")}</pre>'
     return f"{level} {title}\n\n<pre><code>{escape(shown)}</code></pre>\n\n{text}\n"
 
 

@@ -24,6 +24,7 @@ from kaput.cli import (
     cache,
     compare,
     dashboard,
+    docs,
     doctor,
     export,
     failover,
@@ -169,6 +170,7 @@ for group, name, command, settings in (
     (EVIDENCE, "bench", bench.app, None),
     (EVIDENCE, "bug", bug.bug_command, None),
     (EVIDENCE, "version", bug.version_command, None),
+    (EVIDENCE, "docs", docs.docs_command, None),
 ):
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name, rich_help_panel=group)

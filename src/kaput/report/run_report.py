@@ -59,7 +59,7 @@ SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
 
 _FOOT = "Every number on this page is in findings.json and analysis/ of the run folder. Works offline."
 
-_TERMS = "Terms such as drained, unseen, isr or unowned are explained in report.html and docs/GLOSSARY.md."
+_TERMS = "Terms such as unseen, unowned or standstill are explained in report.html and by kaput docs."
 
 
 def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = None) -> Text:

@@ -1,0 +1,85 @@
+"""`kaput docs`: the documentation of the installed version, as pages for a browser.
+
+`make site` writes the pages into the package, and `make wheel` ships them. They ask nothing of the network.
+"""
+
+from __future__ import annotations
+
+import json as json_library
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kaput.cli.options import Json
+
+SITE = Path(__file__).parents[1] / "site"
+
+
+def docs_command(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Page, PAGE#ANCHOR, or word of the glossary."),
+    ] = None,
+    *,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    json: Json = False,
+) -> None:
+    """Print where the documentation of this version is, or open it.
+
+    The pages are files: they need no network.
+
+    Example: kaput docs --open
+
+    Example: kaput docs faults
+
+    Example: kaput docs loss-window --open
+    """
+    from kaput import __version__
+    from kaput.errors import LabError
+
+    page, anchor = _found(name) if name else (_built(SITE / "index.html"), "")
+    address = f"{page}{anchor}"
+    if json:
+        typer.echo(json_library.dumps({"version": __version__, "path": str(page), "anchor": anchor[1:]}))
+    else:
+        typer.echo(address)
+    if open_browser:
+        import webbrowser
+
+        if not webbrowser.open(f"{page.as_uri()}{anchor}"):
+            raise LabError(f"no browser was found; open {address} in one")
+
+
+def _built(page: Path) -> Path:
+    from kaput.errors import LabError
+
+    if not page.exists():
+        raise LabError(f"there are no pages in {SITE}; in a checkout, 'make site' builds them from docs/*.md")
+    return page
+
+
+def _found(name: str) -> tuple[Path, str]:
+    """The page, and `#anchor`, that is named or has that word of the glossary. Raises UsageError."""
+    from kaput.errors import UsageError
+    from kaput.scenario.nearest import nearest
+
+    glossary = _built(SITE / "GLOSSARY.html")
+    pages = {path.stem.lower(): path for path in SITE.rglob("*.html") if path.stem != "index"}
+    stem, _, anchor = name.partition("#")
+    page = pages.get(stem.lower().removesuffix(".md").replace("-", "_"))
+    if page is None and not anchor:
+        page, anchor = glossary, re.sub(r"[^\w-]+", "-", name.lower()).strip("-")
+        words = _anchors(glossary)
+        if anchor not in words:
+            near = nearest(name.lower(), [*pages, *words], count=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else "'kaput docs' has the start page"
+            raise UsageError(f"{name!r} is neither a page nor a word of the glossary; {hint}")
+    elif page is None or (anchor and anchor not in _anchors(page)):
+        raise UsageError(f"{name!r} is on no page; 'kaput docs' has the start page")
+    return page, f"#{anchor}" if anchor else ""
+
+
+def _anchors(page: Path) -> list[str]:
+    return re.findall(r' id="([^"]+)"', page.read_text(encoding="utf-8"))
