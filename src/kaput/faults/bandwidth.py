@@ -132,7 +132,7 @@ class Bandwidth(NodeFault):
         if not alive:
             return Effect(None, False, "no target was running")
         direction, rate_text = self.options.direction, self.options.rate
-        rate = _bits(rate_text)
+        rate = bits_per_second(rate_text)
         burst = max(_LEAST_BURST, round(rate / 8 / 100))
         ways = [inward for way, inward in (("in", True), ("out", False)) if direction in ("both", way)]
         try:
@@ -192,5 +192,6 @@ def _under_load(end: End, rate: float, burst: int) -> Flow:
     return flow
 
 
-def _bits(rate: str) -> float:
+def bits_per_second(rate: str) -> float:
+    """Of `12mbit`."""
     return float(rate[:-4]) * _UNITS[rate[-4:]]

@@ -23,7 +23,7 @@ from kaput.faults.event_triggers import Occurrence
 from kaput.faults.fault import Fault, Scene, cannot_grow, cannot_upgrade
 from kaput.faults.frame_log import FrameLog
 from kaput.faults.process_target import Clients, DiskTarget, Member, NoGroups, RunMembers
-from kaput.scenario.fault_kinds import COMMAND
+from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mirrors import FIRST_MIRROR_ID
 from kaput.scenario.targets import CLUSTER, CLUSTERS, MEMBERS, MIRROR, PRODUCER, STORE, TOPIC, Target
 from kaput.scenario.timeline import Step
@@ -106,7 +106,7 @@ class Surroundings:
         if target.hits == CLUSTER:
             return Injection(target.text, fault.restarted(), fault, None)
         ids = self._ids(step, part)
-        if step.fault == COMMAND:
+        if step.fault == COMMAND or KINDS[step.fault].by_request:
             return Injection(target.text, ids, fault, ids)
         # kaput owns no processes in an existing cluster; there only noop gets here, which touches none.
         nodes = [self.nodes[i] for i in ids] if self.nodes else []

@@ -27,9 +27,10 @@ from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.steps import FaultStep, with_defaults
-from kaput.scenario.targets import NODES, Target
+from kaput.scenario.targets import CLUSTER, NODES, TOPIC, Target
 from kaput.scenario.timeline import AfterStart, Step
 
+_OF_RUNS = (COMMAND, "grow", "rolling-upgrade")  # on a standing cluster, `kaput grow` adds brokers
 _HEALED_S = 600.0  # every wait in a heal is bounded, and together they take less
 
 
@@ -92,7 +93,9 @@ class FaultInjector:
         effect: it is already healed then.
         """
         keys = checked_step(fault, target, options, self._spec())
-        self._check_partition(keys.target)
+        self._check_topic(keys.target)
+        if keys.kind.permanent:  # there is nothing to heal
+            for_ms = 0
         with self._lock:
             self._count += 1
             name, seed = f"{self._count}-{keys.fault}", self._draw.getrandbits(63)
@@ -168,18 +171,18 @@ class FaultInjector:
         with suppress(Exception):  # `inject` and `heal` raise what went wrong
             self._engine.play(life)
 
-    def _check_partition(self, target: Target) -> None:
-        """Raises UsageError at once for a partition that does not exist: a run would wait for it."""
-        if target.place is None:
+    def _check_topic(self, target: Target) -> None:
+        """Raises UsageError at once for a topic or partition that does not exist: a run would wait for it."""
+        topic, partition = target.topic, target.partition
+        if topic is None:
             return
-        topic, partition = target.place
         topics = self._admin.topics()
         if topic not in topics:
             near = nearest(topic, topics)
             instead = f"; did you mean {near[0]}?" if near else ""
             raise UsageError(f"{target}: no topic {topic}{instead}")
         count = len(self._admin.partitions([topic]))
-        if partition >= count:
+        if partition is not None and partition >= count:
             raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")
 
 
@@ -216,9 +219,11 @@ def checked_step(fault: str, target: str, options: Mapping[str, object], spec: C
         raise UsageError(in_lines(from_validation(error, data, ("faults", 0)))) from None
     mistakes = check_alone(step, spec)
     # A run's own clients, and what a scenario creates, only exist in a run.
-    on_nodes = step.target.hits == NODES and step.target.kind != "transaction-coordinator-of"
-    if step.fault == COMMAND or NODES not in step.kind.hits or not on_nodes:
-        mistakes = [Mistake((), f"{step.fault} {step.target}: without a scenario, faults can only hit nodes")]
+    hits = step.target.hits
+    there = hits in (NODES, TOPIC, CLUSTER) and step.target.kind != "transaction-coordinator-of"
+    if step.fault in _OF_RUNS or hits not in step.kind.hits or not there:
+        what = "without a scenario, faults can only hit nodes, topics and the cluster"
+        mistakes = [Mistake((), f"{step.fault} {step.target}: {what}")]
     if mistakes:
         raise UsageError(in_lines(mistakes))
     return step

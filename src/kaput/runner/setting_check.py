@@ -12,6 +12,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.setting_names import setting_names
 from kaput.errors import UsageError
 from kaput.java import Java
+from kaput.scenario.fault_kinds import ChangeConfigOptions
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
 from kaput.workload.librdkafka.setting_check import refused
@@ -58,6 +59,12 @@ def _of_clusters(
             version = scenario.cluster_of_topic(topic.name).kafka
             place = f"topics.{number}.config"
             yield from _unknown(place, topic.config, "topic", distribution_of(version), java)
+    for number, step in enumerate(scenario.faults):
+        if isinstance(step.options, ChangeConfigOptions):
+            topic = step.target.whole_topic
+            cluster = scenario.cluster if topic is None else scenario.cluster_of_topic(topic)
+            kind, kafka = "broker" if topic is None else "topic", distribution_of(cluster.kafka)
+            yield from _unknown(f"faults.{number}.config", step.options.config, kind, kafka, java)
     for number, group in enumerate(scenario.workload.groups):
         if group.group_config:
             place = f"workload.groups.{number}.group-config"

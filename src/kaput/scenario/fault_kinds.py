@@ -34,6 +34,7 @@ from kaput.scenario.targets import (
 )
 from kaput.scenario.values import (
     Bandwidth,
+    Config,
     Count,
     DurationMs,
     DurationOrZeroMs,
@@ -282,6 +283,43 @@ class ReassignOptions(Options):
     """The number of replicas of every partition after the reassignment."""
 
 
+class MoveLeaderOptions(Options):
+    to: Count | None = None
+    """The broker that leads next, an in-sync replica; without it the first in-sync follower."""
+
+
+class MoveReplicasOptions(Options):
+    throttle: Bandwidth | None = None
+    """The bandwidth to which the copying is limited, such as 8mbit; without it there is no limit."""
+
+
+class ChangeConfigOptions(Options):
+    config: Config = default({})
+    """The new settings of the topic or broker, by Kafka's names; at the heal the earlier ones return."""
+
+    def mistakes(self, target: Target) -> Found:
+        if not self.config:
+            yield ("fault",), "settings are missing; write for example config: {segment.bytes: 1048576}"
+
+
+class DenyOptions(Options):
+    operation: Literal["Read", "Write", "Describe", "All"] = "Write"
+    """What is denied: Write to producers, Read to members of groups, ..."""
+    principal: str = "User:kaput"
+    """To whom; kaput's own clients are User:kaput."""
+
+
+class QuotaOptions(Options):
+    producer_rate: Positive | None = None
+    """Bytes per second that each client id may send to a broker."""
+    consumer_rate: Positive | None = None
+    """Bytes per second that each client id may fetch from a broker."""
+
+    def mistakes(self, target: Target) -> Found:
+        if self.producer_rate is None and self.consumer_rate is None:
+            yield ("fault",), "a rate is missing; write for example producer-rate: 100000"
+
+
 class RollingUpgradeOptions(Options):
     kafka: str = NEWEST_KAFKA
     """The version of Kafka to upgrade to."""
@@ -334,6 +372,10 @@ MEMORY = Need(
     lambda cluster: cluster.memory_groups,
     "needs nodes in cgroups of their own; write cluster.memory-groups: true",
 )
+SECURITY = Need(
+    lambda cluster: cluster.security != "none",
+    "needs a cluster with access control; write cluster.security: scram-tls",
+)
 PROXIES = Need(
     lambda cluster: cluster.proxies != "none",
     "needs proxies from the start of the cluster; run it in a scenario",
@@ -343,7 +385,8 @@ PROXIES = Need(
 @dataclass(frozen=True)
 class FaultKind:
     """A fault. `hits`: what it may hit; `needs`: what it needs of the cluster; `traces`: whether its heal
-    leaves something behind, so that the cluster is not used again.
+    leaves something behind, so that the cluster is not used again; `by_request`: requests to the cluster do
+    it, which need no process of a node; `permanent`: its change stays.
     """
 
     name: str
@@ -351,11 +394,8 @@ class FaultKind:
     options: type[Options] = Options
     needs: Need | None = None
     traces: bool = False
-
-    @property
-    def permanent(self) -> bool:
-        """Whether its change lasts: of topics and of the cluster itself."""
-        return self.hits in ((TOPIC,), (CLUSTER,))
+    by_request: bool = False
+    permanent: bool = False
 
     @property
     def of_disk(self) -> bool:
@@ -391,18 +431,27 @@ _ALL = (
     FaultKind("join", (MEMBERS,)),
     FaultKind("leave", (MEMBERS,)),
     FaultKind("slow", (MEMBERS,), SlowOptions),
-    FaultKind("resize", (TOPIC,), ResizeOptions),
-    FaultKind("delete-records", (TOPIC,), DeleteRecordsOptions),
-    FaultKind("recreate", (TOPIC,)),
-    FaultKind("grow", (CLUSTER,), GrowOptions, traces=True),
-    FaultKind("reassign", (CLUSTER,), ReassignOptions, traces=True),
-    FaultKind("rolling-upgrade", (CLUSTER,), RollingUpgradeOptions, traces=True),
+    FaultKind("elect-preferred", by_request=True, permanent=True),
+    FaultKind("move-leader", options=MoveLeaderOptions, by_request=True, permanent=True),
+    FaultKind("move-replicas", options=MoveReplicasOptions, by_request=True, permanent=True),
+    FaultKind("change-config", (NODES, TOPIC), ChangeConfigOptions, by_request=True),
+    FaultKind("deny", (TOPIC,), DenyOptions, SECURITY),
+    FaultKind("resize", (TOPIC,), ResizeOptions, permanent=True),
+    FaultKind("delete-records", (TOPIC,), DeleteRecordsOptions, permanent=True),
+    FaultKind("recreate", (TOPIC,), permanent=True),
+    FaultKind("quota", (CLUSTER,), QuotaOptions),
+    FaultKind("grow", (CLUSTER,), GrowOptions, traces=True, permanent=True),
+    FaultKind("reassign", (CLUSTER,), ReassignOptions, traces=True, permanent=True),
+    FaultKind("rolling-upgrade", (CLUSTER,), RollingUpgradeOptions, traces=True, permanent=True),
     FaultKind("command", options=CommandOptions, traces=True),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE = (
     "command", "protocol", "resize", "delete-records", "recreate"
 )  # fmt: skip
+
+# They may hit brokers, and take nothing from them.
+TAKE_NOTHING = frozenset({"noop", "grow", "reassign", *(kind.name for kind in _ALL if kind.by_request)})
 
 
 def faults_on(what: str) -> list[str]:

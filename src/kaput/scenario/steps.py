@@ -90,7 +90,7 @@ class StepKeys(Block):
                 ("target",),
                 f"{self.fault} does not hit topics; {', '.join(sorted(faults_on(TOPIC)))} do",
             )
-        elif self.for_ is not None and (CLUSTER in hits or (TOPIC in hits and self.target.hits == TOPIC)):
+        elif self.for_ is not None and self.kind.permanent:
             yield ("for",), f"the change made by {self.fault} is permanent; leave this out"
 
 

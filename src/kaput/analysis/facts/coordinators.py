@@ -20,15 +20,15 @@ from kaput.core import MS, TopicPartition
 from kaput.evidence.reading import distinct
 from kaput.evidence.schemas import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster
+from kaput.scenario.fault_kinds import TAKE_NOTHING
 from kaput.scenario.pipes import pipes, spec_of
 from kaput.scenario.transactions import TRANSACTIONS, partition_of, transactional_id
-from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, NOOP
+from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 # Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
 _UP = frozenset(
-    {NOOP, "grow", "resize", "delete-records", "recreate", "reassign"}
-    | {"delay", "bandwidth", "loss", "reset", "clock"}
+    {*TAKE_NOTHING, "resize", "delete-records", "recreate"} | {"delay", "bandwidth", "loss", "reset", "clock"}
 )
 # Faults that end a process: when started again, it registers anew, and answers nobody until it is unfenced.
 # As long as its last session counts, which may be until it times out, it cannot register.

@@ -21,14 +21,13 @@ from kaput.analysis.questions.latency import first_deliveries
 from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL
 from kaput.evidence.findings_claims import Claim
-from kaput.scenario.vocabulary import NOOP
+from kaput.scenario.fault_kinds import TAKE_NOTHING
 
 if TYPE_CHECKING:
     from kaput.analysis.facts.inputs import Inputs
     from kaput.analysis.run import Run
     from kaput.analysis.views.messages import Messages
 
-_NO_OUTAGES = (NOOP, "grow", "reassign")  # they hit brokers, and keep nothing from anybody
 GRACE_NS = 5_000_000_000
 _STUCK = Sum(("fault", "group"), ("n",))
 _SCHEMA = {"fault": pl.Int64, "group": pl.Int64, "n": pl.Int64}
@@ -83,5 +82,5 @@ class Stuck(Question):
 
 def _heals(given: Inputs) -> Iterator[tuple[int, int]]:
     for number, one in enumerate(given.faults):
-        if one.proven and one.healed_ns is not None and one.brokers and one.fault not in _NO_OUTAGES:
+        if one.proven and one.healed_ns is not None and one.brokers and one.fault not in TAKE_NOTHING:
             yield number, one.healed_ns

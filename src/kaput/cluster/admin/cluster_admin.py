@@ -20,6 +20,8 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
+_ELECTION_NOT_NEEDED = 84  # it leads already
+
 
 @dataclass(frozen=True)
 class PartitionState:
@@ -157,6 +159,21 @@ class Admin(ResourceAdmin):
         self._check("partitions cannot be reassigned", answer.error_code, answer.error_message)
         for name, p in ((topic.name, p) for topic in answer.responses for p in topic.partitions):
             self._check(f"{name}/{p.partition_index} cannot be reassigned", p.error_code, p.error_message)
+
+    def elect_preferred(self, places: Sequence[TopicPartition]) -> None:
+        """Makes the preferred replica of each partition its leader. Raises LabError if one cannot be."""
+        answer = self._broadcaster.ask_any(
+            self._controller_proxies(),
+            lambda: requests.elect_preferred(places, self._timeout_s),
+            "elect preferred leaders",
+            self._timeout_s,
+        )
+        self._check("preferred leaders cannot be elected", answer.error_code)
+        found = [(each.topic, p) for each in answer.replica_election_results for p in each.partition_result]
+        for name, p in found:
+            if p.error_code != _ELECTION_NOT_NEEDED:
+                what = f"the preferred leader of {name}/{p.partition_id} cannot be elected"
+                self._check(what, p.error_code, p.error_message)
 
     def feature_levels(self) -> dict[str, int]:
         """The active levels, without features at level 0. Raises LabError."""

@@ -11,10 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kaput.cluster.protocol import (
+    AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     ApiVersionsRequest,
+    CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
@@ -23,6 +26,7 @@ from kaput.cluster.protocol import (
     DescribeConfigsRequest,
     DescribeQuorumRequest,
     DescribeShareGroupOffsetsRequest,
+    ElectLeadersRequest,
     FetchRequest,
     FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
@@ -41,7 +45,7 @@ _DEBUGGER = -2
 _LATEST, _EARLIEST = -1, -2  # in place of a timestamp
 _READ_COMMITTED = 1
 _SET = 0
-TOPIC, BROKER, _GROUP = 2, 4, 32  # kinds of resources
+TOPIC, BROKER, GROUP = 2, 4, 32  # kinds of resources
 
 
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
@@ -101,6 +105,18 @@ def alter_reassignments(wanted: Mapping[TopicPartition, Sequence[int]], timeout_
     return AlterPartitionReassignmentsRequest(version=0, topics=topics, timeout_ms=int(timeout_s * 1000))
 
 
+def elect_preferred(places: Iterable[TopicPartition], timeout_s: float) -> Any:
+    """ElectLeaders: the preferred leader of each partition; brokers forward it to the controller."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(partition)
+    of = ElectLeadersRequest.TopicPartitions
+    wanted = [of(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+    return ElectLeadersRequest(
+        version=1, election_type=0, topic_partitions=wanted, timeout_ms=int(timeout_s * 1000)
+    )
+
+
 def metadata(topics: Sequence[str] = ()) -> Any:
     """Metadata of these topics (none: only of the brokers), with leader epochs."""
     wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
@@ -147,15 +163,22 @@ def fetch_offsets(group: str) -> Any:
     return OffsetFetchRequest(version=5, group_id=group, topics=None)
 
 
-def set_group_config(group: str, config: Config) -> Any:
-    """IncrementalAlterConfigs of a group; brokers forward it to the controller."""
+def alter_configs(kind: int, names: Iterable[str], changes: Mapping[str, str | None]) -> Any:
+    """IncrementalAlterConfigs: sets these settings of each resource, or deletes them (None); brokers forward
+    it to the controller.
+    """
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [
-        resource.AlterableConfig(name=key, config_operation=_SET, value=value)
-        for key, value in _config_values(config).items()
+        resource.AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+        for key, value in changes.items()
     ]
-    wanted = resource(resource_type=_GROUP, resource_name=group, configs=settings)
-    return IncrementalAlterConfigsRequest(version=0, resources=[wanted], validate_only=False)
+    wanted = [resource(resource_type=kind, resource_name=name, configs=settings) for name in names]
+    return IncrementalAlterConfigsRequest(version=0, resources=wanted, validate_only=False)
+
+
+def set_group_config(group: str, config: Config) -> Any:
+    """IncrementalAlterConfigs of a group; brokers forward it to the controller."""
+    return alter_configs(GROUP, [group], config_values(config))
 
 
 def share_group_offsets(group: str) -> Any:
@@ -243,19 +266,20 @@ def _creatable_topic(topic: Topic) -> Any:
         assignments=assigned,
         configs=[
             new.CreatableTopicConfig(name=key, value=value)
-            for key, value in _config_values(topic.config).items()
+            for key, value in config_values(topic.config).items()
         ],
     )
 
 
-def _config_values(config: Config) -> dict[str, str]:
+def config_values(config: Config) -> dict[str, str]:
     return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}
 
 
 # Sources of a setting: the topic itself, and Kafka's default.
-OF_TOPIC, KAFKAS_DEFAULT = 1, 5
+OF_TOPIC, OF_BROKER, KAFKAS_DEFAULT = 1, 2, 5
 _DELETE = 1
 _ANY = 1  # in a filter of access rules
+_LITERAL, _DENY = 3, 2  # of an access rule
 
 
 def api_versions() -> Any:
@@ -293,10 +317,7 @@ def delete_group(group: str) -> Any:
 
 def delete_group_config(group: str, keys: Iterable[str]) -> Any:
     """IncrementalAlterConfigs: deletes settings of a group."""
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    settings = [resource.AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in keys]
-    wanted = resource(resource_type=_GROUP, resource_name=group, configs=settings)
-    return IncrementalAlterConfigsRequest(version=0, resources=[wanted], validate_only=False)
+    return alter_configs(GROUP, [group], dict.fromkeys(keys))
 
 
 def describe_configs(kind: int, names: Iterable[str]) -> Any:
@@ -323,3 +344,44 @@ def describe_acls() -> Any:
 def describe_quotas() -> Any:
     """DescribeClientQuotas: the quotas of every user, client id and address."""
     return DescribeClientQuotasRequest(version=0, components=[], strict=False)
+
+
+def alter_quotas(changes: Mapping[str, float | None]) -> Any:
+    """AlterClientQuotas: sets quotas of every client id that has none of its own, or removes them (None);
+    brokers forward it to the controller.
+    """
+    of = AlterClientQuotasRequest.EntryData
+    operations = [
+        of.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+        for key, value in changes.items()
+    ]
+    every_client = of(entity=[of.EntityData(entity_type="client-id", entity_name=None)], ops=operations)
+    return AlterClientQuotasRequest(version=0, entries=[every_client], validate_only=False)
+
+
+def create_acl(topic: str, principal: str, operation: int) -> Any:
+    """CreateAcls: denies an operation on that topic; brokers forward it to the controller."""
+    denial = CreateAclsRequest.AclCreation(
+        resource_type=TOPIC,
+        resource_name=topic,
+        resource_pattern_type=_LITERAL,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=_DENY,
+    )
+    return CreateAclsRequest(version=1, creations=[denial])
+
+
+def delete_acl(topic: str, principal: str, operation: int) -> Any:
+    """DeleteAcls: ends such a denial; brokers forward it to the controller."""
+    denial = DeleteAclsRequest.DeleteAclsFilter(
+        resource_type_filter=TOPIC,
+        resource_name_filter=topic,
+        pattern_type_filter=_LITERAL,
+        principal_filter=principal,
+        host_filter="*",
+        operation=operation,
+        permission_type=_DENY,
+    )
+    return DeleteAclsRequest(version=1, filters=[denial])

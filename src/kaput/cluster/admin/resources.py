@@ -162,6 +162,77 @@ class ResourceAdmin(GroupAdmin):
                     settings[broker] = _settings(answer)
         return settings
 
+    def seen_settings(self, kind: int, name: str) -> dict[int, ResourceSettings]:
+        """The settings of a topic or broker, as each broker sees them (of a broker: only it itself); `own`:
+        those that were set for it while the cluster ran. Raises LabError unless all of them answer.
+        """
+        endpoints = self._cluster.broker_endpoints
+        asked = endpoints if kind == requests.TOPIC else {int(name): endpoints[int(name)]}
+        source = requests.OF_TOPIC if kind == requests.TOPIC else requests.OF_BROKER
+        answers = self._broadcaster.ask_all(
+            asked, lambda: requests.describe_configs(kind, [name]), ANSWER_TIMEOUT_S
+        )
+        if silent := sorted(set(asked) - set(answers)):
+            raise LabError(f"broker {', '.join(map(str, silent))} did not answer")
+        seen = {}
+        for broker, answer in answers.items():
+            (found,) = answer.results
+            self._check(f"the settings of {name}", found.error_code, found.error_message)
+            own = {each.name: each.value for each in found.configs if each.config_source == source}
+            seen[broker] = ResourceSettings(_settings(found).every, own)
+        return seen
+
+    def alter_settings(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
+        """Sets these settings of a topic or a broker, or deletes them (None)."""
+        endpoints = self._cluster.broker_endpoints
+        asked = endpoints if kind == requests.TOPIC else {int(name): endpoints[int(name)]}
+        answer = self._broadcaster.ask_any(
+            asked,
+            lambda: requests.alter_configs(kind, [name], changes),
+            f"change settings of {name}",
+            self._timeout_s,
+        )
+        for result in answer.responses:
+            self._check(f"{name} cannot be configured", result.error_code, result.error_message)
+
+    def deny(self, topic: str, principal: str, operation: str) -> None:
+        """Creates an ACL that denies an operation on a topic to a principal."""
+        number = _number_of(operation)
+        answer = self._ask_any(lambda: requests.create_acl(topic, principal, number), "create an ACL")
+        for result in answer.results:
+            self._check("the ACL cannot be created", result.error_code, result.error_message)
+
+    def deny_no_more(self, topic: str, principal: str, operation: str) -> None:
+        """Deletes such an ACL."""
+        number = _number_of(operation)
+        answer = self._ask_any(lambda: requests.delete_acl(topic, principal, number), "delete an ACL")
+        for result in answer.filter_results:
+            self._check("the ACL cannot be deleted", result.error_code, result.error_message)
+
+    def denied_by(self, topic: str, principal: str, operation: str) -> list[int]:
+        """The brokers that have such an ACL now. Raises LabError unless all brokers answer."""
+        brokers = self._cluster.broker_endpoints
+        answers = self._broadcaster.ask_all(brokers, requests.describe_acls, ANSWER_TIMEOUT_S)
+        if silent := sorted(set(brokers) - set(answers)):
+            raise LabError(f"broker {', '.join(map(str, silent))} did not answer")
+        wanted = (topic, principal, _number_of(operation), "Deny")
+        found = []
+        for broker, answer in answers.items():
+            self._check("access rules cannot be described", answer.error_code, answer.error_message)
+            rules = {
+                (each.resource_name, rule.principal, rule.operation, _PERMISSIONS.get(rule.permission_type))
+                for each in answer.resources
+                for rule in each.acls
+            }
+            found += [broker] if wanted in rules else []
+        return sorted(found)
+
+    def set_quotas(self, changes: Mapping[str, float | None]) -> None:
+        """Sets quotas of every client id without its own, or removes them (None)."""
+        answer = self._ask_any(lambda: requests.alter_quotas(changes), "change the quotas")
+        for result in answer.entries:
+            self._check("quotas cannot be changed", result.error_code, result.error_message)
+
     def access_rules(self) -> frozenset[AccessRule] | None:
         """Every ACL; None if the cluster has no authorizer."""
         answer = self._ask_any(requests.describe_acls, "the access rules")
@@ -198,6 +269,10 @@ class ResourceAdmin(GroupAdmin):
             ): {value.key: value.value for value in entry.values}
             for entry in answer.entries or []
         }
+
+
+def _number_of(operation: str) -> int:
+    return next(number for number, name in _OPERATIONS.items() if name == operation)
 
 
 def _settings(resource: Any) -> ResourceSettings:

@@ -29,7 +29,7 @@ from kaput.scenario.model import Group, Scenario, Topic, deletes
 from kaput.scenario.nearest import hint
 from kaput.scenario.several import cluster_of_target
 from kaput.scenario.steps import FaultStep
-from kaput.scenario.targets import MEMBERS, PRODUCER, STORE, TOPIC, Target, recorded_target
+from kaput.scenario.targets import MEMBERS, NODES, PRODUCER, STORE, TOPIC, Target, recorded_target
 from kaput.scenario.timeline import longest_duration_ms, step_id, total_messages
 from kaput.scenario.values import format_duration, parse_duration_ms, share_of
 
@@ -108,6 +108,11 @@ def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cl
         yield ("target",), text
     if target.kind == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
+    if step.kind.by_request and target.kind in ("controller", "zookeeper"):
+        yield (
+            ("target",),
+            f"{step.fault} hits brokers, not the {target}; write broker N, or leader-of T/P",
+        )
     if target.kind == "minority" and brokers < 3:
         yield ("target",), f"{brokers} brokers have no minority; use 3 or more"
 
@@ -178,7 +183,7 @@ def _peers(step: FaultStep, clusters: Sequence[Cluster], cluster: Cluster) -> Fo
 
 
 def _topic(step: FaultStep, scenario: Scenario) -> Found:
-    if TOPIC not in step.kind.hits:
+    if TOPIC not in step.kind.hits or (NODES in step.kind.hits and step.target.hits == NODES):
         return
     name, options = step.target.whole_topic, step.options
     if name is None:
@@ -192,7 +197,9 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
         yield from _deletion(options.committed_by, name, topic, scenario)
     elif step.fault == RECREATE:
         yield from _recreation(name, topic, scenario)
-    elif isinstance(options, ResizeOptions) and options.partitions <= topic.partitions:
+    elif not isinstance(options, ResizeOptions):
+        return
+    elif options.partitions <= topic.partitions:
         yield ("partitions",), f"{name} has {topic.partitions} from the start and cannot have fewer"
     elif any(
         scenario.topic(spec.topic, spec.cluster) == topic and spec.partitioner == "round-robin"

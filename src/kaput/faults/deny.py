@@ -1,0 +1,49 @@
+"""deny: an ACL denies an operation on a topic to the clients' user, as when rights are withdrawn under load;
+at the heal it is deleted.
+
+What is sent meanwhile is refused: clients do not try it again.
+"""
+
+from __future__ import annotations
+
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, Fault, now_ns
+from kaput.scenario.fault_kinds import DenyOptions
+from kaput.scenario.targets import TOPIC
+
+_SEEN_S = 15.0
+
+
+class Deny(Fault[str]):
+    """One injection on one topic.
+
+    Proof: every broker lists the ACL, which none did before, and none lists it after the heal.
+    """
+
+    name = "deny"
+    on = TOPIC
+    options: DenyOptions
+
+    def inject(self, topic: str) -> Effect:
+        """Creates the ACL, and waits until every broker has it. Raises LabError."""
+        options, admin = self.options, self.scene.admin
+        brokers = len(admin.live([])[0])
+        self._rule, self._made = (topic, options.principal, options.operation), False
+        if admin.denied_by(*self._rule):
+            raise LabError(f"{options.operation} on {topic} was denied to {options.principal} already")
+        self._made = True
+        admin.deny(*self._rule)
+        there = self.wait(lambda: len(admin.denied_by(*self._rule)) == brokers, _SEEN_S)
+        listed = len(admin.denied_by(*self._rule))
+        who = f"{listed} of {brokers} brokers"
+        proof = f"{options.operation} on {topic} denied to {options.principal} by {who}"
+        return Effect(now_ns(), there, proof)
+
+    def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
+        """Deletes the ACL, unless another made it. Raises LabError."""
+        if not self._made:
+            return now_ns(), effect
+        self.scene.admin.deny_no_more(*self._rule)
+        gone = self.wait(lambda: not self.scene.admin.denied_by(*self._rule), _SEEN_S)
+        details = "no broker lists it any more" if gone else "a broker still lists it"
+        return (now_ns() if gone else None), effect.with_proof(details, gone)

@@ -1,0 +1,105 @@
+"""Steps that change leaders, replicas, settings and quotas on real brokers: the proof, and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fakes.steps import scene_of
+from kaput.cluster.admin import Admin, requests
+from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.own_cluster import OwnCluster
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.faults.catalogue import fault_class
+from kaput.faults.fault import Fault
+from kaput.scenario.model import Topic
+from waiting import eventually
+
+PLACE = TopicPartition("steps", 0)
+
+
+@pytest.fixture
+def topic(admin: Admin) -> Iterator[str]:
+    """A topic with two of the three brokers."""
+    admin.create_topics([Topic(name="steps", assignment=[[1, 2], [2, 3]], config={"retention.ms": 7000000})])
+    yield "steps"
+    admin.delete_topic("steps")
+
+
+def step(fault: str, target: str, hits: str, cluster: OwnCluster, admin: Admin, **options: Any) -> Fault[Any]:
+    """A fault with that target."""
+    scene = scene_of(fault, options, target=target, nodes=cluster.nodes, network=Loopback(), admin=admin)
+    return fault_class(fault, hits)(scene)
+
+
+def test_leaders_move_and_come_back(cluster: OwnCluster, admin: Admin, topic: str) -> None:
+    """move-leader makes a follower lead; elect-preferred brings the leader of a changed order back."""
+    moved = step("move-leader", "leader-of steps/0", "nodes", cluster, admin).inject([1])
+    assert moved.confirmed and "steps/0 from broker 1 (epoch 0) to broker 2 (epoch 1)" in moved.proof
+    assert admin.partitions([topic])[PLACE].replicas == [2, 1]
+    nothing = step("elect-preferred", "leader-of steps/0", "nodes", cluster, admin).inject([2])
+    assert not nothing.confirmed and nothing.proof == "the preferred leader leads every partition already"
+    admin.reassign({PLACE: [1, 2]})
+    assert eventually(lambda: admin.partitions([topic])[PLACE].replicas == [1, 2])
+    elected = step("elect-preferred", "broker 2", "nodes", cluster, admin).inject([2])
+    assert elected.confirmed and "steps/0 from broker 2 (epoch 1) to broker 1 (epoch 2)" in elected.proof
+    with pytest.raises(LabError, match="steps/0: broker 3 is no in-sync follower; the ISR is"):
+        step("move-leader", "leader-of steps/0", "nodes", cluster, admin, to=3).inject([1])
+
+
+def test_replicas_move_with_a_throttle_that_is_gone_afterwards(
+    cluster: OwnCluster, admin: Admin, topic: str
+) -> None:
+    """The leader's replica moves to the third broker, and no limit is left."""
+    moved = step("move-replicas", "leader-of steps/0", "nodes", cluster, admin, throttle="8mbit").inject([1])
+    assert moved.confirmed and moved.proof.startswith("steps/0 to [2, 3] at 8mbit, all in sync after")
+    assert sorted(admin.partitions([topic])[PLACE].isr) == [2, 3]
+    for kind, name in ((requests.TOPIC, topic), (requests.BROKER, "1")):
+        assert not [key for key in admin.seen_settings(kind, name)[1].own if "throttled" in key]
+
+
+def test_settings_of_topics_and_brokers_change_and_return(
+    cluster: OwnCluster, admin: Admin, topic: str
+) -> None:
+    """A value that was set returns to it, another to Kafka's default; a broker's likewise."""
+    change = step(
+        "change-config", "topic steps", "topic", cluster, admin,
+        config={"retention.ms": 1000, "min.insync.replicas": 2},
+    )  # fmt: skip
+    effect = change.inject(topic)
+    assert effect.confirmed and effect.proof == (
+        "topic steps: retention.ms=7000000, min.insync.replicas=1 became "
+        "retention.ms=1000, min.insync.replicas=2"
+    )
+    healed, after = change.heal(topic, effect)
+    assert healed is not None and after.confirmed, after.proof
+    assert after.proof.endswith("; retention.ms=7000000, min.insync.replicas=1 again")
+    assert admin.own_settings(topic) == {"retention.ms": "7000000"}
+    change = step(
+        "change-config", "broker 2", "nodes", cluster, admin, config={"message.max.bytes": 2_000_000}
+    )
+    effect = change.inject([2])
+    assert effect.confirmed and effect.proof.startswith("broker 2: message.max.bytes="), effect.proof
+    healed, after = change.heal([2], effect)
+    assert healed is not None and after.confirmed and not admin.seen_settings(requests.BROKER, "2")[2].own
+    refused = step("change-config", "broker 2", "nodes", cluster, admin, config={"broker.rack": "b"})
+    with pytest.raises(LabError, match=r"2 cannot be configured|shows no"):
+        refused.inject([2])
+
+
+def test_quota_is_described_and_removed(cluster: OwnCluster, admin: Admin) -> None:
+    """Every client id gets it, and has none after the heal."""
+    quota = step("quota", "cluster", "cluster", cluster, admin, producer_rate=100_000)
+    effect = quota.inject(None)
+    assert effect.confirmed
+    assert effect.proof == "every client id: producer_byte_rate=none became producer_byte_rate=100,000"
+    healed, after = quota.heal(None, effect)
+    assert (
+        healed is not None
+        and after.confirmed
+        and after.proof.endswith("; producer_byte_rate=none at the end")
+    )
+    assert admin.quotas() == {}
