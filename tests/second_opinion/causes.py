@@ -23,6 +23,11 @@ class Causes:
             return {scope.group is None and mine} | ({True, False} if scope.place is None else set())
         if effect.target.startswith("member"):
             return {self._owned(effect, scope, begin, end)} if scope.group is not None else {False}
+        if effect.target == "cluster" or effect.target.startswith("topic "):
+            topic = effect.target.removeprefix("topic ")
+            return {
+                effect.healed > effect.begin and (scope.place is None or topic in ("cluster", scope.place[0]))
+            }
         if not effect.brokers:
             return {False}
         places = [scope.place] if scope.place is not None else self._places(scope.group)

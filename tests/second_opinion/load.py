@@ -25,7 +25,8 @@ def loads(tables: RunTables, effects: Effects) -> list[Load]:
     first = min(s["attempt_ns"] for s in sends)
     last = max(s["attempt_ns"] for s in sends)
     rates = [spec.get("rate", "max") for spec in tables.producer_specs.values()]
-    asked = sum(rates) if rates and "max" not in rates else None
+    late = any(spec.get("starts") for spec in tables.producer_specs.values())
+    asked = sum(rates) if rates and "max" not in rates and not late else None
     bit = [e for e in effects.all if e.fault != "noop"]
     found = []
     for faults in (effects.all, bit):

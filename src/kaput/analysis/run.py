@@ -32,6 +32,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
 from kaput.scenario.model import compacts, retains_little
+from kaput.verdict.contracts import min_isr, unclean_allowed
 
 
 class Run:
@@ -107,9 +108,8 @@ class Run:
         if scenario is None:
             return Terms(acks_all=False)
         acks = {spec.acks for spec in scenario.producer_specs() if spec.topic == topic}
-        min_isr = scenario.topic_setting(place.topic, "min.insync.replicas", "1")
-        unclean = scenario.topic_setting(place.topic, "unclean.leader.election.enable", "false")
-        return Terms(acks == {"all"}, int(min_isr) if min_isr.isdigit() else 1, unclean == "true")
+        lowest, unclean = min_isr(scenario, place.topic), unclean_allowed(scenario, place.topic)
+        return Terms(acks == {"all"}, lowest, unclean)
 
     def story(
         self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None
@@ -141,8 +141,8 @@ class Run:
     def cleaned(self, place: TopicPartition) -> bool:
         """Whether the log may have removed messages of the partition: compaction, retention, a deletion."""
         scenario = self.given.scenario
-        policy = scenario.topic_setting(place.topic, "cleanup.policy", "delete") if scenario else "delete"
-        return "compact" in policy or self.given.starts.get(place, 0) > 0
+        compacted = scenario is not None and compacts(scenario, place.topic)
+        return compacted or self.given.starts.get(place, 0) > 0
 
     @cached_property
     def rebalances(self) -> Rebalances:

@@ -61,6 +61,8 @@ class Inject(ChangeRequest):
     def command(self) -> dict[str, object]:
         """The request to the daemon. Raises UsageError for an option that is not valid YAML."""
         options = {name: _value(name, text) for name, text in self.options.items() if text}
+        if "config" in options:  # one of Kafka's settings loads libraries into a broker
+            raise UsageError("a page changes no settings; write kaput fault inject change-config")
         try:
             for_ms = parse_duration_ms(self.for_) if self.for_ else None
         except ValueError as error:

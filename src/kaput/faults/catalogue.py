@@ -77,17 +77,20 @@ def _every_class() -> Iterator[tuple[FaultKind, str, str]]:
 
 
 def possible_on(cluster: Cluster) -> list[Description]:
-    """The faults that can be injected into nodes of this cluster, except `noop`."""
+    """The faults that a page can inject into nodes of this cluster: not `noop`, and no settings."""
     needs = {kind.name: kind.needs for kind in KINDS.values()}
     return [
         each
         for each in descriptions()
-        if each.on_nodes and each.fault != NOOP and ((need := needs[each.fault]) is None or need.met(cluster))
+        if each.on_nodes
+        and each.fault != NOOP
+        and "config" not in each.options
+        and ((need := needs[each.fault]) is None or need.met(cluster))
     ]
 
 
 def _nodes(kind: FaultKind) -> str:
-    nodes = "brokers" if kind.of_disk else "brokers, controllers, ZooKeeper nodes"
+    nodes = "brokers" if kind.of_disk or kind.by_request else "brokers, controllers, ZooKeeper nodes"
     others = ((PRODUCER, "a producer"), (STORE, "a store"), (MIRROR, "a mirror"))
     more = "".join(f", or {words}" for what, words in others if what in kind.hits)
     return nodes + more + (" (network: namespaces)" if kind.needs == NETWORK else "")

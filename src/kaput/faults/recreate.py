@@ -1,5 +1,6 @@
 """recreate: a topic is deleted and created again, with as many partitions on the same replicas and with its
-own settings: it is empty, its offsets begin at 0 again, and it has another id.
+own settings: it is empty, its offsets begin at 0 again, and it has another id. With `for`, it is gone for
+that time.
 
 Clients go by its name: a client with a position in the old topic may go on at that offset of the new one, and
 never read what is below. Not here: what that does to messages, which the analysis counts
@@ -31,26 +32,36 @@ class Recreate(TopicChange):
         self._id: uuid.UUID = admin.topic_id(topic)
         before, partitions = self._id, sorted(admin.partitions([topic]).items())
         replicas = [state.replicas for _, state in partitions]
-        again = Topic(name=topic, assignment=replicas, config=admin.own_settings(topic))
+        self._again = Topic(name=topic, assignment=replicas, config=admin.own_settings(topic))
         ended = admin.high_watermarks([place for place, _ in partitions])
         began = now_ns()
         admin.delete_topic(topic)
         gone = now_ns()  # messages acknowledged from now on are in the new topic
-        admin.create_topics([again], in_sync=False)
-        self._id = admin.topic_id(topic)
-        proof = (
-            f"{topic} ({before}; {_ends(ended)}) was deleted after {ms(began, gone)}, and was there again "
-            f"({self._id}) {ms(gone, now_ns())} later"
-        )
-        return Effect(gone, self._id != before, proof)
+        proof = f"{topic} ({before}; {_ends(ended)}) was deleted after {ms(began, gone)}"
+        self._away = self.scene.step.duration_ms is not None
+        if self._away:
+            return Effect(gone, True, proof)
+        self._create()
+        again = f"and was there again ({self._id}) {ms(gone, now_ns())} later"
+        return Effect(gone, self._id != before, f"{proof}, {again}")
 
     def heal(self, topic: str, effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: the old topic is gone. Raises LabError."""
+        """Creates a topic that is gone; otherwise does nothing. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
+        if self._away:
+            old = self._id
+            self._create()
+            another = self._id != old
+            details = f"created again ({self._id})"
+            return (now_ns() if another else None), effect.with_proof(details, another)
         there = self.scene.admin.topic_id(topic) == self._id
         details = "the same at the end" if there else "another one at the end"
         return (effect.effective_ns if there else None), effect.with_proof(details, there)
+
+    def _create(self) -> None:
+        self.scene.admin.create_topics([self._again], in_sync=False)
+        self._id = self.scene.admin.topic_id(self._again.name)
 
 
 def _ends(ends: dict[TopicPartition, int]) -> str:

@@ -61,9 +61,9 @@ def _of_clusters(
             yield from _unknown(place, topic.config, "topic", distribution_of(version), java)
     for number, step in enumerate(scenario.faults):
         if isinstance(step.options, ChangeConfigOptions):
-            topic = step.target.whole_topic
-            cluster = scenario.cluster if topic is None else scenario.cluster_of_topic(topic)
-            kind, kafka = "broker" if topic is None else "topic", distribution_of(cluster.kafka)
+            hit = step.target.whole_topic
+            cluster = scenario.cluster if hit is None else scenario.cluster_of_topic(hit)
+            kind, kafka = "broker" if hit is None else "topic", distribution_of(cluster.kafka)
             yield from _unknown(f"faults.{number}.config", step.options.config, kind, kafka, java)
     for number, group in enumerate(scenario.workload.groups):
         if group.group_config:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import Field
 
 from kaput.core import NEWEST_KAFKA
 from kaput.scenario.apis import API_KEYS, ERROR_APIS, ERROR_CODES
@@ -38,10 +38,10 @@ from kaput.scenario.values import (
     Count,
     DurationMs,
     DurationOrZeroMs,
+    OffsetMs,
     Percent,
     Positive,
     format_duration,
-    parse_duration_ms,
 )
 
 PLACEHOLDERS = ("broker", "host", "port", "topic", "partition")
@@ -75,19 +75,7 @@ Direction = Literal["both", "in", "out"]
 How = Literal["drop", "reject"]
 Side = Literal["both", "target", "others"]
 What = Literal["delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
-MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
 MIN_PAGE_CACHE_MB = 16  # 4 MiB made a broker shut down, since its log directory had failed
-
-
-def _parse_offset_ms(value: Any) -> int:
-    """Parses a duration, which may have a minus sign. Raises ValueError."""
-    text = str(value).strip()
-    ms = parse_duration_ms(text.removeprefix("-")) if not isinstance(value, bool) else 0
-    if ms < MIN_OFFSET_MS:
-        raise ValueError(
-            f"{value!r} is not an offset of {format_duration(MIN_OFFSET_MS)} or more, such as 5m"
-        )
-    return -ms if text.startswith("-") else ms
 
 
 def default(text: Any) -> Any:
@@ -121,12 +109,6 @@ ShareOf = Annotated[
 DelayMs = Annotated[
     DurationMs,
     About("The delay of everything the target sends or, with fault: protocol, of requests to it."),
-]
-OffsetMs = Annotated[
-    int,
-    BeforeValidator(_parse_offset_ms),
-    PlainSerializer(lambda ms: ("-" if ms < 0 else "") + format_duration(abs(ms)), return_type=str),
-    WithJsonSchema({"type": ["string", "number"], "examples": ["5m", "-30s"]}),
 ]
 
 
@@ -438,7 +420,7 @@ _ALL = (
     FaultKind("deny", (TOPIC,), DenyOptions, SECURITY),
     FaultKind("resize", (TOPIC,), ResizeOptions, permanent=True),
     FaultKind("delete-records", (TOPIC,), DeleteRecordsOptions, permanent=True),
-    FaultKind("recreate", (TOPIC,), permanent=True),
+    FaultKind("recreate", (TOPIC,)),
     FaultKind("quota", (CLUSTER,), QuotaOptions),
     FaultKind("grow", (CLUSTER,), GrowOptions, traces=True, permanent=True),
     FaultKind("reassign", (CLUSTER,), ReassignOptions, traces=True, permanent=True),
@@ -450,6 +432,20 @@ COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE = (
     "command", "protocol", "resize", "delete-records", "recreate"
 )  # fmt: skip
 
+# What others call them.
+OTHER_WORDS = {
+    "crash": "kill", "sigkill": "kill", "shutdown": "stop", "freeze": "pause", "sigstop": "pause",
+    "latency": "delay", "slow-network": "delay", "netem": "delay", "packet-loss": "loss",
+    "network-partition": "partition", "netsplit": "partition", "split-brain": "partition",
+    "leader-election": "elect-preferred", "preferred-leader-election": "elect-preferred",
+    "preferred-replica-election": "elect-preferred", "elect-leader": "elect-preferred",
+    "leader-moved": "move-leader", "reassignment": "move-replicas", "reassign-partitions": "move-replicas",
+    "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
+    "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
+    "delete-topic": "recreate", "truncate": "delete-records", "purge": "delete-records",
+    "add-partitions": "resize", "add-broker": "grow", "upgrade": "rolling-upgrade",
+    "restart": "rolling-restart",
+}  # fmt: skip
 # They may hit brokers, and take nothing from them.
 TAKE_NOTHING = frozenset({"noop", "grow", "reassign", *(kind.name for kind in _ALL if kind.by_request)})
 

@@ -30,6 +30,7 @@ from kaput.scenario.fault_kinds import (
     DELETE_RECORDS,
     PROTOCOL,
     RESIZE,
+    ChangeConfigOptions,
     ReassignOptions,
     RollingUpgradeOptions,
 )
@@ -310,8 +311,20 @@ class Scenario(Block):
         found, cluster = self.topic(topic), self.cluster_of_topic(topic)
         given = [found.config.get(key) if found else None]
         given += [cluster.config.get(name) for name in of_brokers or (key,)]
-        value = next((one for one in given if one is not None), default)
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        return _text(next((one for one in given if one is not None), default))
+
+    def topic_values(self, topic: str, key: str, default: str, *of_brokers: str) -> list[str]:
+        """The same setting, and the values that steps of the timeline give it for a while."""
+        found = [self.topic_setting(topic, key, default, *of_brokers)]
+        for step in self.faults:
+            if isinstance(step.options, ChangeConfigOptions):
+                name = step.target.whole_topic
+                mine = name is None or self.topic(name) == self.topic(topic)
+                keys = (key,) if name is not None else of_brokers or (key,)
+                found += [
+                    _text(step.options.config[each]) for each in keys if mine and each in step.options.config
+                ]
+        return found
 
     def dump(self) -> dict[str, Any]:
         """The resolved scenario with all defaults, in the names of the file."""
@@ -340,13 +353,20 @@ def compacts(scenario: Scenario, topic: str) -> bool:
 def retains_little(scenario: Scenario, topic: str) -> bool:
     """Whether the scenario sets a retention for the topic, and its policy deletes."""
     limits = [
-        scenario.topic_setting(topic, f"retention.{what}", "-1", *names) for what, names in _RETENTION.items()
+        limit
+        for what, names in _RETENTION.items()
+        for limit in scenario.topic_values(topic, f"retention.{what}", "-1", *names)
     ]
     return deletes(scenario, topic) and any(limit != "-1" for limit in limits)
 
 
 def _policy(scenario: Scenario, topic: str) -> str:
-    return scenario.topic_setting(topic, "cleanup.policy", "delete", "log.cleanup.policy")
+    """Its policy, or policies, if a step changes it."""
+    return ",".join(scenario.topic_values(topic, "cleanup.policy", "delete", "log.cleanup.policy"))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_proxies(cluster: Cluster, steps: Sequence[FaultStep]) -> Cluster:

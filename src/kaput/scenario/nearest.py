@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher
+
+_PARTS = re.compile("[-. ]")
+_MISSPELT = 0.8  # two words that are alike to this degree are one word and a slip
 
 
 def hint(word: str, valid: Iterable[str]) -> str:
@@ -16,7 +20,27 @@ def hint(word: str, valid: Iterable[str]) -> str:
 
 
 def nearest(word: str, valid: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Up to `count` of the valid words, nearest first; ignores case."""
-    by_lower = {option.lower(): option for option in valid}
+    """Up to `count` of the valid words, nearest first; ignores case and the order of a word's parts. Of
+    compound words, only those with a part in common, if perhaps misspelt: `elect-leader` is not meant to be
+    `delete-records`.
+    """
     lowered = word.lower().replace("_", "-")
-    return [by_lower[found] for found in get_close_matches(lowered, by_lower, n=count, cutoff=cutoff)]
+    scored = [(_likeness(lowered, option.lower()), option) for option in valid]
+    found = [(score, option) for score, option in scored if score >= cutoff]
+    return [option for _, option in sorted(found, key=lambda each: (-each[0], each[1]))][:count]
+
+
+def _likeness(word: str, other: str) -> float:
+    """From 0 to 1."""
+    parts, others = _PARTS.split(word), _PARTS.split(other)
+    whole = max(_alike(word, other), _alike("-".join(sorted(parts)), "-".join(sorted(others))))
+    if whole >= _MISSPELT or len(parts) == len(others) == 1:
+        return whole
+    pairs = ((one, two) for one in parts for two in others if min(len(one), len(two)) > 2)
+    return whole if any(_alike(one, two) >= _MISSPELT for one, two in pairs) else 0.0
+
+
+def _alike(one: str, two: str) -> float:
+    # Autojunk ignores frequent letters of long words; a quick upper bound first.
+    matcher = SequenceMatcher(None, one, two, autojunk=False)
+    return matcher.ratio() if matcher.real_quick_ratio() > 0.5 else 0.0

@@ -10,7 +10,7 @@ from kaput.scenario.block import Block, Found
 from kaput.scenario.clients import check_client, check_reserved
 from kaput.scenario.stores import OnFailure
 from kaput.scenario.transactions import Transactions
-from kaput.scenario.values import Acknowledgements, Config, Count, DurationMs, Positive, Rate
+from kaput.scenario.values import Acknowledgements, Config, Count, DurationMs, OffsetMs, Positive, Rate
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client
 
 # Client settings that kaput sets itself, and the scenario key that decides them (None: no key does).
@@ -48,6 +48,10 @@ class Producers(Block):
     """Number of messages of each producer; either this or `duration`."""
     duration: DurationMs | None = None
     """How long each producer sends; either this or `messages`."""
+    starts: DurationMs | None = None
+    """How long after the others each of them starts to send; without it at once."""
+    timestamps: OffsetMs | None = None
+    """How far the timestamps of messages are from the time at which they are sent: -100h, 2h."""
     rate: Literal["max"] | Rate = "max"
     """Messages per second of each producer, or `max`."""
     payload_bytes: Annotated[int, Field(ge=MIN_PAYLOAD_BYTES)] = 100
@@ -106,6 +110,8 @@ class Producers(Block):
             yield (), "neither messages nor duration is given; write one of them"
         if self.per_process > 1 and (self.client != "librdkafka" or self.transactions is not None):
             yield ("per-process",), "only librdkafka's producers without transactions share a process"
+        if self.timestamps is not None and (self.client != "librdkafka" or self.on_failure is not None):
+            yield ("timestamps",), "only kaput's own producers without stores set them; leave it out"
         yield from self.config_rules()
         yield from self._keeping()
         yield from check_client(self.client, self.client_version, self.command, self.config)

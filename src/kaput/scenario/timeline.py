@@ -98,8 +98,9 @@ def total_messages(scenario: model.Scenario) -> int | None:
 
 
 def longest_duration_ms(scenario: model.Scenario) -> int | None:
-    """The longest `duration` of any producer; None if there is none."""
-    return max((spec.duration for spec in scenario.workload.producers if spec.duration), default=None)
+    """When the last producer with a `duration` ends; None if there is none."""
+    producers = [spec for spec in scenario.workload.producers if spec.duration]
+    return max(((spec.duration or 0) + (spec.starts or 0) for spec in producers), default=None)
 
 
 def _id_prefix(scenario: model.Scenario, target: Target) -> str:

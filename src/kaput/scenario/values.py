@@ -142,6 +142,26 @@ DurationOrZeroMs = Annotated[
     PlainSerializer(format_duration),
     WithJsonSchema({"type": ["string", "number"], "examples": ["50ms", 0]}),
 ]
+_MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
+
+
+def _parse_offset_ms(value: Any) -> int:
+    """Parses a duration, which may have a minus sign. Raises ValueError."""
+    text = str(value).strip()
+    ms = parse_duration_ms(text.removeprefix("-")) if not isinstance(value, bool) else 0
+    if ms < _MIN_OFFSET_MS:
+        raise ValueError(
+            f"{value!r} is not an offset of {format_duration(_MIN_OFFSET_MS)} or more, such as 5m"
+        )
+    return -ms if text.startswith("-") else ms
+
+
+OffsetMs = Annotated[
+    int,
+    BeforeValidator(_parse_offset_ms),
+    PlainSerializer(lambda ms: ("-" if ms < 0 else "") + format_duration(abs(ms)), return_type=str),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["5m", "-30s"]}),
+]
 Bandwidth = Annotated[
     str,
     BeforeValidator(_check_bandwidth),

@@ -187,7 +187,7 @@ def _unsynced(scenario: Scenario, loss: Loss | Displaced) -> bool:
 
 def _syncs_first(scenario: Scenario, topic: str) -> bool:
     """Whether a replica syncs each message before it acknowledges it."""
-    return scenario.topic_setting(topic, "flush.messages", "", "log.flush.interval.messages") == "1"
+    return set(scenario.topic_values(topic, "flush.messages", "", "log.flush.interval.messages")) == {"1"}
 
 
 def without_producer(number: int) -> Ruling:
@@ -198,8 +198,9 @@ def without_producer(number: int) -> Ruling:
 
 
 def unclean_allowed(scenario: Scenario, topic: str) -> bool:
-    """Whether unclean leader election is enabled for the topic."""
-    return scenario.topic_setting(topic, "unclean.leader.election.enable", "false").lower() == "true"
+    """Whether unclean leader election is enabled for the topic, if only for a while."""
+    values = scenario.topic_values(topic, "unclean.leader.election.enable", "false")
+    return any(value.lower() == "true" for value in values)
 
 
 def _deleted(scenario: Scenario, loss: Loss) -> bool:
@@ -210,9 +211,9 @@ def _deleted(scenario: Scenario, loss: Loss) -> bool:
 
 
 def min_isr(scenario: Scenario, topic: str) -> int:
-    """The topic's min.insync.replicas."""
+    """The topic's min.insync.replicas; the lowest, if a step changes it."""
     try:
-        return int(scenario.topic_setting(topic, "min.insync.replicas", "1"))
+        return min(map(int, scenario.topic_values(topic, "min.insync.replicas", "1")))
     except ValueError:
         return 1
 

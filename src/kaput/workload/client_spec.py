@@ -49,7 +49,8 @@ class ProducerSpec:
     `partitions` 0: their number changes; `partition`: set if all messages go to one partition;
     `transactions`: scenario/transactions.py; `text`: whether payloads are text (payload/text.py); `access`:
     see client_settings; `on_failure`: scenario/stores.py, with the URLs of its `stores` by name; `cluster`:
-    the name of the one it sends to, if there are several.
+    the name of the one it sends to, if there are several; `starts_ms`: how long it waits before it sends;
+    `timestamps_ms`: how far timestamps are from the time of the attempt.
     """
 
     folder: str
@@ -74,6 +75,8 @@ class ProducerSpec:
     on_failure: dict[str, Any] | None = None
     cluster: str | None = None
     partition: int | None = None
+    starts_ms: int = 0
+    timestamps_ms: int | None = None
 
     @property
     def chooses(self) -> bool:

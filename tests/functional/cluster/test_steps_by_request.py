@@ -12,10 +12,11 @@ from kaput.cluster.admin import Admin, requests
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.core import TopicPartition
-from kaput.errors import LabError
+from kaput.errors import LabError, UsageError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Fault
-from kaput.scenario.model import Topic
+from kaput.operate.fault_injection import FaultInjector
+from kaput.scenario.model import Cluster, Topic
 from waiting import eventually
 
 PLACE = TopicPartition("steps", 0)
@@ -55,7 +56,7 @@ def test_replicas_move_with_a_throttle_that_is_gone_afterwards(
 ) -> None:
     """The leader's replica moves to the third broker, and no limit is left."""
     moved = step("move-replicas", "leader-of steps/0", "nodes", cluster, admin, throttle="8mbit").inject([1])
-    assert moved.confirmed and moved.proof.startswith("steps/0 to [2, 3] at 8mbit, all in sync after")
+    assert moved.confirmed and moved.proof.startswith("steps/0 to [3, 2] at 8mbit, all in sync after")
     assert sorted(admin.partitions([topic])[PLACE].isr) == [2, 3]
     for kind, name in ((requests.TOPIC, topic), (requests.BROKER, "1")):
         assert not [key for key in admin.seen_settings(kind, name)[1].own if "throttled" in key]
@@ -88,6 +89,23 @@ def test_settings_of_topics_and_brokers_change_and_return(
     refused = step("change-config", "broker 2", "nodes", cluster, admin, config={"broker.rack": "b"})
     with pytest.raises(LabError, match=r"2 cannot be configured|shows no"):
         refused.inject([2])
+
+
+def test_standing_cluster_takes_steps_on_topics_and_lasting_ones_only_until_healed(
+    cluster: OwnCluster, admin: Admin, topic: str
+) -> None:
+    """As `kaput fault inject` asks for them: what is permanent is over at once; a topic is gone and back."""
+    faults = FaultInjector(cluster.nodes, Loopback(), admin, lambda: Cluster(controllers=1))
+    faults.inject("move-leader", "leader-of steps/1", {})
+    assert eventually(lambda: not faults.active)
+    lowered = faults.inject("change-config", "topic steps", {"config": {"segment.bytes": 1_048_576}})
+    assert admin.own_settings(topic)["segment.bytes"] == "1048576"
+    assert "segment.bytes=1073741824 again" in faults.heal(lowered.id).proof
+    gone = faults.inject("recreate", "topic steps", {}, for_ms=600_000)
+    assert topic not in admin.topics()
+    assert "created again" in faults.heal(gone.id).proof and len(admin.partitions([topic])) == 2
+    with pytest.raises(UsageError, match="no topic stepz; did you mean steps"):
+        faults.inject("change-config", "topic stepz", {"config": {"segment.bytes": 1_048_576}})
 
 
 def test_quota_is_described_and_removed(cluster: OwnCluster, admin: Admin) -> None:

@@ -63,7 +63,10 @@ def test_cpu_pressure_delays_responses_until_healed(cluster: OwnCluster, admin: 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [n for n in faults_on("nodes") if KINDS[n].needs is None and n != "command"])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in faults_on("nodes") if KINDS[n].needs is None and n != "command" and not KINDS[n].by_request],
+)
 def test_every_fault_that_needs_nothing_is_proven_on_a_real_broker(
     name: str, cluster: OwnCluster, admin: Admin
 ) -> None:

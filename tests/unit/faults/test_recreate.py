@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -82,3 +83,15 @@ def test_delete_rejection_includes_kafkas_reason() -> None:
     with pytest.raises(LabError, match="TOPIC_DELETION_DISABLED"):
         Recreate(fake_scene("recreate", admin=admin)).inject("orders")
     assert not admin.created
+
+
+def test_topic_is_gone_until_the_heal_if_the_step_has_a_duration() -> None:
+    """Meanwhile there is none of the name; a heal that creates nothing is not one."""
+    admin = _Topics()
+    scene = fake_scene("recreate", admin=admin)
+    fault = Recreate(replace(scene, step=replace(scene.step, duration_ms=5000)))
+    effect = fault.inject("orders")
+    assert effect.confirmed and admin.id is None and not admin.created and "deleted after" in effect.proof
+    healed, after = fault.heal("orders", effect)
+    assert healed is not None and after.confirmed and admin.created == [AS_IT_WAS]
+    assert after.proof.endswith(f"; created again ({uuid.UUID(int=2)})")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario, compacts, deletes, retains_little
+from kaput.verdict.contracts import min_isr, unclean_allowed
 
 
 def _scenario(target: str = "topic dc1:orders", fault: str = "delete-records", **config: Any) -> Scenario:
@@ -54,3 +57,16 @@ def test_topic_cleanup_policy_and_retention(
     """Whether it deletes, compacts, and retains little."""
     scenario = _scenario(**config)
     assert tuple(ask(scenario, "dc1:orders") for ask in (deletes, compacts, retains_little)) == expected
+
+
+def test_settings_that_a_step_changes_count_while_they_are_set() -> None:
+    """The topic's own for this topic, brokers' for each topic without its own; the weaker one decides."""
+    change = {"at": "1s", "fault": "change-config", "target": "topic messages", "for": "1s"}
+    config = {"min.insync.replicas": 1, "retention.ms": 1000, "unclean.leader.election.enable": True}
+    found = load_builtin("consumer-failover", [f"faults={json.dumps([{**change, 'config': config}])}"])
+    assert (min_isr(found, "messages"), unclean_allowed(found, "messages")) == (1, True)
+    assert retains_little(found, "messages")
+    change |= {"target": "all", "config": {"log.retention.ms": 1000}}
+    found = load_builtin("consumer-failover", [f"faults={json.dumps([change])}"])
+    assert retains_little(found, "messages") and not unclean_allowed(found, "messages")
+    assert min_isr(found, "messages") == 2

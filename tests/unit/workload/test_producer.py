@@ -1,6 +1,7 @@
 """The sender's loop without a broker: what is noted, in which order, and when."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ class Client:
         self._sender, self._trouble = sender, trouble
         self.taken: list[tuple[int, bytes | None, int]] = []
         self.counted: list[int] = []
+        self.dated: list[int | None] = []  # ms from the attempt to the timestamp
         self.polls: list[float] = []
 
-    def produce(self, topic: str, payload: bytes, key: bytes | None, partition: int) -> None:
+    def produce(
+        self, topic: str, payload: bytes, key: bytes | None, partition: int, timestamp: int | None = None
+    ) -> None:
         identity = Codec(RUN).decode(payload).identity
         assert identity is not None and topic == "orders"
         noted = self._sender.attempts.cells(identity.seq, identity.seq + 1)[0]
@@ -35,6 +39,7 @@ class Client:
         if identity.seq in self._trouble:
             raise self._trouble.pop(identity.seq)
         self.taken.append((identity.seq, key, partition))
+        self.dated.append(None if timestamp is None else timestamp - identity.sent_ns // 1_000_000)
         self.counted.append(self._sender.counts[0])
 
     def poll(self, timeout_s: float) -> int:
@@ -66,6 +71,25 @@ def test_every_message_is_sent_and_recorded_once(tmp_path: Path) -> None:
     assert sender.counts[0] == 200 and len(client.polls) >= 3
     attempts = read_attempts(tmp_path / "evidence" / "sends" / "producer-0.attempts")
     assert attempts is not None and len(attempts.attempt_ns) == 200
+
+
+def test_producer_that_starts_later_serves_callbacks_until_then(tmp_path: Path) -> None:
+    """And its duration counts from its first message."""
+    began = time.monotonic()
+    sender, client = sender_of(tmp_path, starts_ms=120)
+    sender.send_all()
+    assert time.monotonic() - began >= 0.12 and len(client.polls) >= 2 and len(client.taken) == 200
+
+
+@pytest.mark.parametrize("shift", [None, -7_200_000, 60_000])
+def test_timestamps_are_shifted_from_the_attempt(tmp_path: Path, shift: int | None) -> None:
+    """Without a shift the client dates messages itself."""
+    sender, client = sender_of(tmp_path, timestamps_ms=shift, messages=3)
+    sender.send_all()
+    if shift is None:
+        assert client.dated == [None] * 3
+    else:
+        assert all(each is not None and shift <= each < shift + 60_000 for each in client.dated)
 
 
 @pytest.mark.parametrize(

@@ -91,11 +91,13 @@ def _per_second(run: Run) -> dict[str, dict[int, int]]:
 
 
 def ordered_per_s(given: Inputs) -> float | None:
-    """The requested rate of all producers together; None if one has no rate, as pipes do not."""
+    """The requested rate of all producers together; None if one has no rate, as pipes do not, or starts
+    later.
+    """
     if given.scenario is None or pipes(given.scenario):
         return None
     specs = given.scenario.producer_specs()
-    rates = [spec.rate for spec in specs if spec.rate != "max"]
+    rates = [spec.rate for spec in specs if spec.rate != "max" and spec.starts is None]
     return sum(rates) if rates and len(rates) == len(specs) else None
 
 

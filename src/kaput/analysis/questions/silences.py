@@ -23,6 +23,7 @@ from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings import Unavailability
 from kaput.evidence.findings_claims import Claim, EndedBy, Wait
 from kaput.evidence.findings_service import Availability, NotableEvent, Standstill
+from kaput.scenario.targets import CLUSTER, TOPIC
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -428,6 +429,8 @@ class RunEvents:
             return text if group is not None and self._owned(fault, since, until, place, group) else None
         if fault.hit.producer is not None and group is None:
             return text if place is None or self._sends_to(fault.hit.producer, place) else None
+        if fault.hit.hits in (TOPIC, CLUSTER):
+            return text if self._lasted_on(fault, place) else None
         if not fault.brokers:
             return None
         at_ns = max(fault.effective_ns or from_ns, from_ns)
@@ -456,6 +459,12 @@ class RunEvents:
                 if hit and since < to_ns and until > from_ns:
                     return True
         return False
+
+    def _lasted_on(self, fault: FaultRow, place: TopicPartition | None) -> bool:
+        """Whether a fault on a topic or on the whole cluster lasted, and is about that partition."""
+        topic = fault.hit.whole_topic
+        mine = topic is None or place is None or place.topic == self._run.given.full_name(topic)
+        return mine and _until_ns(fault) > (fault.effective_ns or 0)
 
     def _sends_to(self, producer: int, place: TopicPartition) -> bool:
         code = self._run.names.code(place)

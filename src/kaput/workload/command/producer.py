@@ -109,7 +109,8 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
     def send_all(self) -> None:
         """Passes it every message at the configured rate. Raises ProgramError."""
-        spec, start = self.spec, time.monotonic()
+        spec, start = self.spec, time.monotonic() + self.spec.starts_ms / 1000
+        self.stopping.wait(self.spec.starts_ms / 1000)
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         seq = 0
         while not self.stopping.is_set():

@@ -22,6 +22,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
 
+from kaput.core import MS
 from kaput.workload.client_spec import ProducerSpec, client_settings, follow_input, notify, run_client
 from kaput.workload.counters import NumberedProducer
 from kaput.workload.librdkafka.client_setup import (
@@ -115,7 +116,11 @@ class Sender(NumberedProducer[ProducerSpec]):
 
     def send_all(self) -> None:
         """Makes every attempt at the configured rate."""
-        spec, start = self.spec, time.monotonic()
+        spec, start = self.spec, time.monotonic() + self.spec.starts_ms / 1000
+        while (left := start - time.monotonic()) > 0 and not (self.stopping.is_set() or self.enough.is_set()):
+            self.serve(min(left, 0.05))
+            if self.move.instructions.waiting:
+                self.move.follow()
         seq = served = 0
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         while not (self.stopping.is_set() or self.enough.is_set()):
@@ -152,7 +157,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         """
         cells, topic = self.attempts.cells(start, end), self.spec.topic
         end = start + len(cells)
-        encode, produce, time_ns = self.encode, self.client.produce, time.time_ns
+        encode, produce, time_ns = self.encode, self._produce, time.time_ns
         seqs, places = range(start, end), range(len(cells))
         messages = zip(seqs, places, self.keys(start), self.partitions(start), strict=False)
         seq, attempt_ns = start, 0
@@ -166,6 +171,13 @@ class Sender(NumberedProducer[ProducerSpec]):
             self.refused(seq, attempt_ns, error)
             return seq + 1
         return end
+
+    @property
+    def _produce(self) -> Callable[..., None]:
+        """The client's method, with timestamps if they are shifted."""
+        produce: Callable[..., None] = self.client.produce
+        shift = self.spec.timestamps_ms
+        return produce if shift is None else lambda *of: produce(*of, timestamp=time.time_ns() // MS + shift)
 
     def on_queue_full(self, seq: int, attempt_ns: int, error: BufferError) -> int:
         """Called when the client's queue is full; returns the seq to send next."""

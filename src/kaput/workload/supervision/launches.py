@@ -244,6 +244,8 @@ class LaunchPlan:
             access=self._access_by(block),
             on_failure=self._on_failure(block),
             cluster=block.cluster,
+            starts_ms=block.starts or 0,
+            timestamps_ms=block.timestamps,
         )
 
     def _on_failure(self, block: Producers) -> dict[str, Any] | None:
