@@ -368,7 +368,11 @@ def test_clock_sleeps_for_the_given_time() -> None:
     assert 0.02 <= clock.now() - before <= time.monotonic() - began
 
 
-ANYWHERE = {name for name in faults_on("nodes") if KINDS[name].needs is None} - {"noop", "command"}
+ANYWHERE = {name for name in faults_on("nodes") if KINDS[name].needs is None} - {
+    "noop",
+    "command",
+    "change-config",
+}
 
 
 @pytest.mark.parametrize(

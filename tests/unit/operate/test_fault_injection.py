@@ -84,7 +84,6 @@ def test_heal_of_an_unknown_fault_suggests_the_nearest() -> None:
     [
         ("kil", "any", {}, {}, "did you mean kill"),
         ("leader-election", "any", {}, {}, r"did you mean elect-preferred\?"),
-        ("delete-leader", "any", {}, {}, "did you mean move-leader|choose from noop"),
         ("grow", "cluster", {}, {}, "without a scenario, faults can only hit nodes, topics"),
         ("kill", "broker 9", {}, {}, "no such broker: 9; brokers are 1 to 3"),
         ("kill", "brocker 1", {}, {}, "target"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kaput.analysis.questions import questions
 from kaput.scenario.anomalies import ANOMALIES
+from kaput.scenario.fault_kinds import KINDS, OTHER_WORDS
 from kaput.scenario.model import Expect
+from kaput.scenario.nearest import nearest
 
 
 def test_every_anomaly_has_an_expectation_and_a_description() -> None:
@@ -14,3 +18,25 @@ def test_every_anomaly_has_an_expectation_and_a_description() -> None:
     expected = {name.replace("_", "-") for name in Expect.model_fields.keys() - no_anomalies}
     told = {name for question in questions() for name in question.stories}
     assert expected == set(ANOMALIES) == told
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("elect-prefered", ["elect-preferred"]),
+        ("preferred-elect", ["elect-preferred"]),
+        ("leaders-move", ["move-leader"]),
+        ("rollingrestart", ["rolling-restart"]),
+        ("kil", ["kill"]),
+        ("elect-replicas", ["move-replicas"]),
+        ("elect-reports", []),
+    ],
+)
+def test_misspelt_word_leads_to_one_that_has_a_part_of_it(word: str, near: list[str]) -> None:
+    """In whatever order; a word that only looks alike as a whole is not proposed."""
+    assert nearest(word, KINDS) == near
+
+
+def test_what_others_call_a_fault_leads_to_it() -> None:
+    """Each of them, and none is a fault itself."""
+    assert set(OTHER_WORDS.values()) <= set(KINDS) and not set(OTHER_WORDS) & set(KINDS)
