@@ -29,7 +29,7 @@ def test_every_anomaly_has_an_expectation_and_a_description() -> None:
         ("rollingrestart", ["rolling-restart"]),
         ("kil", ["kill"]),
         ("elect-replicas", ["move-replicas"]),
-        ("elect-reports", []),
+        ("defect-reports", []),
     ],
 )
 def test_misspelt_word_leads_to_one_that_has_a_part_of_it(word: str, near: list[str]) -> None:
