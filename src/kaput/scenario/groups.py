@@ -86,6 +86,9 @@ class Group(Block):
     type: GroupType = "classic"
     """Who assigns partitions: the members (`classic`) or the broker (`consumer`, KIP-848). A share group
     (`share`, KIP-932) is a queue: its members share all partitions."""
+    consumer_members: Positive | None = None
+    """In a classic group: this many members, those with the highest numbers, use the protocol of type
+    consumer, as while a group moves from one to the other."""
     assignor: Literal["range", "roundrobin", "cooperative-sticky"] | None = None
     """How a classic group assigns partitions; default: librdkafka's (range, roundrobin)."""
     static: bool = False
@@ -124,6 +127,12 @@ class Group(Block):
     the client (default: the cluster's)."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
+
+    def as_member(self, number: int) -> Group:
+        """The group as its member with that number knows it: of type consumer for some of a classic group."""
+        if self.consumer_members is None or number <= self.members - self.consumer_members:
+            return self
+        return self.model_copy(update={"type": "consumer", "assignor": None, "consumer_members": None})
 
     @property
     def reset(self) -> tuple[str, str]:
@@ -177,6 +186,8 @@ class Group(Block):
         yield from check_client(self.client, self.client_version, self.command, self.config)
         parts = {"classic": self._classic, "consumer": self._consumer, "share": self._share}
         yield from parts[self.type]()
+        if self.consumer_members is not None:
+            yield from self._of_both_types(self.consumer_members)
         if self.type != "share":
             for key in given(self, _OF_SHARE_GROUPS):
                 yield (key,), f"{key} is for share groups; write type: share, or leave it out"
@@ -207,6 +218,14 @@ class Group(Block):
                 own = _OF_BROKERS[name]
                 instead = f"; set {own} in cluster.config" if own else ""
                 yield ("config", name), f"a group of type consumer has no such setting{instead}"
+
+    def _of_both_types(self, number: int) -> Found:
+        if self.type != "classic" or self.client == "command":
+            yield ("consumer-members",), "only kaput's own and Kafka's members of a classic group can differ"
+        elif number > self.members:
+            yield ("consumer-members",), f"the group has {self.members} members; write fewer"
+        else:
+            yield from self.as_member(self.members)._consumer()
 
     def _share(self) -> Found:
         for key in given(self, _OF_OFFSETS):

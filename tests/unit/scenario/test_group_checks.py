@@ -11,6 +11,7 @@ from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import load_file
 from kaput.scenario.model import Group, Scenario
 from kaput.scenario.source import dotted
+from kaput.workload.supervision.launches import member_config
 
 
 def found(*groups: dict[str, Any], kafka: str = "4.3.1") -> dict[str, str]:
@@ -38,6 +39,8 @@ def found(*groups: dict[str, Any], kafka: str = "4.3.1") -> dict[str, str]:
         {"commit": "auto", "config": {"auto.commit.interval.ms": 100, "enable.auto.commit": True}},
         {"config": {"enable.auto.commit": True}},
         {"config": {"enable.auto.commit": "false"}},
+        {"members": 4, "consumer-members": 2, "assignor": "range"},
+        {"members": 2, "consumer-members": 2, "client": "java"},
     ],
 )
 def test_valid_groups_are_accepted(group: dict[str, Any]) -> None:
@@ -78,6 +81,13 @@ CONSUMER = {"type": "consumer"}
             "0.config.enable.auto.commit",
             "false contradicts commit: auto",
         ),
+        ({"consumer-members": 2}, "0.consumer-members", "the group has 1 members; write fewer"),
+        ({**CONSUMER, "consumer-members": 1}, "0.consumer-members", "members of a classic group"),
+        (
+            {"consumer-members": 1, "config": {"session.timeout.ms": 6000}},
+            "0.config.session.timeout.ms",
+            "a group of type consumer has no such setting",
+        ),
         ({"commit": "auto", "commit-every": 5}, "0.commit-every", "the client itself commits"),
         ({"commit": "auto", "commit-mode": "sync"}, "0.commit-mode", "the client itself commits"),
     ],
@@ -91,6 +101,17 @@ def test_conflicting_group_settings_are_rejected(group: dict[str, Any], place: s
 def test_consumer_group_protocol_requires_kafka_4_0() -> None:
     """KIP-848 came with Kafka 4.0; before that the sentence names the version that is there."""
     assert "not 3.9.2" in found(CONSUMER, kafka="3.9.2")["0.type"]
+
+
+def test_members_with_the_highest_numbers_use_the_consumer_protocol() -> None:
+    """A member that joins later too; the broker assigns its partitions. It needs Kafka 4.0."""
+    group = Group(id="g", topics=["orders"], members=4, consumer_members=2, assignor="range")
+    types = [group.as_member(number).type for number in (1, 2, 3, 4, 5)]
+    assert types == ["classic", "classic", "consumer", "consumer", "consumer"]
+    config = member_config("127.0.0.1:1", group.as_member(3), "member-3")
+    assert config["group.protocol"] == "consumer" and "partition.assignment.strategy" not in config
+    assert Group(id="g", topics=["orders"]).as_member(2).type == "classic"
+    assert "not 3.9.2" in found({"members": 2, "consumer-members": 1}, kafka="3.9.2")["0.type"]
 
 
 def test_invalid_group_keys_are_reported_with_line_and_suggestion(tmp_path: Any) -> None:

@@ -79,8 +79,8 @@ def _java_version(block: Producers | Group, cluster: Cluster) -> Found:
             yield path, f"{text!r} is not a version such as {NEWEST_KAFKA}"
         return
     needed, what = _FIRST_JAVA, "kaput runs"
-    if isinstance(block, Group) and block.type != "classic":
-        needed, what = _FIRST_WITH[block.type], f"groups of type {block.type} need"
+    if isinstance(block, Group) and (kind := block.as_member(block.members).type) != "classic":
+        needed, what = _FIRST_WITH[kind], f"groups of type {kind} need"
     if release_of(text) < needed:
         yield path, f"{what} a Java client of Kafka {needed[0]}.{needed[1]} or newer, not {text}"
 
@@ -104,7 +104,8 @@ def _topics(group: Group, scenario: Scenario) -> Found:
 
 def _type(group: Group, scenario: Scenario) -> Found:
     kafka = scenario.cluster_of(group).kafka
-    if release_of(kafka) >= _FIRST_WITH.get(group.type, (0,)):
+    kind = group.as_member(group.members).type
+    if release_of(kafka) >= _FIRST_WITH.get(kind, (0,)):
         return
     if group.type == "share":
         yield ("type",), f"Kafka {kafka} has no share groups; they need 4.2 or newer"

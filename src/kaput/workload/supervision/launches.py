@@ -189,7 +189,8 @@ class LaunchPlan:
         """The launch of the member with that number, whose process is named `name`. Raises as `producer`
         does.
         """
-        launch, to = _with_client(group, self._member(group, number, name)), self.destinations.get(group.id)
+        made = self._member(group.as_member(number), number, name)
+        launch, to = _with_client(group, made), self.destinations.get(group.id)
         assert isinstance(launch.spec, MemberSpec)
         return launch if to is None else launch._replace(spec=to.applied_to(launch.spec))
 
