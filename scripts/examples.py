@@ -15,6 +15,7 @@ from typing import Any
 
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.spark.in_process import InProcess
+from kaput.cli.demo import PAIR, summary
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -26,7 +27,6 @@ from kaput.report.sections.leaders import leader_sentences
 from kaput.report.sentences import verdict_sentence
 
 RECORDED = Path(__file__).parents[1] / "tests" / "recorded"
-PAIR = ("leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all")
 OUTAGES = ("broker-killed", "broker-isolated")
 TWO_LEADERS = "leader-isolated-acks-1"
 _COLUMNS = (
@@ -49,7 +49,7 @@ def examples() -> dict[str, str]:
     ]
     alone = _judged(TWO_LEADERS)
     return {
-        "demo": _code(_table([_judged(name) for name in PAIR])),
+        "demo": _code(summary([_entry(_judged(name)) for name in PAIR]).rstrip()),
         "outages": _code(_table([killed, isolated], _COLUMNS), *lines),
         "two-leaders": _code(verdict_sentence(alone), *leader_sentences(alone)),
     }
@@ -65,8 +65,11 @@ def _judged(name: str) -> Findings:
 
 
 def _table(runs: Sequence[Findings], columns: Sequence[str] = ()) -> str:
-    entries = [Entry(run.run.folder, run.run.scenario, run.run.scenario, {}, run) for run in runs]
-    return to_text(entries, _WIDTH, columns).plain.rstrip()
+    return to_text([_entry(run) for run in runs], _WIDTH, columns).plain.rstrip()
+
+
+def _entry(run: Findings) -> Entry:
+    return Entry(run.run.folder, run.run.scenario, run.run.scenario, {}, run)
 
 
 def _code(*paragraphs: str) -> str:

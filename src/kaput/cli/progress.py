@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import Self
 
 from rich.filesize import decimal
@@ -58,22 +59,22 @@ class _ProgressBar:
 
 
 class RunProgress(_ProgressBar):
-    """Shows one run: phase, messages attempted and acknowledged, active faults."""
+    """Shows one run: phase, messages attempted and acknowledged, active faults. `words`: for phases."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, words: Mapping[str, str] | None = None) -> None:
         super().__init__(title, BarColumn(), MofNCompleteColumn(), _STATUS, TimeElapsedColumn())
-        self._title, self._phase = title, "start"
+        self._title, self._phase, self._words = title, "start", words or {}
         self._faults: dict[str, str] = {}
         self._acked = 0
         self._lock = threading.Lock()
 
     def phase(self, name: str) -> None:
         """A phase begins."""
-        self._phase = name
+        self._phase = self._words.get(name, name)
         if self._live:
-            self._bar.update(self._task, description=printable(f"{self._title}: {name}"))
+            self._bar.update(self._task, description=printable(f"{self._title}: {self._phase}"))
         else:
-            self._line(name)
+            self._line(self._phase)
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
         """Live counts."""

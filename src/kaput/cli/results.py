@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -63,6 +63,11 @@ def show_series(
         for result in series.results if pages else ():
             if result.folder.origin is None and not has_report(result.folder):
                 keep_report(result.folder, result.findings)
+    end(series, worse)
+
+
+def end(series: Series, worse: bool = False) -> NoReturn:
+    """Ends the program as `show_series`. `worse`: than a baseline."""
     if series.ended is not None:
         raise series.ended
     verdicts = [*(r.findings.verdict for r in series.results), *(["violated"] if worse else [])]

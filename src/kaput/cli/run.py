@@ -1,4 +1,4 @@
-"""`kaput run`: runs scenarios on a real cluster one after another, and judges them; `kaput demo`."""
+"""`kaput run`: runs scenarios on a real cluster, and judges them."""
 
 from __future__ import annotations
 
@@ -99,6 +99,13 @@ AllowUnknown = Annotated[
         "--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."
     ),
 ]
+Together = Annotated[
+    bool,
+    typer.Option(
+        "--together",
+        help="Run the scenarios on one cluster at the same time: their clusters and faults must be equal.",
+    ),
+]
 FindingsJson = Annotated[
     bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
 ]
@@ -114,6 +121,7 @@ def run_command(
     vary: Varied = None,
     seed: Seed = None,
     repeat: Repeat = 1,
+    together: Together = False,
     brokers: Brokers = None,
     controllers: Controllers = None,
     racks: Racks = None,
@@ -145,10 +153,10 @@ def run_command(
 
     Example: kaput run leader-kill-acks-all --brokers 5 --repeat 3
 
-    Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all
+    Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all --together
     """
     from kaput.cli.results import show_series
-    from kaput.cli.run_scenarios import run_all
+    from kaput.cli.run_scenarios import run_all, run_together
 
     baselines = read_baselines(baseline, tolerance)
     score = None if alerts is None else _scoring(alerts, json)
@@ -168,11 +176,25 @@ def run_command(
     several = repeat > 1 or len(choices) > 1
     varied = [key for choice in choices for key in choice.varied]
     printed = TableOptions(columns_of(columns, several, varied), reports)
-    with run_all(
-        choices, seed, repeat, runs, kafka_home, dashboard, page,
-        existing=existing, metrics=metrics, allow_unknown=allow_unknown,
-    ) as series:  # fmt: skip
+    if together:
+        _check_together(bootstrap_servers=existing, dashboard=dashboard, metrics=metrics)
+        playing = run_together(choices, seed, repeat, runs, kafka_home, allow_unknown=allow_unknown)
+    else:
+        playing = run_all(
+            choices, seed, repeat, runs, kafka_home, dashboard, page,
+            existing=existing, metrics=metrics, allow_unknown=allow_unknown,
+        )  # fmt: skip
+    with playing as series:
         show_series(series, json, several, page, baselines, printed, score)
+
+
+def _check_together(**others: object) -> None:
+    """Raises UsageError if an option was given that runs on a shared cluster cannot have."""
+    from kaput.errors import UsageError
+
+    for name, value in others.items():
+        if value:
+            raise UsageError(f"--together cannot be combined with --{name.replace('_', '-')}")
 
 
 def _choices(
@@ -218,24 +240,3 @@ def _existing(
         option = next(iter(as_overrides(cluster).values())).split()[0] if cluster else "--kafka-home"
         raise UsageError(f"{option} is for clusters that kaput starts; it cannot change {servers}")
     return ExistingClusterOptions(servers, command_config, use_topics)
-
-
-PAIR = ["leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all"]
-
-
-def demo_command(
-    runs: Runs = DEFAULT_RUNS,
-    json: Annotated[bool, typer.Option("--json", help="Print both findings as a list on stdout.")] = False,
-) -> None:
-    """Kill a leader with lagging followers: acks=1 and acks=all.
-
-    With acks=1, acknowledged messages are lost; with acks=all, none are.
-
-    Example: kaput demo
-    """
-    from kaput.cli.results import show_series
-    from kaput.cli.run_scenarios import run_all
-    from kaput.cli.scenario_choice import choose
-
-    with run_all(choose(PAIR, [], [], []), seed=None, repeat=1, runs=runs) as series:
-        show_series(series, json, as_list=True)

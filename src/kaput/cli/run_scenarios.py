@@ -1,5 +1,5 @@
-"""Runs scenarios one after another in one Spark session, and judges each, for `kaput run`, `demo` and
-`doctor --prove`.
+"""Runs scenarios in one Spark session, one after another or together on one cluster, and judges each, for
+`kaput run`, `demo` and `doctor --prove`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.api.running import ExistingClusterOptions
     from kaput.api.sealed import Scratch
+    from kaput.cli.progress import RunProgress
     from kaput.cli.results import PlannedRun, Result, Series
     from kaput.cli.scenario_choice import Choice
     from kaput.dashboard.sidecar import Sidecar
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kaput.java import Java
     from kaput.runner.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
+    from kaput.trials.trials import Trials
 
 
 @contextmanager
@@ -71,6 +73,67 @@ def run_all(
             reap_orphans()
             between = _keep if pages else lambda _result: None
             yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
+
+
+@contextmanager
+def run_together(
+    choices: list[Choice],
+    seed: int | None,
+    repeat: int,
+    runs: Path,
+    kafka_home: Path | None = None,
+    *,
+    allow_unknown: bool = False,
+    progress: RunProgress | None = None,
+) -> Iterator[Series]:
+    """Runs all choices on one cluster at the same time, `repeat` times, and judges them. `progress`: shows
+    them; without it, a line of their own does. Otherwise like run_all.
+
+    Raises UsageError if their clusters or faults differ.
+    """
+    from kaput.cli.progress import RunProgress
+    from kaput.errors import UsageError
+    from kaput.java import find_java
+    from kaput.runner.folder_setup import check_runs
+    from kaput.trials.batch import why_apart
+    from kaput.trials.trials import Trials
+
+    java, first = find_java(), choices[0]
+    check_runs(runs)
+    for other in choices:
+        if (why := why_apart(first.scenario, other.scenario)) is not None:
+            raise UsageError(f"--together: {first.title} and {other.title} cannot share a cluster: {why}")
+    prepare([(each.name, each.scenario) for each in choices], java, kafka_home, allow_unknown=allow_unknown)
+    first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
+    plans = _plans(choices, first_seed, repeat, runs, kafka_home)
+    shown = progress or RunProgress(f"{len(choices)} together")
+    with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home) as trials:
+        with shown:
+            series = _played_together(plans, trials)
+        yield series
+
+
+def _played_together(plans: Sequence[PlannedRun], trials: Trials) -> Series:
+    """The results, in the order of the plans."""
+    from kaput.cli.results import Result, Series
+    from kaput.errors import Interrupted
+    from kaput.trials.batch import Trial
+
+    series, judged = Series(), {}
+    wanted = [Trial(plan.name, plan.scenario, plan.seed, plan.varied) for plan in plans]
+    try:
+        judged = {id(one.trial): one for one in trials.run(wanted)}
+    except (Exception, Interrupted) as error:  # noqa: BLE001 - ends the program, after the results are shown
+        series.ended = error
+    for number, (plan, trial) in enumerate(zip(plans, wanted, strict=True), 1):
+        if (one := judged.get(id(trial))) is None:
+            continue
+        if one.folder is not None and one.findings is not None:
+            series.results.append(Result(one.folder, one.findings, plan.variant))
+        else:
+            sys.stderr.write(f"kaput: run {number} of {len(plans)} failed: {one.error}\n")
+            series.failed.append(plan)
+    return series
 
 
 def _sidecar(

@@ -31,6 +31,9 @@ ACTIONS = {
 }  # by the option `what`: the action recorded for a frame
 
 
+_NOT_RUNNING = "no target was running"
+
+
 class Protocol(NodeFault):
     """Proof: how many requests were seen, matched and acted upon, at least one; each is in `frames`."""
 
@@ -49,7 +52,7 @@ class Protocol(NodeFault):
     def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
         if not alive:
-            return Effect(None, False, "no target was running")
+            return Effect(None, False, _NOT_RUNNING)
         self._all_ran, self._injected_ns = len(alive) == len(nodes), now_ns()
         for node in alive:
             if node.proxy is None:
@@ -60,7 +63,7 @@ class Protocol(NodeFault):
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._proxies:
-            return now_ns(), effect
+            return (now_ns() if effect.proof == _NOT_RUNNING else None), effect
         counts = {broker: proxy.end(self.scene.step.id) for broker, proxy in self._proxies.items()}
         healed = now_ns()
         self.scene.frames.flush()

@@ -59,7 +59,7 @@ class ExistingRunCluster(RunCluster):
     """One run's use of an existing cluster."""
 
     kafka: ExistingCluster
-    warm = True
+    warm = stays_up = True
 
     def __init__(
         self,

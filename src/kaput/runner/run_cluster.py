@@ -51,7 +51,8 @@ class RunCluster:
     """
 
     commands: Commands | None = None  # run the scenario's commands; None if it may have none
-    warm = False  # whether its brokers had load before this run
+    warm = False  # whether its brokers need no warm-up by this run
+    stays_up = False  # whether it outlives this run
     tag = ""  # distinguishes this run's clients from those of others on the same cluster, if there are any
     admin: Admin
 
@@ -154,7 +155,7 @@ class RunClusters(ExitStack):
     def __enter__(self) -> RunClusters:
         super().__enter__()
         try:
-            if not any(cluster.warm for cluster in self):
+            if not any(cluster.stays_up for cluster in self):
                 # A network that clusters share ends after all of them.
                 self.callback(self.network.close)
             for cluster in self:

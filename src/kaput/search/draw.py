@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod, sqrt
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Knob, Space, Template
@@ -47,7 +47,35 @@ class BanditState:
         return rng.betavariate(self.rewarded.get(arm, 1), self.missed.get(arm, 1))
 
 
-Played = tuple[Choices, float]  # and its reward from 0 to 1; 0: one of its faults had no effect
+class Played(NamedTuple):
+    """An experiment to learn from. `reward`: from 0 to 1; `missed`: the places of steps without effect."""
+
+    choices: Choices
+    reward: float
+    missed: Collection[int] = ()
+
+
+def rewarded(judged: Iterable[Played], templates: Collection[str]) -> Iterator[tuple[list[str], float]]:
+    """Choices and their rewards, for the bandit. Choices of a step without effect earned nothing."""
+    for choices, reward, missed in judged:
+        steps, _ = by_step(choices.arms, templates)
+        gone = [arm for index, arms in enumerate(steps) if index in missed for arm in arms]
+        yield [arm for arm in choices.arms if arm not in gone], reward
+        yield gone, 0.0
+
+
+def by_step(arms: Iterable[str], templates: Collection[str]) -> tuple[list[list[str]], list[str]]:
+    """The arms of each step, after its template (by their names), and the others."""
+    steps: list[list[str]] = []
+    others: list[str] = []
+    for arm in arms:
+        if arm in templates:
+            steps.append([arm])
+        elif steps and arm.startswith(f"{steps[-1][0]}."):
+            steps[-1].append(arm)
+        else:
+            others.append(arm)
+    return steps, others
 
 
 class Coverage:
@@ -64,48 +92,57 @@ class Coverage:
     def __init__(self, space: Space, judged: Iterable[Played]) -> None:
         self._alone: Counter[str] = Counter()
         self._pairs: Counter[frozenset[str]] = Counter()
-        self._worked: Counter[frozenset[str]] = Counter()  # pairs of templates: all faults had an effect
-        self._together: Counter[frozenset[str]] = Counter()
+        # Steps by template, choices of steps and their pairs, and pairs of templates: how often played, and
+        # how often a step of theirs had no effect.
+        self._tried: Counter[frozenset[str]] = Counter()
+        self._missed: Counter[frozenset[str]] = Counter()
         self._names = {template.name for template in space.templates}
-        for choices, reward in judged:
-            self._count_templates(self.add(choices), worked=reward > 0)
+        for choices, _, missed in judged:
+            self._learn(*self.add(choices), missed)
 
     def novelty(self, arms: Sequence[str], before: Sequence[str]) -> float:
         """How new it is to choose these, together and with those chosen before: the sum of 1/(1 + n) over
-        all choices and pairs, each played n times so far.
+        all choices and pairs, each played n times so far; times the smallest share of those n in which the
+        step had an effect, since a step without effect tests nothing.
         """
-        alone = sum(1 / (1 + self._alone[arm]) for arm in arms)
-        return alone + sum(1 / (1 + self._pairs[pair]) for pair in _pairs(arms, before))
+        pairs = _pairs(arms, before)
+        new = sum(1 / (1 + self._alone[arm]) for arm in arms) + sum(1 / (1 + self._pairs[p]) for p in pairs)
+        return new * min((self._share(each) for each in (*map(_alone, arms), *pairs)), default=1.0)
 
     def weight(self, template: Template, chosen: Iterable[Template]) -> float:
         """How often to take a template: the square root of its number of variants, times the shares (by
-        Laplace's rule) of experiments with it and each of those `chosen` in which all faults had an effect.
+        Laplace's rule) of experiments with it, and with it and each of those `chosen`, in which these steps
+        had an effect.
         """
         variants = prod(len(knob.options) for knob in template.knobs)
-        with_each = [frozenset((template.name, other.name)) for other in chosen]
-        return sqrt(variants) * prod((1 + self._worked[p]) / (2 + self._together[p]) for p in with_each)
+        known = [_alone(template.name), *(frozenset((template.name, other.name)) for other in chosen)]
+        return sqrt(variants) * prod(self._share(each, 2) for each in known)
 
-    def add(self, choices: Choices) -> list[list[str]]:
-        """Counts choices. Returns those of each step, after its template."""
-        steps: list[list[str]] = []
-        settings: list[str] = []
-        for arm in choices.arms:
-            if arm in self._names:
-                steps.append([arm])
-            elif steps and arm.startswith(f"{steps[-1][0]}."):
-                steps[-1].append(arm)
-            else:
-                settings.append(arm)
+    def add(self, choices: Choices) -> tuple[list[list[str]], list[str]]:
+        """Counts choices. Returns those of each step, after its template, and the settings."""
+        steps, settings = by_step(choices.arms, self._names)
         every = [arm for step in steps for arm in step]
         self._alone.update([*every, *settings])
         self._pairs.update([*(pair for step in steps for pair in _pairs(step)), *_pairs(settings, every)])
-        return steps
+        return steps, settings
 
-    def _count_templates(self, steps: list[list[str]], worked: bool) -> None:
-        pairs = [frozenset((one[0], other[0])) for one, other in combinations(steps, 2)]
-        self._together.update(pairs)
-        if worked:
-            self._worked.update(pairs)
+    def _share(self, known: frozenset[str], of: int = 1) -> float:
+        """The share in which its steps had an effect, in one more case and `of` more tries than are known."""
+        return (1 + self._tried[known] - self._missed[known]) / (of + self._tried[known])
+
+    def _learn(self, steps: list[list[str]], settings: list[str], missed: Collection[int]) -> None:
+        for index, arms in enumerate(steps):
+            known = [*map(_alone, arms), *_pairs(arms), *_pairs(settings, arms)]
+            self._tried.update(known)
+            self._missed.update(known if index in missed else ())
+        for (index, one), (at, other) in combinations(enumerate(steps), 2):
+            pair = frozenset((one[0], other[0]))
+            self._tried[pair] += 1
+            self._missed[pair] += index in missed or at in missed
+
+
+def _alone(arm: str) -> frozenset[str]:
+    return frozenset((arm,))
 
 
 def _pairs(arms: Sequence[str], before: Sequence[str] = ()) -> list[frozenset[str]]:
@@ -193,7 +230,7 @@ def _chooser(space: Space, judged: Sequence[Played], rng: Random, uniform: bool)
     if uniform:
         return _Uniform(rng)
     if rng.random() < _REWARDED_SHARE:
-        return _Rewarded(rng, BanditState.of((choices.arms, reward) for choices, reward in judged))
+        return _Rewarded(rng, BanditState.of(rewarded(judged, [each.name for each in space.templates])))
     return _Covering(rng, Coverage(space, judged))
 
 

@@ -67,13 +67,13 @@ class Experiments:
         for one in wanted:
             scale = 1.0 if one.purpose == "final" else self.store.settings.scale
             labels = {**one.choices.settings, "faults": _summary(one.choices), "scale": scale}
-            scenario = scaled(self.space.scenario(one.choices), scale)
+            scenario = scaled(self.space.scenario(one.choices, optional=True), scale)
             trial = Trial(f"{self.space.name}-{one.id}", scenario, one.seed, labels)
             begun[trial.name] = one
             yield trial
 
     def _keep(self, experiment: StoredExperiment, judged: Judged) -> StoredExperiment:
-        found = _signatures(judged)
+        found, missed = _signatures(judged), _missed(judged, len(experiment.choices.steps))
         experiment = replace(
             experiment,
             # Experiments that share a cluster have the seed of the first, even if drawn with another one.
@@ -82,7 +82,8 @@ class Experiments:
             verdict=judged.findings.verdict if judged.findings else None,
             symptoms=tuple(symptom.key for symptom in symptoms(judged)),
             signatures=tuple(sorted(found)),
-            reward=reward(found, self._seen, judged.findings.faults if judged.findings else ()),
+            reward=reward(found, self._seen, missed, judged.findings),
+            missed=missed,
             seconds=judged.seconds,
             folder=judged.folder.path.name if judged.folder else None,
             error=judged.error,
@@ -100,6 +101,14 @@ def _summary(choices: Choices) -> str:
     return ", ".join(
         f"{s.get('fault')} {s.get('target', '')} at {time_in_words(s.get('at'))}" for s in choices.steps
     )
+
+
+def _missed(judged: Judged, steps: int) -> tuple[int, ...]:
+    """The steps that had no effect, by their places; a step without any record is one of them."""
+    if judged.findings is None:
+        return ()
+    worked = {int(fault.id.partition("-")[0]) - 1 for fault in judged.findings.faults if fault.proven}
+    return tuple(index for index in range(steps) if index not in worked)
 
 
 def _signatures(judged: Judged) -> frozenset[str]:

@@ -11,7 +11,7 @@ from random import Random
 
 from kaput.errors import LabError
 from kaput.search.confirmation import Pursuit
-from kaput.search.draw import draw
+from kaput.search.draw import Played, draw
 from kaput.search.experiments import Experiments
 from kaput.search.store import Find, StoredExperiment
 
@@ -77,7 +77,7 @@ class Search:
             played = {each.choices.key for each in every}
             drawn = draw(
                 self._space,
-                [(each.choices, each.reward) for each in judged if each.error is None],
+                [Played(each.choices, each.reward, each.missed) for each in judged if each.error is None],
                 rng,
                 played,
                 uniform=self._settings.uniform,

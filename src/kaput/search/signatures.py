@@ -10,14 +10,13 @@ transaction, a transaction that readers wait for longer than it lasted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kaput.core import MS
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_faults import FaultFindings
 
 NEAR = "near: "
 _OUT, _BACK = ("fenced", "stopped"), ("unfenced", "started")
@@ -57,12 +56,15 @@ def signatures(seen: EventRows, findings: Findings) -> frozenset[str]:
     return frozenset([*_of_faults(seen, findings), *(NEAR + word for word in near)])
 
 
-def reward(found: Iterable[str], seen: Counter[str], faults: Iterable[FaultFindings] = ()) -> float:
+def reward(
+    found: Iterable[str], seen: Counter[str], missed: Collection[int] = (), findings: Findings | None = None
+) -> float:
     """The reward, from 0 to 1: 0.3 times 1/n for the rarest signature, seen n times including this one; plus
     0.7 times n**-0.5 for the rarest near-miss, which falls more slowly so that near-misses stay promising
-    unless they are common. 0 if one of the `faults` had no effect: these choices do not go together.
+    unless they are common. 0 if steps were `missed` and the run is inconclusive: these choices do not go
+    together.
     """
-    if not all(fault.proven for fault in faults):
+    if missed and findings is not None and findings.promise == "inconclusive":
         return 0.0
     news = max((1 / (seen[each] + 1) for each in found if not each.startswith(NEAR)), default=0.0)
     near = max(((seen[each] + 1) ** -0.5 for each in found if each.startswith(NEAR)), default=0.0)

@@ -215,18 +215,22 @@ class Space:
         """The space with its control settings, with which nothing must be found."""
         return replace(self, control=self.file.control)
 
-    def scenario_data(self, choices: Choices) -> dict[str, Any]:
-        """The data of an experiment's scenario, as in a scenario file. Raises ValueError."""
+    def scenario_data(self, choices: Choices, *, optional: bool = False) -> dict[str, Any]:
+        """The data of an experiment's scenario, as in a scenario file. `optional`: whether a step that meets
+        nothing counts as one that was not there. Raises ValueError.
+        """
         data = deepcopy(dict(self.base))
         for key, value in {**choices.settings, **self.control}.items():
             apply_override(data, parse_override(f"{key}={json.dumps(value)}"))
-        data["faults"] = [dict(step) for step in choices.steps]
+        data["faults"] = [dict(step, **({"optional": True} if optional else {})) for step in choices.steps]
         data["expect"] = self.file.expect.model_dump(mode="json", by_alias=True, exclude_none=True)
         return data
 
-    def scenario(self, choices: Choices) -> Scenario:
-        """The checked scenario of an experiment. Raises InvalidChoices, or ValueError for an invalid key."""
-        scenario, mistakes = validated(self.scenario_data(choices))
+    def scenario(self, choices: Choices, *, optional: bool = False) -> Scenario:
+        """The checked scenario of an experiment; `optional` as for scenario_data. Raises InvalidChoices, or
+        ValueError for an invalid key.
+        """
+        scenario, mistakes = validated(self.scenario_data(choices, optional=optional))
         if scenario is None or mistakes:
             raise InvalidChoices(mistakes)
         return scenario

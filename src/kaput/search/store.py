@@ -44,7 +44,8 @@ _READ_ONLY = "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF;"
 @dataclass(frozen=True)
 class StoredExperiment:
     """One experiment. `find`: the id of the find that a probe is about; `folder`: the name of its run folder;
-    `verdict`: None if it is not done, or failed in the lab (`error`).
+    `verdict`: None if it is not done, or failed in the lab (`error`); `missed`: the places of the steps that
+    had no effect.
     """
 
     id: int
@@ -60,6 +61,7 @@ class StoredExperiment:
     seconds: float = 0.0
     folder: str | None = None
     error: str | None = None
+    missed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.runner.experiment import Experiment
 from kaput.runner.progress import Progress
 from kaput.scenario.fault_kinds import PROTOCOL
-from kaput.scenario.model import Scenario
+from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.targets import STORE
 from kaput.scenario.timeline import AtEvent, timeline
 from kaput.trials.naming import assignment, with_unique_names
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from kaput.evidence.findings import Findings
-    from kaput.evidence.folder import RunFolder
-    from kaput.scenario.model import Scenario
 
 _T = TypeVar("_T")
 
@@ -76,6 +74,7 @@ class Judged:
     seconds: float
 
 
+_Counts = tuple[int, int, int | None]  # attempted, acknowledged, of how many
 _READY_S = 180.0  # the clients of all runs start at the same time
 
 
@@ -93,30 +92,70 @@ def warmable(scenario: Scenario) -> bool:
     """Whether it can be played on a warm cluster: a single cluster of kaput's own. A run has its own stores,
     but the nemesis of the cluster cannot break them.
     """
-    breaks_store = any(step.target.hits == STORE for step in scenario.faults)
-    needs_own = scenario.clusters or scenario.mirrors or scenario.plan or breaks_store
-    return not needs_own and scenario.cluster.mode == "kraft" and scenario.cluster.disk_mb is None
+    return _needs_own(scenario) is None
 
 
 def shareable(scenario: Scenario) -> bool:
     """Whether other trials can be played on the same cluster at the same time."""
-    # Steps that count requests or wait for events would also see those of other runs.
-    steps = timeline(scenario, 0)
-    alone = any(s.fault == PROTOCOL or isinstance(s.trigger, AtEvent) for s in steps)
-    return warmable(scenario) and not alone
+    return _must_be_alone(scenario) is None
 
 
 def can_share(one: Scenario, other: Scenario) -> bool:
     """Whether two scenarios can share a cluster and its faults."""
-    return shareable(one) and shareable(other) and _shared(one) == _shared(other)
+    return why_apart(one, other) is None
 
 
-def _shared(scenario: Scenario) -> object:
-    """The part that must be equal in all scenarios of a batch."""
+def why_apart(one: Scenario, other: Scenario) -> str | None:
+    """Why two scenarios cannot share a cluster and its faults, as half a sentence; None if they can."""
+    if (alone := _must_be_alone(one) or _must_be_alone(other)) is not None:
+        return alone
+    if one.cluster != other.cluster:
+        return f"their clusters differ: {_differences(one.cluster, other.cluster)}"
+    (steps, placed), (others, others_placed) = _shared(one), _shared(other)
+    if steps != others:
+        return "the faults that hit the cluster differ in what, where, when, how long, or in their options"
+    if placed != others_placed:
+        return "the topics that their faults hit have their replicas on other brokers"
+    return None
+
+
+def _needs_own(scenario: Scenario) -> str | None:
+    """Why it cannot be played on a warm cluster; None if it can."""
+    if scenario.clusters or scenario.mirrors or scenario.plan:
+        return "one of them has several clusters, mirrors or a plan"
+    if scenario.cluster.mode != "kraft":
+        return "only clusters in KRaft mode are shared"
+    if scenario.cluster.disk_mb is not None:
+        return "one of them has disks of its own (disk-mb)"
+    if any(step.target.hits == STORE for step in scenario.faults):
+        return "one of them has a fault of a store"
+    return None
+
+
+def _must_be_alone(scenario: Scenario) -> str | None:
+    """Why no other trial can use its cluster at the same time; None if others can."""
+    if (own := _needs_own(scenario)) is not None:
+        return own
+    # Steps that count requests or wait for events would also see those of other runs.
+    if any(s.fault == PROTOCOL or isinstance(s.trigger, AtEvent) for s in timeline(scenario, 0)):
+        return (
+            "one of them has steps that wait for events or act on requests, and would see those of the other"
+        )
+    return None
+
+
+def _shared(scenario: Scenario) -> tuple[object, object]:
+    """The part that must be equal in all scenarios of a batch: faults, and where what they hit is placed."""
     steps = [step for step in timeline(scenario, 0) if not is_own(step.target)]
     topics = {step.target.place.topic for step in steps if step.target.place is not None}
     placed = {name: assignment(scenario, name) for name in topics}
-    return scenario.cluster, [(s.fault, s.target, s.trigger, s.duration_ms, s.options) for s in steps], placed
+    return [(s.fault, s.target, s.trigger, s.duration_ms, s.options) for s in steps], placed
+
+
+def _differences(one: Cluster, other: Cluster) -> str:
+    """The names of the settings that differ."""
+    values, others = one.model_dump(by_alias=True), other.model_dump(by_alias=True)
+    return ", ".join(name for name in values if values[name] != others[name])
 
 
 class StartBarrier:
@@ -137,7 +176,8 @@ class StartBarrier:
 
 
 class TrialBatch:
-    """Experiments on one cluster. `tag`: part of all their names; `scale`: for the manifests.
+    """Experiments on one cluster. `number`: of the first trial, which is part of its names;
+    `scale`: for the manifests; `on_load_over`: called when everything is sent and healed.
 
     All have the seed of the first, since they share its random choices.
     """
@@ -146,17 +186,20 @@ class TrialBatch:
         self,
         trials: Sequence[Trial],
         cluster: WarmCluster,
-        tag: str,
+        number: int,
+        *,
         runs: Path,
         scale: float,
         progress: Progress,
         stop: threading.Event,
         on_load: Callable[[], None],
+        on_load_over: Callable[[], None],
     ) -> None:
-        self._tag = tag
-        self._trials, self._cluster, self._stop, self._on_load = trials, cluster, stop, on_load
+        self._trials, self._cluster = trials, cluster
+        self._on_load, self._on_load_over = on_load, on_load_over
+        self._tags = [str(number + index) for index in range(len(trials))]
         self._scenarios = [
-            with_unique_names(trial.scenario, f"{tag}-{number}") for number, trial in enumerate(trials)
+            with_unique_names(trial.scenario, tag) for trial, tag in zip(trials, self._tags, strict=True)
         ]
         seed = trials[0].seed
         topics = [topic.name for scenario in self._scenarios for topic in scenario.topics]
@@ -167,8 +210,10 @@ class TrialBatch:
         shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
         self._faults = SharedFaults(shared, cluster.kafka, cluster.admin, topics, len(trials))
         self._barrier = StartBarrier(len(trials))
+        counts: tuple[dict[int, _Counts], dict[int, _Counts]] = {}, {}
         self._experiments = [
-            self._experiment(number, trial, seed, runs, progress) for number, trial in enumerate(trials)
+            self._experiment(index, trial, seed, runs, _ProgressOfRun(progress, stop, index, *counts))
+            for index, trial in enumerate(trials)
         ]
         names = [experiment.folder.name for experiment in self._experiments]
         for experiment in self._experiments:
@@ -178,23 +223,26 @@ class TrialBatch:
 
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
         scenario = self._scenarios[number]
-        tag = f"{self._tag}-{number}"
-        cluster = SharedRunCluster(number, self._use, tag, scenario, self._cluster.versions, self._alone)
+        cluster = SharedRunCluster(
+            number, self._use, self._tags[number], scenario, self._cluster.versions,
+            new=self._cluster.uses == 0, alone=self._alone,
+        )  # fmt: skip
         return Experiment(
             trial.name,
             scenario,
             seed,
             runs,
             cluster,
-            _Stoppable(progress, self._stop, first=number == 0),
+            progress,
             varied=trial.labels,
             nemesis=partial(self._faults.nemesis_of_run, cluster),
             on_ready=partial(self._barrier.arrive, number),
             on_load=self._on_load if number == 0 else _nothing,
+            on_load_over=self._on_load_over if number == 0 else _nothing,
         )
 
     def play(self) -> list[PlayedTrial]:
-        """Plays all trials, and leaves the cluster clean or marked as spoiled. Raises Interrupted."""
+        """Plays all trials, and marks the cluster if it is spoiled. Raises Interrupted."""
         self._cluster.begin()
         runs = [
             in_background(partial(self._play, number), f"trial-{number}")
@@ -204,7 +252,7 @@ class TrialBatch:
         self._keep_files()
         if self._faults.unhealed:
             self._cluster.spoil(f"{min(self._faults.unhealed)} was not seen to be healed")
-        self._cluster.tidy(self._scenarios)
+        self._cluster.end(self._scenarios)
         return played
 
     def _play(self, number: int) -> PlayedTrial:
@@ -236,32 +284,52 @@ def _nothing() -> None:
     pass
 
 
-class _Stoppable:
-    """Forwards progress; raises Interrupted at the next report once `stop` is set.
+class _ProgressOfRun:
+    """Forwards progress of run `number` of a batch; raises Interrupted at the next report once `stop` is set.
 
-    Phases and faults are common to all runs: only the first run reports them.
+    Phases and faults are common to all runs: only the first run reports them, and the cluster's start is not
+    part of it. Counts of what was
+    sent and read, by run, are added up.
     """
 
-    def __init__(self, progress: Progress, stop: threading.Event, first: bool) -> None:
-        self._progress, self._stop, self._first = progress, stop, first
+    def __init__(
+        self,
+        progress: Progress,
+        stop: threading.Event,
+        number: int,
+        sent: dict[int, _Counts],
+        read: dict[int, _Counts],
+    ) -> None:
+        self._progress, self._stop, self._number = progress, stop, number
+        self._sent, self._read = sent, read
 
     def phase(self, name: str) -> None:
         self._check()
-        if self._first:
+        if self._number == 0 and name != "provision":
             self._progress.phase(name)
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        self._check()
+        counted = self._added_up(self._sent, (attempted, acked, total))
+        if self._number == 0:
+            self._progress.messages(*counted)
 
     def drained(self, offsets: int, total: int) -> None:
-        self._check()
+        done, _, of_all = self._added_up(self._read, (offsets, 0, total))
+        if self._number == 0:
+            self._progress.drained(done, of_all or 0)
 
     def fault(self, step: str, what: str, active: bool) -> None:
-        if self._first:
+        if self._number == 0:
             self._progress.fault(step, what, active)
 
     def note(self, text: str) -> None:
         self._progress.note(text)
+
+    def _added_up(self, of_all: dict[int, _Counts], counts: _Counts) -> _Counts:
+        self._check()
+        of_all[self._number] = counts
+        done, also, totals = zip(*list(of_all.values()), strict=True)
+        return sum(done), sum(also), None if None in totals else sum(totals)
 
     def _check(self) -> None:
         if self._stop.is_set():

@@ -61,10 +61,11 @@ class ClusterUse:
 
 class SharedRunCluster(RunCluster):
     """One run's use of a cluster that stays up, and its own provider. `number`: of the run among those that
-    share the cluster; `alone`: no other run uses it at the time, so all faults are the run's own.
+    share the cluster, of which the first one warms up a new cluster, and the others wait for it; `alone`: no
+    other run uses it at the time, so all faults are the run's own.
     """
 
-    warm = True
+    stays_up = True
     mirror_maker = None
 
     def __init__(
@@ -74,10 +75,13 @@ class SharedRunCluster(RunCluster):
         tag: str,
         scenario: Scenario,
         versions: Mapping[str, str | None],
-        alone: bool = False,
+        *,
+        new: bool,
+        alone: bool,
     ) -> None:
         super().__init__("", use.kafka, scenario)
         self.number, self.use, self.tag, self.versions, self.alone = number, use, tag, versions, alone
+        self.warm = number > 0 or not new
         self.misses: list[str] = []  # reasons why a shared fault did not hit this run's target
         self._own_topics = frozenset(topic.name for topic in scenario.topics)
         self._members = [f"kaput-{group.id}-member-" for group in scenario.workload.groups]

@@ -62,7 +62,7 @@ class Trials:
         self._progress = progress or NotesOnly(_silent)
         self._scale, self._together = scale, together
         self._stack = ExitStack()
-        self._count = 0  # of batches
+        self._count = 0  # of trials on warm clusters
 
     def __enter__(self) -> Trials:
         self._java = find_java()
@@ -127,12 +127,13 @@ class Trials:
                 check_inside()
             if not warmable(first):
                 return [self._alone(batch[0], first, began)]
+            self._progress.phase("provision")
             cluster = self._clusters.cluster(first)
-            self._count += 1
-            tag, progress = str(self._count), self._progress
+            number, self._count = self._count + 1, self._count + len(trials)
             made = TrialBatch(
-                trials, cluster, tag, self._runs, self._scale, progress, stop, self._spark.prepare
-            )
+                trials, cluster, number, runs=self._runs, scale=self._scale, progress=self._progress,
+                stop=stop, on_load=self._spark.prepare, on_load_over=self._spark.begin,
+            )  # fmt: skip
             # The caller expects its own trials, with unscaled times.
             return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
         except KaputError as error:

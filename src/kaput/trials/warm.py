@@ -1,13 +1,13 @@
 """Warm clusters, which stay up between experiments as long as they are as good as new.
 
-After each use, topics and groups are deleted and the cluster is checked; if anything is left, is not healed,
-or cannot be checked, a new cluster replaces it. Not here: its use by a run (shared_cluster.py).
+Before it is used again, topics and groups are deleted and the cluster is checked; if anything is left, is not
+healed, or cannot be checked, a new cluster replaces it. Not here: its use by a run (shared_cluster.py).
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,8 +19,7 @@ from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.runner.run_cluster import RunCluster, settings_of
-from kaput.runner.warm_up import warmed_up
+from kaput.runner.run_cluster import settings_of
 from kaput.scenario.model import Scenario
 
 _MOST_USES = 60  # since each use reads its metadata log from the beginning
@@ -39,7 +38,9 @@ def lasting_faults(scenario: Scenario) -> list[str]:
 
 
 class WarmCluster:
-    """A cluster that runs until `close`. `spoiled`: why it cannot be used again; None if it can."""
+    """A cluster that runs until `close`; its first use warms it up. `spoiled`: why it cannot be used again;
+    None if it can.
+    """
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class WarmCluster:
         self.spoiled: str | None = None
         self.uses = 0
         self._in_use = False
+        self._left: Sequence[Scenario] = ()  # by the last use, to be deleted
         self._logged: dict[int, int] = {}
         self.versions: Mapping[str, str | None] = {"kafka": distribution.version, "java": java.text}
         self._scenario, self._note = scenario, note
@@ -63,9 +65,6 @@ class WarmCluster:
             own = owner, scenario.cluster, distribution, java, folder, note
             self.kafka = self._stack.enter_context(OwnCluster(*own, successors=successors))
             self.admin = self._stack.enter_context(self.kafka.admin(_TIDY_S))
-            for_warm_up = RunCluster("", self.kafka, scenario)
-            with warmed_up(for_warm_up, owner, folder, scenario.workload.warm_up, note):
-                pass
             self._settings = self._own_settings()
         except BaseException:
             self.close()
@@ -85,15 +84,18 @@ class WarmCluster:
     def fits(self, scenario: Scenario) -> bool:
         """Whether it has the scenario's cluster settings, is as good as new, and is not in use."""
         same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
-        if same and self.spoiled is None:
-            try:
-                self.kafka.wait_ready(_TIDY_S)
-            except LabError as error:
-                self.spoil(str(error).splitlines()[0])
-        return same and self.spoiled is None and not self._in_use and self.uses < _MOST_USES
+        if not same or self.spoiled is not None or self._in_use or self.uses >= _MOST_USES:
+            return False
+        try:
+            self.kafka.wait_ready(_TIDY_S)
+            self._delete()
+            self.spoiled = self._leftovers()
+        except LabError as error:
+            self.spoil(str(error).splitlines()[0])
+        return self.spoiled is None
 
     def begin(self) -> None:
-        """Marks it as in use until `tidy`; without that call it is not used again.
+        """Marks it as in use until `end`; without that call it is not used again.
 
         What the nodes logged while they recovered from the use before belongs to no use.
         """
@@ -101,18 +103,11 @@ class WarmCluster:
         if self.uses:
             self._logged = {number: node.log.stat().st_size for number, node in self.kafka.nodes.items()}
 
-    def tidy(self, scenarios: Collection[Scenario]) -> None:
-        """Deletes the topics and groups of these scenarios, and checks the cluster."""
-        self.uses, self._in_use = self.uses + 1, False
-        if left := [fault for each in scenarios for fault in lasting_faults(each)]:
-            self.spoil(f"{min(left)} has changed it")
-        if self.spoiled is not None:
-            return
-        try:
-            self._delete(scenarios)
-            self.spoiled = self._leftovers()
-        except LabError as error:
-            self.spoil(str(error))
+    def end(self, scenarios: Sequence[Scenario]) -> None:
+        """Ends a use by these scenarios."""
+        self.uses, self._in_use, self._left = self.uses + 1, False, scenarios
+        if changed := [fault for each in scenarios for fault in lasting_faults(each)]:
+            self.spoil(f"{min(changed)} has changed it")
 
     def spoil(self, why: str) -> None:
         """Marks the cluster as not usable again."""
@@ -122,11 +117,12 @@ class WarmCluster:
         """Stops the cluster."""
         self._stack.close()
 
-    def _delete(self, scenarios: Collection[Scenario]) -> None:
-        groups = [group for each in scenarios for group in each.workload.groups]
+    def _delete(self) -> None:
+        """Deletes the topics and groups of the last use."""
+        groups = [group for each in self._left for group in each.workload.groups]
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda group: self.admin.delete_group(group.id, settings_of(group)), groups))
-        topics = {topic.name for each in scenarios for topic in each.topics}
+        topics = {topic.name for each in self._left for topic in each.topics}
         self.admin.delete_topics(self.admin.ids(topics))
         self.admin.await_gone(topics)
 

@@ -6,11 +6,14 @@ Used by judge.py. Not here: rulings on what the cluster did (contracts.py).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kaput.core import clock, counted
 from kaput.evidence.findings import UnreadPartition
+from kaput.scenario.events import Moment
+from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Scenario
+from kaput.scenario.timeline import step_id
 from kaput.scenario.vocabulary import NOOP
 from kaput.verdict.facts import Facts, FaultFacts
 
@@ -37,13 +40,35 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
         )
     if facts.unread_partitions:
         yield _unread_sentence(facts.unread_partitions)
-    yield from (_unproven(fault) for fault in facts.faults if not fault.proven)
+    absent = steps_that_met_nothing(facts, scenario)
+    yield from (_unproven(fault) for fault in facts.faults if not fault.proven and fault.id not in absent)
     yield from (_not_healed(fault) for fault in facts.faults if fault.proven and _needs_heal(fault))
-    yield from _never_injected(facts, scenario)
+    yield from _never_injected(facts, scenario, absent)
     yield from _other_features(facts, scenario)
     for broker, at_ns in facts.deaths:
         yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): the lab failed."
     yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
+
+
+def steps_that_met_nothing(facts: Facts, scenario: Scenario) -> dict[str, str]:
+    """Optional steps that count as steps that were not there: what each did not meet, by its id.
+
+    A step whose injection or heal failed is none of them: nobody knows what it met.
+    """
+    recorded, absent = {fault.id: fault for fault in facts.faults}, {}
+    for number, step in enumerate(scenario.faults, start=1):
+        fault = recorded.get(id_ := step_id(number, step))
+        if not step.optional:
+            continue
+        if fault is None and isinstance(step.at, Moment) and step.at.event:
+            absent[id_] = "its event never came"
+        elif fault is not None and fault.fault == PROTOCOL and _watched_in_vain(fault):
+            absent[id_] = fault.proof
+    return absent
+
+
+def _watched_in_vain(fault: FaultFacts) -> bool:
+    return not fault.confirmed and fault.effective_ns is None and fault.healed_ns is not None
 
 
 def _unread_sentence(partitions: Sequence[UnreadPartition]) -> str:
@@ -61,9 +86,15 @@ def _range_read(one: UnreadPartition) -> str:
     return "no end offset" if one.end_offset is None else f"read to {one.drained_to:,} of {one.end_offset:,}"
 
 
-def _never_injected(facts: Facts, scenario: Scenario) -> Iterator[str]:
+def _never_injected(facts: Facts, scenario: Scenario, absent: Collection[str]) -> Iterator[str]:
     """A sentence on steps without a row in faults. An extra row does not replace a missing one."""
-    missing = Counter(step.fault for step in scenario.faults) - Counter(fault.fault for fault in facts.faults)
+    there = {fault.id for fault in facts.faults}
+    wanted = [
+        step
+        for number, step in enumerate(scenario.faults, start=1)
+        if (id_ := step_id(number, step)) in there or id_ not in absent
+    ]
+    missing = Counter(step.fault for step in wanted) - Counter(fault.fault for fault in facts.faults)
     if missing:
         total, steps = missing.total(), len(scenario.faults)
         named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))

@@ -17,7 +17,7 @@ from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import Verdict
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.doubts import doubts
+from kaput.verdict.doubts import doubts, steps_that_met_nothing
 from kaput.verdict.expectations import compare, not_compared, verdict_of
 from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.rules import ExistingClusterLimits, Grounds, Ruled, VerdictRule
@@ -145,6 +145,7 @@ def _figures(facts: Facts) -> dict[str, float | None]:
 def _judgement(
     sentences: _Sentences, facts: Facts, scenario: Scenario, limits: ExistingClusterLimits
 ) -> Judgement:
+    absent = steps_that_met_nothing(facts, scenario)
     promise: Verdict = "violated" if sentences.violations else "inconclusive" if sentences.doubts else "held"
     permitted: Counter[str] = Counter()
     for (name, _), count in sentences.permitted.items():
@@ -153,21 +154,21 @@ def _judgement(
     reasons = sentences.violations + sentences.doubts
     reasons += [one.reason for one in expected if one.met != "met"]
     if promise == "held":
-        reasons.append(_held_sentence(facts))
+        reasons.append(_held_sentence(facts, absent))
     return Judgement(
         verdict_of(promise, expected),
         promise,
         [reason[0].upper() + reason[1:] for reason in reasons + sentences.permissions],
-        _notes(facts, scenario) + limits.notes(),
+        _notes(facts, scenario, absent) + limits.notes(),
         sentences.permitted,
         expected,
     )
 
 
-def _held_sentence(facts: Facts) -> str:
-    took_effect = (
-        f", and {len(facts.faults)} of {len(facts.faults)} faults took effect" if facts.faults else ""
-    )
+def _held_sentence(facts: Facts, absent: Mapping[str, str]) -> str:
+    recorded = len(facts.faults)
+    met = recorded - len(absent.keys() & {fault.id for fault in facts.faults})
+    took_effect = f", and {met} of {recorded} faults took effect" if recorded else ""
     lost = facts.counts.get("lost")
     gone = lost or facts.counts.get("removed")
     stored = "every acknowledged message is stored" if not gone else "no promise was broken"
@@ -180,8 +181,12 @@ def _held_sentence(facts: Facts) -> str:
     return f"{', '.join(counts)}: {stored}{took_effect}."
 
 
-def _notes(facts: Facts, scenario: Scenario) -> list[str]:
+def _notes(facts: Facts, scenario: Scenario, absent: Mapping[str, str]) -> list[str]:
     notes = not_compared(facts.mirrors) if scenario.expect.mirror is not None else []
+    notes += [
+        f"Step {step} met nothing ({why}); it is optional, so the run is judged as one without this step."
+        for step, why in absent.items()
+    ]
     lost = facts.counts.get("lost")
     one = any(spec.acks == "1" for spec in scenario.workload.producers)
     if one and not lost and facts.leader_changes:

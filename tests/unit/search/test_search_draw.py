@@ -14,7 +14,7 @@ import pytest
 from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
-from kaput.search.draw import BanditState, draw
+from kaput.search.draw import BanditState, Played, draw
 from kaput.search.loading import from_text, load
 from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices, Space
@@ -63,7 +63,7 @@ def test_batch_with_a_leader_target_shares_its_assignment(target: str, placed: i
 
 def test_same_seed_and_history_draw_the_same() -> None:
     [first] = draw(space(), [], Random(4))
-    assert draw(space(), [(first, 1.0)], Random(5)) == draw(space(), [(first, 1.0)], Random(5))
+    assert draw(space(), [Played(first, 1.0)], Random(5)) == draw(space(), [Played(first, 1.0)], Random(5))
 
 
 def test_draws_do_not_repeat_until_the_space_is_exhausted() -> None:
@@ -110,7 +110,9 @@ def test_choices_that_were_rewarded_are_drawn_more_often() -> None:
     wide = from_text("wide", "wide.yaml", WIDE)
     name = wide.templates[0].name
     judged = [
-        (Choices((), {}, (f"{name}.target=broker {n}",)), float(n == 2)) for n in (1, 2, 3) for _ in range(9)
+        Played(Choices((), {}, (f"{name}.target=broker {n}",)), float(n == 2))
+        for n in (1, 2, 3)
+        for _ in range(9)
     ]
     rewarded = [Random(seed) for seed in range(800) if Random(seed).random() < 1 / 8]
     drawn = [draw(wide, judged, rng) for rng in rewarded]
@@ -129,10 +131,10 @@ def test_draws_cover_all_pairs_of_choices_early() -> None:
 
 def _draws_until_covered(wide: Space, seed: int, uniform: bool) -> int:
     pairs: set[tuple[object, object]] = set()
-    judged: list[tuple[Choices, float]] = []
+    judged: list[Played] = []
     while len(pairs) < 3 * 3 + 3 * 4 + 3 * 4:
         [choices] = draw(wide, judged, Random(f"{seed}/{len(judged)}"), uniform=uniform)
-        judged.append((choices, 0.1))
+        judged.append(Played(choices, 0.1))
         for step in choices.steps:
             pairs.update(combinations((step["fault"], step["target"], step["at"]), 2))
     return len(judged)
@@ -147,7 +149,7 @@ def test_kinds_of_steps_that_do_not_go_together_are_drawn_less_often() -> None:
         sum(
             len({step["fault"] == "leave" for step in choices.steps}) == 2
             for n in range(100)
-            for choices in draw(wide, [(Choices((), {}, both), 0.0)] * failed, Random(n))
+            for choices in draw(wide, [Played(Choices((), {}, both), 0.0, missed=[1])] * failed, Random(n))
         )
         for failed in (0, 20)
     )
@@ -204,8 +206,33 @@ def test_experiment_with_an_ineffective_fault_earns_no_reward() -> None:
         effective_ns=60, healed_ns=90,
     )  # fmt: skip
     unfelt = killed.model_copy(update={"id": "2", "fault": "protocol", "bit": False, "effective_ns": None})
-    assert reward(["near: no leader"], Counter(), [killed]) == pytest.approx(0.7)
-    assert reward(["near: no leader"], Counter(), [killed, unfelt]) == 0
+    unknown = findings(faults=[killed, unfelt], promise="inconclusive")
+    assert reward(["near: no leader"], Counter(), (1,), unknown) == 0
+    as_if_absent = unknown.model_copy(update={"promise": "held"})
+    assert reward(["near: no leader"], Counter(), (1,), as_if_absent) == pytest.approx(0.7)
+
+
+def test_choices_whose_steps_meet_nothing_are_drawn_less_often() -> None:
+    """No client asks for metadata in these windows."""
+    text = WIDE.partition("    - {fault")[0] + (
+        "    - {fault: protocol, target: broker 1, api: [Produce, Fetch, Metadata], "
+        "what: drop-request, at: [1s, 2s, 3s, 4s], for: 1s}\n"
+    )
+    found = from_text("s", "s.yaml", text.replace("vary:", "set: {cluster.proxies: clients}\nvary:"))
+    with_missed, without = (
+        sum(step["api"] == "Metadata" for choices in drawn for step in choices.steps)
+        for drawn in (_drawn_with(found, learns) for learns in (True, False))
+    )
+    assert 0 < with_missed < without / 2
+
+
+def _drawn_with(found: Space, learns: bool) -> list[Choices]:
+    judged: list[Played] = []
+    for n in range(40):
+        for choices in draw(found, judged, Random(n)):
+            missed = [place for place, step in enumerate(choices.steps) if step["api"] == "Metadata"]
+            judged.append(Played(choices, 0.3, missed if learns else ()))
+    return [played.choices for played in judged]
 
 
 def test_search_finds_a_planted_bug_in_fewer_draws_than_uniform() -> None:
@@ -217,14 +244,14 @@ def test_search_finds_a_planted_bug_in_fewer_draws_than_uniform() -> None:
 def _draws_until_loss(seed: int, uniform: bool) -> int:
     """In a model of KIP-966: both followers are out, then the leader loses power."""
     last = load("last-replica-standing")
-    judged: list[tuple[Choices, float]] = []
+    judged: list[Played] = []
     seen: Counter[str] = Counter()
     for number in range(80):
         [choices] = draw(last, judged, Random(f"{seed}/{number}"), uniform=uniform)
         found, lost = _played(choices)
         if lost:
             return number + 1
-        judged.append((choices, reward(found, seen)))
+        judged.append(Played(choices, reward(found, seen)))
         seen.update(found)
     return 80
 

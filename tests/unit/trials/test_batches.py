@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from kaput.scenario.loader import load_builtin
-from kaput.trials.batch import Trial
+from kaput.trials.batch import Trial, why_apart
 from kaput.trials.trials import Trials, batched
 
 LEADER_KILL = "leader-kill-acks-1"
@@ -59,3 +61,18 @@ def test_trial_that_cannot_be_scaled_is_reported_and_skipped(tmp_path: Path) -> 
         judged = list(trials.run(wanted))
     assert [one.trial.name for one in judged] == ["mirrored", "moved"]
     assert all("cannot be scaled" in (one.error or "") and one.findings is None for one in judged)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (["workload.producers.0.acks=all", "topics.0.config.min.insync.replicas=2"], None),
+        (["cluster.brokers=5"], "their clusters differ: brokers"),
+        (["faults.0.for=1s"], "the faults that hit the cluster differ"),
+        (["cluster.kafka=3.9.2", "cluster.mode=zookeeper"], "only clusters in KRaft mode are shared"),
+        (["faults.0.at={event: election}"], "wait for events"),
+    ],
+)
+def test_why_two_scenarios_cannot_share_a_cluster_is_a_sentence(changes: list[str], why: str | None) -> None:
+    found = why_apart(load_builtin(LEADER_KILL), load_builtin(LEADER_KILL, changes))
+    assert found is None if why is None else why in (found or "")

@@ -35,7 +35,7 @@ def scenario() -> Make:
         expect: dict[str, Any] | None = None,
         topic: dict[str, Any] | None = None,
         cluster: dict[str, Any] | None = None,
-        faults: list[str] | None = None,
+        faults: list[Any] | None = None,
         stores: list[str] | None = None,
         replay: str = "exactly once",
         **producer: Any,
@@ -50,7 +50,9 @@ def scenario() -> Make:
                 "cluster": {"config": cluster or {}},
                 "topics": [{"name": "orders", "config": topic or {}}],
                 "workload": {"producers": [{"topic": "orders", "messages": 100, **producer}], **workload},
-                "faults": [{"at": "1s", "fault": fault} for fault in faults or []],
+                "faults": [
+                    {"at": "1s", "fault": each} if isinstance(each, str) else each for each in faults or []
+                ],
                 "expect": expect or {},
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,6 +129,38 @@ def test_missing_steps_are_named(
 ) -> None:
     """Each step wants a row of its own."""
     assert judge(facts_of(faults=rows), scenario(faults=steps)).reasons == [sentence]
+
+
+_WATCHING = {"fault": "protocol", "target": "broker 1", "api": "Metadata", "what": "disconnect"}
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_optional_step_that_met_no_request_is_judged_as_absent(optional: bool, scenario: Make) -> None:
+    """Not one whose injection failed: whether a request was met is not known."""
+    steps = ["kill", {"at": "2s", **_WATCHING, "optional": optional}]
+    watched = FaultFacts("2-protocol", "protocol", "broker 1", False, "0 requests seen", None, healed_ns=9)
+    judged = judge(facts_of(faults=[KILL, watched]), scenario(faults=steps))
+    failed = judge(facts_of(faults=[KILL, replace(watched, healed_ns=None)]), scenario(faults=steps))
+    assert failed.verdict == "inconclusive"
+    if not optional:
+        assert judged.reasons == ["Fault 2-protocol (protocol broker 1) had no effect: 0 requests seen."]
+        return
+    assert judged.verdict == "held" and judged.reasons[0].endswith("and 1 of 2 faults took effect.")
+    assert judged.notes == [
+        "Step 2-protocol met nothing (0 requests seen); it is optional, so the run is judged as one without "
+        "this step."
+    ]
+
+
+def test_optional_step_whose_event_never_came_is_judged_as_absent(scenario: Make) -> None:
+    """Only what waits for an event: another step without a record was never injected."""
+    waiting = {"at": {"event": "election"}, "fault": "pause", "optional": True}
+    judged = judge(facts_of(faults=[KILL]), scenario(faults=["kill", waiting]))
+    assert judged.verdict == "held" and "its event never came" in judged.notes[0]
+    both = scenario(faults=["kill", waiting, {"at": "1s", "fault": "stop", "optional": True}])
+    assert judge(facts_of(faults=[KILL]), both).reasons == [
+        "1 of the scenario's 3 faults were never injected: 1 stop."
+    ]
 
 
 def test_reason_of_a_held_run_counts_messages_and_faults(scenario: Make) -> None:
