@@ -28,7 +28,7 @@ class Search:
     def __init__(self, space: str, seed: int, uniform: bool, budget: str, folder: Path) -> None:
         self._folder = folder / f"{space}-{seed}-{'uniform' if uniform else 'steered'}"
         command = [sys.executable, "-m", "kaput", "search", "--space", space, "--seed", str(seed)]
-        command += ["--together", "1", "--budget", budget, "--searches", str(self._folder)]
+        command += ["--at-once", "1", "--budget", budget, "--searches", str(self._folder)]
         self._process = subprocess.Popen(
             [*command, *(["--uniform"] if uniform else [])], stdout=subprocess.DEVNULL
         )

@@ -102,7 +102,7 @@ def test_resumed_search_confirms_a_candidate(kaput: Kaput, tmp_path: Path) -> No
     (tmp_path / "space.yaml").write_text(_SPACE)
     first = kaput.call(
         "search", "--space", str(tmp_path / "space.yaml"), "--searches", str(tmp_path / "searches"),
-        "--budget", "1s", "--seed", "3", "--together", "2", "--json",
+        "--budget", "1s", "--seed", "3", "--at-once", "2", "--json",
     )  # fmt: skip
     assert first.returncode == 3, first.stderr
     lines = [json.loads(line) for line in first.stdout.splitlines()]

@@ -153,7 +153,9 @@ def run_command(
 
     Example: kaput run leader-kill-acks-all --brokers 5 --repeat 3
 
-    Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all --together
+    Example: kaput run leader-kill-acks-1 --vary workload.producers.0.acks=0,1,all
+
+    Example: kaput run acks-1.yaml acks-all.yaml --together
     """
     from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all, run_together

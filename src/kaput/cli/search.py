@@ -45,7 +45,7 @@ Show = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Print what a search has found so far and exit.")
 ]
 PrintSpace = Annotated[bool, typer.Option("--print-space", help="Print the space as YAML and exit.")]
-Together = Annotated[
+AtOnce = Annotated[
     int,
     typer.Option(
         min=1, max=16, metavar="N", help="Number of experiments that share a cluster and its faults."
@@ -72,7 +72,7 @@ def search_command(
     finds: Finds = None,
     control: Control = False,
     uniform: Uniform = False,
-    together: Together = 4,
+    at_once: AtOnce = 4,
     scale: Scale = 1.0,
     resume: Resume = None,
     show: Show = None,
@@ -104,7 +104,7 @@ def search_command(
             sys.stdout.write(wanted.to_yaml())
             return
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
-        settings = SearchSettings(wanted.name, drawn, control, uniform, together, scale)
+        settings = SearchSettings(wanted.name, drawn, control, uniform, at_once, scale)
         _enter_network(wanted.with_control() if control else wanted)
         folder = create_search(searches, wanted, settings)
     wanted, store = open_search(folder)
