@@ -111,12 +111,16 @@ class Coverage:
 
     def weight(self, template: Template, chosen: Iterable[Template]) -> float:
         """How often to take a template: the square root of its number of variants, times the shares (by
-        Laplace's rule) of experiments with it, and with it and each of those `chosen`, in which these steps
-        had an effect.
+        Laplace's rule) of experiments with it and each of those `chosen` in which both had an effect, and the
+        share of steps of this template that had one.
         """
         variants = prod(len(knob.options) for knob in template.knobs)
-        known = [_alone(template.name), *(frozenset((template.name, other.name)) for other in chosen)]
-        return sqrt(variants) * prod(self._share(each, 2) for each in known)
+        together = [frozenset((template.name, other.name)) for other in chosen]
+        return (
+            sqrt(variants)
+            * self._share(_alone(template.name))
+            * prod(self._share(pair, of=2) for pair in together)
+        )
 
     def add(self, choices: Choices) -> tuple[list[list[str]], list[str]]:
         """Counts choices. Returns those of each step, after its template, and the settings."""
