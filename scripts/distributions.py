@@ -3,7 +3,7 @@
     .venv/bin/python scripts/distributions.py dist     sdists and wheels of both
 
 Each is first laid out as a source tree of its own, so that its sdist is complete and builds the same wheel.
-Which file is where: [tool.kaput.distributions] in pyproject.toml; no file is in both. In a checkout,
+Which file is where: [tool.kaput-distributions] in pyproject.toml; no file is in both. In a checkout,
 `pip install .` and `make` install everything as one package.
 """
 
@@ -37,7 +37,7 @@ def pyproject() -> dict[str, Any]:
 
 def files_of(name: str) -> list[Path]:
     """The files of a distribution, relative to the package."""
-    rules = pyproject()["tool"]["kaput"]["distributions"]
+    rules = pyproject()["tool"]["kaput-distributions"]
     ignored = ("__pycache__", ".mypy_cache")
     paths = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file()]
     paths = [path for path in sorted(paths) if not set(ignored) & set(path.parts) and path.suffix != ".pyc"]
@@ -52,7 +52,7 @@ def files_of(name: str) -> list[Path]:
 def metadata(name: str) -> dict[str, Any]:
     """The [project] table of a distribution."""
     whole = pyproject()
-    project, rules = whole["project"], whole["tool"]["kaput"]["distributions"]
+    project, rules = whole["project"], whole["tool"]["kaput-distributions"]
     lab = {each.lower() for each in rules["lab-dependencies"]}
     of_lab = [each for each in project["dependencies"] if re.split(r"[<>=!~\[ ]", each)[0].lower() in lab]
     extras = project["optional-dependencies"]
@@ -87,6 +87,12 @@ def lay_out(name: str, into: Path) -> Path:
         "project": metadata(name),
         "tool.hatch.build.targets.wheel": {"packages": ["src/kaput"]},
     }
+    if name == LAB:  # which has the command
+        data = pyproject()["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+        for text in data:
+            (tree / text).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / text, tree / text)
+        tables["tool.hatch.build.targets.wheel.shared-data"] = data
     lines = [line for table, values in tables.items() for line in _toml(table, values)]
     (tree / "pyproject.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 
@@ -17,7 +18,15 @@ class Console(_RichConsole):
 
     def __init__(self, *, stderr: bool = False, soft_wrap: bool = False) -> None:
         stream = unescaped(sys.stderr if stderr else sys.stdout)
-        super().__init__(file=stream, highlight=False, markup=False, soft_wrap=soft_wrap)
+        # rich knows NO_COLOR and FORCE_COLOR. Progress never takes a pipe for a terminal.
+        colored = os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0") and not os.environ.get("NO_COLOR")
+        super().__init__(
+            file=stream,
+            highlight=False,
+            markup=False,
+            soft_wrap=soft_wrap,
+            force_terminal=True if colored and not stderr else None,
+        )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Renders as rich does, with the text of every segment escaped."""

@@ -15,7 +15,7 @@ from kaput.errors import UsageError, needs_package
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-from distributions import ALL, LAB, PACKAGE, files_of, metadata, pyproject  # noqa: E402
+from distributions import ALL, LAB, PACKAGE, files_of, lay_out, metadata, pyproject  # noqa: E402
 
 EXTRAS = {"pymongo", "elasticsearch", "opensearchpy", "opentelemetry", "pytest"}
 
@@ -55,7 +55,7 @@ def test_each_file_is_in_exactly_one() -> None:
     assert lab & rest == set()
     whole = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file()}
     assert {path for path in whole if "__pycache__" not in path.parts} == lab | rest
-    rules = pyproject()["tool"]["kaput"]["distributions"]
+    rules = pyproject()["tool"]["kaput-distributions"]
     assert [
         each for each in rules["only-in-kaput"] + rules["also-in-lab"] if not (PACKAGE / each).exists()
     ] == []
@@ -124,3 +124,10 @@ def test_what_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
     sentence = needs_package("kaput analyze", error)
     assert isinstance(sentence, UsageError)
     assert str(sentence) == "kaput analyze needs the package kaput: pip install kaput"
+
+
+def test_the_man_page_is_in_the_distribution_with_the_command(tmp_path: Path) -> None:
+    """In kaput-lab's wheel, as share/man/man1/kaput.1."""
+    assert (lay_out(LAB, tmp_path) / "docs" / "kaput.1").read_text().startswith(".TH KAPUT 1")
+    assert "share/man/man1/kaput.1" in (tmp_path / LAB / "pyproject.toml").read_text()
+    assert "share/man" not in (lay_out(ALL, tmp_path) / "pyproject.toml").read_text()

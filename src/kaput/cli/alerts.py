@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group
 
@@ -143,7 +144,10 @@ def _print_json(document: Any) -> None:
     typer.echo(dumps(document, indent=2))
 
 
-RunDirs = Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Judged run folders.")]
+RunDirs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders."),
+]
 RulesFile = Annotated[
     Path | None,
     typer.Option("--rules", metavar="FILE", help="Alert rules file (default: the built-in rules)."),

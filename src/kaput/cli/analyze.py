@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import Columns, Reports, SparkConf, TableOptions, columns_of
 from kaput.cli.results import Baseline, ToleranceOption, read_baselines
 from kaput.cli.verbs import pairs
@@ -35,7 +36,11 @@ class LedgerGrain(Enum):
 
 RunDirs = Annotated[
     list[str],
-    typer.Argument(metavar="RUN_DIR", help="Run folders: paths, or URLs that Spark can read (s3a://...)."),
+    typer.Argument(
+        metavar="RUN_DIR",
+        autocompletion=completion.run_folders,
+        help="Run folders: paths, or URLs that Spark can read (s3a://...).",
+    ),
 ]
 Master = Annotated[
     str | None,

@@ -20,6 +20,7 @@ from typing import Any
 
 import typer
 
+from kaput.cli.settings import defaults_of, read_settings
 from kaput.cli.verbs import ALL, VerbGroup, Verbosity, write_error
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError, needs_package
 from kaput.scenario.nearest import nearest
@@ -83,6 +84,7 @@ class RootGroup(VerbGroup):
         """Runs the command. Raises _Raised for OSError, EOFError and Interrupted, UsageError for a command
         that kaput-lab alone does not have.
         """
+        ctx.default_map = defaults_of(self, read_settings())
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
@@ -128,8 +130,9 @@ def _misused(error: Any) -> int:
 
 
 def _unexpected(error: Exception | SystemExit) -> int:
-    if isinstance(error, SystemExit) and error.code in (None, 0, UsageError.exit_status):
-        return int(error.code or 0)  # how typer's shell completion ends
+    completing = "_KAPUT_COMPLETE" in os.environ  # ends with 1 for fish where nothing is to be proposed
+    if isinstance(error, SystemExit) and (completing or error.code in (None, 0, UsageError.exit_status)):
+        return int(error.code or 0)
     if isinstance(error, OSError) and error.errno in _MACHINE:
         where = f": {error.filename}" if error.filename else ""
         return _failed(f"system error: {error.strerror}{where}", LabError.exit_status)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from kaput.cli import completion
 from kaput.printable import EscapingBytes
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ class ExportFormat(StrEnum):
 
 
 def export_command(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run folder.")],
+    run_dir: Annotated[
+        Path, typer.Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
+    ],
     *,
     format_: Annotated[
         ExportFormat,

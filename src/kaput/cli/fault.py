@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import ClusterName, Json, entry_of
 from kaput.cli.verbs import Verb, group, pairs
 
@@ -20,14 +21,18 @@ def inject_command(
     fault: Annotated[
         str,
         typer.Argument(
-            metavar="FAULT", help="As in a scenario: kill, pause, isolate, ... (see kaput fault kinds)."
+            metavar="FAULT",
+            autocompletion=completion.faults,
+            help="As in a scenario: kill, pause, isolate, ... (see kaput fault kinds).",
         ),
     ],
     *,
     target: Annotated[
         str,
         typer.Option(
-            metavar="TARGET", help="As in a scenario: broker 1, any, ... (see kaput fault targets)."
+            metavar="TARGET",
+            autocompletion=completion.targets,
+            help="As in a scenario: broker 1, any, ... (see kaput fault targets).",
         ),
     ] = "any",
     for_: Annotated[
@@ -92,7 +97,10 @@ def list_command(*, cluster: ClusterName = None, json: Json = False) -> None:
 @app.command("kinds", cls=Verb)
 def kinds_command(
     fault: Annotated[
-        str | None, typer.Argument(metavar="FAULT", help="Only this fault (default: all faults).")
+        str | None,
+        typer.Argument(
+            metavar="FAULT", autocompletion=completion.faults, help="Only this fault (default: all faults)."
+        ),
     ] = None,
     *,
     json: Json = False,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.verbs import Verbosity, pairs
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ ClusterName = Annotated[
         "--cluster",
         metavar="NAME",
         envvar="KAPUT_CLUSTER",
+        autocompletion=completion.clusters,
         help="Cluster to use (default: the running one).",
     ),
 ]

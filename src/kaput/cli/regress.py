@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.run import Overrides, Tags
 from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
 from kaput.cli.verbs import Runs
@@ -29,7 +30,11 @@ def regress_command(
     b: Annotated[str, typer.Argument(metavar="B", help="Kafka version or KEY=VALUE to compare with A.")],
     scenario: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SCENARIO", help="Built-in names or YAML files, after any more versions."),
+        typer.Argument(
+            metavar="SCENARIO",
+            autocompletion=completion.scenarios,
+            help="Built-in names or YAML files, after any more versions.",
+        ),
     ] = None,
     *,
     tag: Tags = None,

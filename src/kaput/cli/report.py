@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import Columns, columns_of
 from kaput.cli.results import Result, entries, print_json, result_of, width_of
 
@@ -30,7 +31,10 @@ class ReportFormat(StrEnum):
 
 
 def report_command(
-    run_dir: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Judged run folders.")],
+    run_dir: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders."),
+    ],
     format: Annotated[
         ReportFormat,
         typer.Option(

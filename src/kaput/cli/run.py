@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
     BrokerConfig,
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
 
 Scenarios = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SCENARIO", help="Built-in names (see kaput scenarios) or YAML files."),
+    typer.Argument(
+        metavar="SCENARIO",
+        autocompletion=completion.scenarios,
+        help="Built-in names (see kaput scenarios) or YAML files.",
+    ),
 ]
 Tags = Annotated[
     list[str] | None, typer.Option(metavar="TAG", help="Run all built-in scenarios with this tag.")
@@ -209,10 +214,11 @@ def _choices(
 ) -> list[Choice]:
     """The scenarios to run, with the options for their cluster. Raises UsageError with every mistake."""
     from kaput.cli.scenario_choice import choose
+    from kaput.cli.settings import read_settings
 
-    options = as_overrides(cluster)
+    options, settings = as_overrides(cluster), read_settings()
     with naming(options):
-        return choose(scenarios, tags, [*overrides, *options], varied, existing=existing)
+        return choose(scenarios, tags, [*overrides, *options], varied, existing=existing, settings=settings)
 
 
 def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from kaput.cli.options import naming
+from kaput.cli.settings import Setting, cluster_defaults
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import find, load_builtin, resolve
@@ -39,8 +41,12 @@ def choose(
     varies: Sequence[str],
     *,
     existing: bool = False,
+    settings: Mapping[str, Setting] | None = None,
 ) -> list[Choice]:
-    """The choices. `existing`: to run on the user's own cluster. Raises UsageError with every mistake."""
+    """The choices. `existing`: to run on the user's own cluster; `settings`: for what scenarios leave open.
+
+    Raises UsageError with every mistake.
+    """
     combined, mistakes = combinations(varies, overrides)
     if not names and not tags:
         raise UsageError("name a scenario (kaput scenarios lists them), or give --tag TAG")
@@ -53,7 +59,7 @@ def choose(
     for name in _names_with_tags(tags, mistakes):
         if name not in names:
             sources.append(find(name))
-    choices, wrong = _resolve_all(sources, combined, overrides, existing)
+    choices, wrong = _resolve_all(sources, combined, overrides, existing, settings or {})
     mistakes += wrong
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
@@ -77,6 +83,7 @@ def _resolve_all(
     combined: Sequence[Combination],
     overrides: Sequence[str],
     existing: bool,
+    settings: Mapping[str, Setting],
 ) -> tuple[list[Choice], list[str]]:
     """The choices and all mistakes, each with its combination unless all have it."""
     choices: list[Choice] = []
@@ -84,8 +91,12 @@ def _resolve_all(
     for name, source in sources:
         where: dict[str, list[Combination]] = {}
         for combination in combined:
+            given = {text.partition("=")[0].removeprefix("cluster.") for text in (*overrides, *combination)}
+            open_keys = {} if existing else cluster_defaults(source.data, settings, given)
+            defaults = {f"cluster.{key}={each.value}": each.origin for key, each in open_keys.items()}
             try:
-                scenario = resolve(source, overrides, combination, existing=existing)
+                with naming(defaults):
+                    scenario = resolve(source, [*defaults, *overrides], combination, existing=existing)
             except UsageError as error:
                 for line in str(error).splitlines():
                     where.setdefault(line, []).append(combination)

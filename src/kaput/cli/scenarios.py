@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import Json
 from kaput.cli.run import Overrides
 from kaput.cli.verbs import Verb, group
@@ -49,7 +50,12 @@ def list_command(json: Json = False) -> None:
 
 @app.command("show", cls=Verb)
 def show_command(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Name of a built-in scenario.")],
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO", autocompletion=completion.scenarios, help="Name of a built-in scenario."
+        ),
+    ],
     json: Json = False,
 ) -> None:
     """Print a built-in scenario's YAML file.
@@ -69,7 +75,12 @@ def show_command(
 @app.command("check", cls=Verb)
 def check_command(
     scenarios: Annotated[
-        list[str], typer.Argument(metavar="SCENARIO", help="Scenario files, or names of built-in scenarios.")
+        list[str],
+        typer.Argument(
+            metavar="SCENARIO",
+            autocompletion=completion.scenarios,
+            help="Scenario files, or names of built-in scenarios.",
+        ),
     ],
     *,
     set_: Overrides = None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import milliseconds
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 ScenarioArgument = Annotated[
     str | None,
-    typer.Argument(metavar="SCENARIO", help="Built-in name or YAML file to search, in its default space."),
+    typer.Argument(
+        metavar="SCENARIO",
+        autocompletion=completion.scenarios,
+        help="Built-in name or YAML file to search, in its default space.",
+    ),
 ]
 SpaceOption = Annotated[
     str | None,

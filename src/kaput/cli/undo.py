@@ -9,12 +9,18 @@ from typing import Annotated
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.options import Json
 
 
 def undo_command(
     run_dir: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", help="Folder of a run with --bootstrap-servers.")
+        Path,
+        typer.Argument(
+            metavar="RUN_DIR",
+            autocompletion=completion.run_folders,
+            help="Folder of a run with --bootstrap-servers.",
+        ),
     ],
     json: Json = False,
 ) -> int:

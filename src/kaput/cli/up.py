@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kaput.cli import completion
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
     BrokerConfig,
@@ -43,7 +44,9 @@ def up_command(
     scenario: Annotated[
         str | None,
         typer.Argument(
-            metavar="SCENARIO", help="Use the cluster and topics of this built-in name or YAML file."
+            metavar="SCENARIO",
+            autocompletion=completion.scenarios,
+            help="Use the cluster and topics of this built-in name or YAML file.",
         ),
     ] = None,
     *,
@@ -73,7 +76,9 @@ def up_command(
 
     Example: kaput up --brokers 3 --detach && kaput fault inject kill
     """
+    from kaput.cli.settings import cluster_defaults, read_settings
     from kaput.operate.registry import directory_of
+    from kaput.scenario.loader import find
 
     block = cluster_block(
         brokers=brokers,
@@ -85,6 +90,8 @@ def up_command(
         security=security,
         config=config,
     )
+    data = {} if scenario is None else find(scenario)[1].data
+    block = {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
     directory = directory_of(cluster)
     if detach:
         _show(_in_background(directory), json)

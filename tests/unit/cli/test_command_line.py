@@ -14,6 +14,7 @@ from fakes.called import called
 from fakes.trials import findings as findings_of
 from kaput.cli.output import rows_of
 from kaput.cli.verbs import Verbosity
+from kaput.console import Console
 from kaput.evidence.folder import RunFolder, replace_text
 
 
@@ -120,3 +121,28 @@ def test_an_error_is_a_document_where_json_is_wanted(
     """In each spelling."""
     done = called(["scenarios", "show", "nope", *words.split()], monkeypatch, capsys)
     assert json.loads(done.stdout)["exit_status"] == done.status == 2
+
+
+@pytest.mark.parametrize(
+    ("variables", "colored"),
+    [
+        ({}, False),
+        ({"CLICOLOR_FORCE": "1"}, True),
+        ({"CLICOLOR_FORCE": "0"}, False),
+        ({"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colors_in_a_pipe(
+    variables: dict[str, str],
+    colored: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Only when they are asked for, and never against NO_COLOR."""
+    for name in ("CLICOLOR_FORCE", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TERM", "xterm")
+    Console().print("lost", style="red")
+    assert ("\x1b[31m" in capsys.readouterr().out) is colored

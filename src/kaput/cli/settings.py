@@ -1,0 +1,136 @@
+"""Defaults for options, from files and the environment (docs/COMMAND_LINE.md).
+
+An option on the command line wins over KAPUT_NAME, that over the project's file (kaput.toml, or [tool.kaput]
+in pyproject.toml, in the nearest directory upward that has one), that over the user's kaput.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kaput.core import DEFAULT_RUNS
+from kaput.errors import UsageError
+from kaput.scenario.nearest import hint
+
+# What each setting takes; of a network, the words.
+KEYS: dict[str, type | tuple[str, ...]] = {
+    "runs": Path,
+    "cluster": str,
+    "page": bool,
+    "kafka": str,
+    "network": ("loopback", "namespaces"),
+}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+# Not options of a verb but of clusters that kaput starts, where the scenario leaves them open.
+_OF_CLUSTERS = ("kafka", "network")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A default and where it is from: `kafka in kaput.toml:2`, `KAPUT_KAFKA`."""
+
+    value: Any
+    origin: str
+
+
+def read_settings() -> dict[str, Setting]:
+    """All settings. Raises UsageError with the file and line of one that is wrong."""
+    found: dict[str, Setting] = {}
+    for path in (_users_file(), _projects_file()):
+        if path is not None and path.is_file():
+            found |= _in_file(path)
+    for key, wanted in KEYS.items():
+        name = f"KAPUT_{key.upper()}"
+        if text := os.environ.get(name):
+            value = _BOOLEANS.get(text.lower(), text) if wanted is bool else text
+            found[key] = Setting(_checked(key, value, name, Path()), name)
+    return found
+
+
+def defaults_of(command: Any, settings: Mapping[str, Setting]) -> dict[str, Any]:
+    """click's `default_map` of a command and those below it."""
+    below = getattr(command, "commands", None)
+    if below is not None:
+        return {name: defaults_of(each, settings) for name, each in below.items()}
+    names = {each.name: each.default for each in command.params if each.param_type_name == "option"}
+    found = {
+        key: setting.value
+        for key, setting in settings.items()
+        if key in names and key not in _OF_CLUSTERS and (key, command.name) != ("cluster", "up")
+    }
+    if "runs" in found:  # runs/matrix stays below it
+        found["runs"] = Path(found["runs"]) / Path(names["runs"]).relative_to(DEFAULT_RUNS)
+    return found
+
+
+def cluster_defaults(
+    scenario: Mapping[str, Any], settings: Mapping[str, Setting], given: Collection[str] = ()
+) -> dict[str, Setting]:
+    """The settings that a scenario (its YAML) leaves open, without the keys of `cluster` given otherwise."""
+    cluster = scenario.get("cluster") or {}
+    if "clusters" in scenario or not isinstance(cluster, Mapping):
+        return {}
+    taken = {*cluster, *given, *(("kafka",) if "mode" in {*cluster, *given} else ())}
+    return {key: settings[key] for key in _OF_CLUSTERS if key in settings and key not in taken}
+
+
+def _users_file() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("kaput")) / "kaput.toml"
+
+
+def _projects_file() -> Path | None:
+    here = Path.cwd()
+    for directory in (here, *here.parents):
+        own, python = directory / "kaput.toml", directory / "pyproject.toml"
+        if own.is_file():
+            return own
+        if python.is_file() and "kaput" in _parsed(python)[0].get("tool", {}):
+            return python
+    return None
+
+
+def _in_file(path: Path) -> dict[str, Setting]:
+    data, lines = _parsed(path)
+    if path.name == "pyproject.toml":
+        data = data["tool"]["kaput"]
+    found = {}
+    for key, value in data.items():
+        at = next((n for n, line in enumerate(lines, 1) if re.match(rf'\s*"?{re.escape(key)}\b', line)), 1)
+        if key not in KEYS:
+            raise UsageError(f"{path}:{at}: no setting {key}; {hint(key, KEYS)}")
+        where = f"{path}:{at}: {key}"
+        found[key] = Setting(_checked(key, value, where, path.parent), f"{key} in {path}:{at}")
+    return found
+
+
+def _parsed(path: Path) -> tuple[dict[str, Any], list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text), text.splitlines()
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
+
+
+def _checked(key: str, value: Any, where: str, directory: Path) -> Any:
+    """The value as the option takes it; relative paths are relative to the file."""
+    wanted = KEYS[key]
+    match wanted:
+        case tuple():
+            if value not in wanted:
+                raise UsageError(f"{where}: {value!r} is none of {', '.join(wanted)}")
+        case _ if wanted is bool:
+            if not isinstance(value, bool):
+                raise UsageError(f"{where}: write true or false")
+        case _ if not isinstance(value, str):
+            raise UsageError(f'{where}: write text in quotes, like "{value}"')
+    return str(directory / value) if wanted is Path else value
