@@ -88,11 +88,10 @@ def lay_out(name: str, into: Path) -> Path:
         "tool.hatch.build.targets.wheel": {"packages": ["src/kaput"]},
     }
     if name == LAB:  # which has the command
-        data = pyproject()["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
-        for text in data:
-            (tree / text).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / text, tree / text)
-        tables["tool.hatch.build.targets.wheel.shared-data"] = data
+        from man import man_page
+
+        (tree / "kaput.1").write_text(man_page(), encoding="utf-8")
+        tables["tool.hatch.build.targets.wheel.shared-data"] = {"kaput.1": "share/man/man1/kaput.1"}
     lines = [line for table, values in tables.items() for line in _toml(table, values)]
     (tree / "pyproject.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tree

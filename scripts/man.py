@@ -1,4 +1,4 @@
-"""The man page kaput(1) from the command tree (docs/kaput.1); reference.py writes it."""
+"""The man page kaput(1), made of the command tree when a wheel is built (distributions.py)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,6 @@ from kaput.scenario.targets import TARGETS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from examples import examples
-from man import man_page
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -47,7 +46,6 @@ def pages() -> dict[Path, str]:
     folder, faults, expect, metrics, outages = (ROOT / "docs" / name for name in names)
     recorded = examples()
     return {
-        ROOT / "docs" / "kaput.1": man_page(),
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
             faults,

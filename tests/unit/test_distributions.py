@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 import sys
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -126,8 +128,18 @@ def test_what_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
     assert str(sentence) == "kaput analyze needs the package kaput: pip install kaput"
 
 
+def test_the_man_page_is_well_formed(tmp_path: Path) -> None:
+    """In the eyes of groff, and with every verb."""
+    if shutil.which("groff") is None:
+        pytest.skip("no groff")
+    page = lay_out(LAB, tmp_path) / "kaput.1"
+    words = ["groff", "-man", "-Tutf8", "-ww", str(page)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == "" and "kaput fault inject FAULT" in done.stdout
+
+
 def test_the_man_page_is_in_the_distribution_with_the_command(tmp_path: Path) -> None:
     """In kaput-lab's wheel, as share/man/man1/kaput.1."""
-    assert (lay_out(LAB, tmp_path) / "docs" / "kaput.1").read_text().startswith(".TH KAPUT 1")
+    assert (lay_out(LAB, tmp_path) / "kaput.1").read_text().startswith(".TH KAPUT 1")
     assert "share/man/man1/kaput.1" in (tmp_path / LAB / "pyproject.toml").read_text()
     assert "share/man" not in (lay_out(ALL, tmp_path) / "pyproject.toml").read_text()
