@@ -64,7 +64,7 @@ def test_a_run_is_watched_until_its_verdict(tmp_path: Path, opens: Opens) -> Non
         running.wait(PATIENCE_S)
     (path,) = runs.glob("*/findings.json")
     findings = json.loads(path.read_text())
-    assert opened.page.locator("#verdict").text_content().startswith("HELD")  # type: ignore[union-attr]
+    assert opened.page.locator("#verdict").text_content().startswith("HELD")
     assert _number(opened.page, "sent") == findings["totals"]["sent"] == MESSAGES
     assert _number(opened.page, "acknowledged") == findings["totals"]["acked"]
     assert opened.complaints == []

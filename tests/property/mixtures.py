@@ -94,7 +94,8 @@ class Play:
             self.ms += self.random.choice((1, 5, 10))
             self.random.choice(things)()
         self.ms = max(self.ms, CAME_MS) + 10
-        for reader in [*self.readers, *self.pipes, *self.queues]:
+        readers: list[Any] = [*self.readers, *self.pipes, *self.queues]
+        for reader in readers:
             for _ in range(60):
                 self.ms += 1
                 if not reader.turn(steady=True):
@@ -107,7 +108,8 @@ class Play:
             events[:] = [row for row in events if row["topic"] not in mine]
 
     def _read(self) -> None:
-        self.random.choice([*self.readers, *self.pipes, *self.queues, *self.queues]).turn()
+        readers: list[Any] = [*self.readers, *self.pipes, *self.queues, *self.queues]
+        self.random.choice(readers).turn()
 
     def _cluster(self) -> None:
         partition, ms = self.random.choice(self.partitions), self.ms

@@ -123,7 +123,7 @@ def test_standstills_equal_oracle(first: int, tmp_path: Path) -> None:
         oracle = Standstills(history)
         expected = oracle.found(), oracle.counts(), oracle.longest()
         for work in (plan(evidence.evidence), _cut(evidence, number)):
-            found = document.findings(count(InProcess(), evidence, work), questions())  # type: ignore[arg-type]
+            found = document.findings(count(InProcess(), evidence, work), questions())
             assert _told(found) == expected, number
 
 

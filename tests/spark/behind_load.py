@@ -27,7 +27,7 @@ class Telling(background.Background):
 
 def main(way: str) -> None:
     """Prints the JVM's id, `ready` when the rehearsal is over, and after a line on stdin a sum by Spark."""
-    background.find_method = _WAYS[way]
+    background.find_method = _WAYS[way]  # type: ignore[attr-defined]
     with interrupts(), Telling("local[2]", rehearse=True) as spark:
         spark.prepare()
         if way == "none":

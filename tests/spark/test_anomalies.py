@@ -373,7 +373,7 @@ CASES = {
 
 
 def _judge(history: History, path: Path, played: InProcess) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), played)  # type: ignore[arg-type]
+    return analyse(check(history.read_to_end().write(path)), played)
 
 
 def test_every_anomaly_has_its_history() -> None:
@@ -410,7 +410,7 @@ def test_unread_is_not_lost(tmp_path: Path, played: InProcess) -> None:
     history = (
         _clean().sent(0, 2, 2).add("end_offsets", topic="orders", partition=0, end_offset=3, drained_to=2)
     )
-    findings = analyse(check(history.write(tmp_path)), played)  # type: ignore[arg-type]
+    findings = analyse(check(history.write(tmp_path)), played)
     assert findings.verdict == "inconclusive"
     assert (findings.totals.unread, findings.anomaly("lost")[0].count) == (1, 0)
 
@@ -420,7 +420,7 @@ def test_recording_without_log_is_unread(tmp_path: Path, played: InProcess) -> N
     history = History(state="recording").sent(0, 0, 0).sent(0, 1, None, "unknown")
     folder = history.write(tmp_path)
     next(folder.table("log").glob("*.parquet")).unlink()
-    findings = analyse(check(folder), played)  # type: ignore[arg-type]
+    findings = analyse(check(folder), played)
     assert findings.verdict == "inconclusive"
     assert findings.totals.unread == 2
 
@@ -429,6 +429,6 @@ def test_missing_scenario_is_inconclusive(tmp_path: Path, played: InProcess) -> 
     """Without scenario.yaml the counts hold, and there is no verdict on promises."""
     folder = lost().read_to_end().write(tmp_path)
     folder.scenario_path.unlink()
-    findings = analyse(check(folder), played)  # type: ignore[arg-type]
+    findings = analyse(check(folder), played)
     assert findings.verdict == "inconclusive"
     assert findings.anomaly("lost")[0].count == 1

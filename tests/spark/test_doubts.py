@@ -17,7 +17,7 @@ from kaput.evidence.reading import check
 
 def _five(**more: object) -> History:
     """Five messages, acknowledged and stored."""
-    history = History(**more)  # type: ignore[arg-type]
+    history = History(**more)
     for seq in range(5):
         history.acked(0, seq, seq)
     return history

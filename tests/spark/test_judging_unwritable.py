@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_analyze_while_recording import opened
+from spark.test_analyze_while_recording import opened
 
 from driving import KAPUT, WITHOUT_JVM
 from fakes.histories import History

@@ -35,7 +35,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> _Plain:
 class _Plain:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+        self.findings = analyse(check(folder), InProcess())
 
     def rewritten(self, path: Path, writer: Writer) -> RunFolder:
         """The same rows in another's files, in every table."""
@@ -55,7 +55,7 @@ class _Plain:
 def test_findings_do_not_depend_on_writer_or_encoding(name: str, plain: _Plain, tmp_path: Path) -> None:
     """All tables by one writer in one encoding: what is found."""
     folder = plain.rewritten(tmp_path / plain.folder.path.name, WRITERS[name])
-    found = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    found = analyse(check(folder), InProcess())
     assert differences(comparable(found), comparable(plain.findings)) == {}
 
 

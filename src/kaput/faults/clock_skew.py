@@ -56,7 +56,7 @@ class ClockSkew(NodeFault):
         if not alive:
             return Effect(None, False, "no target was running")
         offset_ms = self.options.offset
-        clocks = [(node, type(self).ahead(node)) for node in alive]
+        clocks = [(node, self._await(node, 0)) for node in alive]
         self._shifted = [node for node, ahead in clocks if ahead is not None and abs(ahead) < _NEAR_S]
         details = [f"{node.title}: {_text(ahead)} before" for node, ahead in clocks]
         for node in self._shifted:
@@ -69,7 +69,7 @@ class ClockSkew(NodeFault):
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         offset_ms = self.options.offset
         running = [node for node in self._shifted if node.running]
-        held = [type(self).ahead(node) for node in running] if effect.confirmed else []
+        held = [self._await(node, offset_ms) for node in running] if effect.confirmed else []
         for node in self._shifted:
             type(self).shift(node, 0)
         after = [self._await(node, 0) for node in running]
@@ -86,7 +86,9 @@ class ClockSkew(NodeFault):
         return healed, effect.with_proof("; ".join(details), holds)
 
     def _await(self, node: Node, offset_ms: int) -> float | None:
-        """Waits, for a bounded time, until the node is ahead by the offset; returns how far it is ahead."""
+        """Waits, for a bounded time, until the node is ahead by the offset; returns how far it is ahead. On a
+        busy machine a line may be read seconds after it was dated, and the next one at once.
+        """
         clock = self.scene.clock
         limit = clock.now() + _SHIFTED_S
         while not _is_near(ahead := type(self).ahead(node), offset_ms) and clock.now() < limit:

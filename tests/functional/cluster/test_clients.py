@@ -64,7 +64,7 @@ def test_drain_records_a_log_start_offset_above_zero(
 
         def deleted_meanwhile(client: object, place: TopicPartition) -> int:
             """The records go just after the reader has asked where they begin."""
-            first = begin(client, place)  # type: ignore[arg-type]
+            first = begin(client, place)
             if first == 0:
                 _delete(cluster, topic, DELETED)
             return first

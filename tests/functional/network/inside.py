@@ -50,7 +50,7 @@ def rules_do_what_they_say() -> None:
     with socket.create_server((HERE, PORT)):
         for how, felt in (("drop", "TimeoutError"), ("reject", "ConnectionRefusedError")):
             for direction in ("in", "out", "both"):
-                kernel.put("kaput_1", blocking(["10.0.0.9", HERE], direction, how))  # type: ignore[arg-type]
+                kernel.put("kaput_1", blocking(["10.0.0.9", HERE], direction, how))
                 assert connects() == felt, (how, direction, connects())
                 assert sum(kernel.counters("kaput_1").values()) > 0
         kernel.put("kaput_1", blocking(["10.0.0.9"], "both", "drop"))
@@ -192,7 +192,7 @@ def an_end_is_limited_by_itself() -> None:
         refused(inward.clear, "kaput1")
         outward.clear()
         for rate in (0.5, 1e12):
-            refused(lambda rate=rate: outward.limit(rate, 32_000, 400), "rate")  # type: ignore[misc]
+            refused(lambda rate=rate: outward.limit(rate, 32_000, 400), "rate")
         for rate in (1e3, 34e9):
             outward.limit(rate, max(32_000, round(rate / 800)), 400)
             outward.clear()

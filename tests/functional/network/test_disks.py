@@ -39,10 +39,10 @@ def _able() -> None:
         pytest.skip(str(error))
 
 
-def _held(kaput: Kaput, scenario: str, duration: str) -> Result:
+def _held(kaput: Kaput, scenario: str, duration: str, *more: str) -> Result:
     """A run in which the fault is confirmed and nothing is lost; its disks are gone."""
     before = _devices()
-    result = kaput.run(scenario, *SOON, "--set", f"faults.0.for={duration}")
+    result = kaput.run(scenario, *SOON, "--set", f"faults.0.for={duration}", *more)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     (fault,) = result.findings["faults"]
     assert fault["bit"], fault["proof"]
@@ -55,7 +55,7 @@ def _held(kaput: Kaput, scenario: str, duration: str) -> Result:
 @pytest.mark.usefixtures("_able")
 def test_disk_stall_causes_no_election_until_healed(kaput: Kaput) -> None:
     """Nothing says that it hangs; what ends the outage is the heal."""
-    result = _held(kaput, "leader-disk-stall-acks-all", "8s")
+    result = _held(kaput, "leader-disk-stall-acks-all", "8s", "--set", "expect.unavailable-ms='>= 7000'")
     stall = result.fault("disk-stall")
     assert "a write has not returned after half a second; the write returned after" in stall["proof"]
     assert stall["proof"].endswith("at the heal")
