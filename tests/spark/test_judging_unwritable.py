@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from spark.test_analyze_while_recording import opened
 
 from driving import KAPUT, WITHOUT_JVM
 from fakes.histories import History
 from fakes.in_session import InSession
+from spark.test_analyze_while_recording import opened
 from waiting import PATIENCE_S
 
 # What lets root write where nobody may.
