@@ -53,7 +53,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     results = []
     for path in sorted(runs.glob("*/findings.json")):
         folder = RunFolder(path.parent)
-        again = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+        again = analyse(check(folder), InProcess())
         assert again == read_findings(path)
         findings = json.loads(path.read_text())
         results.append(Result(done.returncode, findings, done.stderr, folder.path))
