@@ -24,7 +24,7 @@ from kaput.analysis.facts.reach import Attempted
 from kaput.analysis.runs.columns import MESSAGE, NAMED
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
 from kaput.analysis.runs.names import SHIFT, Names
-from kaput.analysis.runs.run import NULL, Flags, Ints, spread
+from kaput.analysis.runs.run import NULL, Flags, Ints, nullable, spread
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
@@ -197,7 +197,7 @@ def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         single(parts)
         .with_columns(
             attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
-            done_ns=pl.Series(times["dones"][row], dtype=pl.Int64).replace(NULL, None),
+            done_ns=nullable("done_ns", times["dones"][row]),
         )
         .drop("n", "row")
     )
@@ -358,11 +358,11 @@ def _of_place(
     return rows.with_columns(
         pl.Series("cause", np.array(CAUSES, object)[cause].tolist(), pl.String),
         pl.Series("fault", faults[chosen].tolist(), pl.String),
-        _nullable("ack_epoch", ack_epoch),
-        _nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
-        _nullable("later_start", starts),
-        _nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
-        _nullable("since_ns", _of_epochs([_earliest(e) for e in epochs], chosen)),
+        nullable("ack_epoch", ack_epoch),
+        nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
+        nullable("later_start", starts),
+        nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
+        nullable("since_ns", _of_epochs([_earliest(e) for e in epochs], chosen)),
         *(pl.Series(name, flags, pl.Boolean) for name, flags in known.items()),
     )
 
@@ -378,10 +378,6 @@ def _earliest(epoch: Epoch) -> int | None:
     return None if epoch.at_ns is None else epoch.at_ns - epoch.within_ns
 
 
-def _nullable(name: str, values: Ints) -> pl.Series:
-    return pl.Series(name, values, pl.Int64).replace(NULL, None)
-
-
 def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Ints:
     """The highest epoch that had acknowledged the same producer before: epochs never go back. Of two
     acknowledgements at the same time, either may have been the first.
@@ -390,9 +386,11 @@ def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Int
     if rows["place"].null_count():
         return own
     producers = rows["producer"].to_numpy()
+    here = first_acks.filter(place=rows["place"][0]).sort("first_ns")
+    of_producers = here.partition_by("producer", as_dict=True)
     for producer in np.unique(producers).tolist():
         of_producer = producers == producer
-        known = first_acks.filter(producer=producer, place=rows["place"][0]).sort("first_ns")
+        known = of_producers.get((producer,), here.clear())
         greatest = np.maximum.accumulate([NULL, *known["epoch"].to_list()])
         by_then = greatest[np.searchsorted(known["first_ns"].to_numpy(), done[of_producer], side="left")]
         own[of_producer] = np.where(done[of_producer] == NULL, NULL, by_then)

@@ -17,7 +17,7 @@ from kaput.analysis.engine.question import Find, Question
 from kaput.analysis.engine.tables import write, write_all
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.names import Names, topic_partition
-from kaput.analysis.runs.run import NULL, Ints
+from kaput.analysis.runs.run import Ints, nullable
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -110,7 +110,7 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
         "seq",
         *topic_partition(names),
         pl.Series("attempt_ns", times["attempts"][at], pl.Int64),
-        pl.Series("done_ns", times["dones"][at], pl.Int64).replace(NULL, None),
+        nullable("done_ns", times["dones"][at]),
         pl.col("outcome").cast(pl.String),
         "offset",
         "error",

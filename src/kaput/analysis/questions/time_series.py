@@ -17,7 +17,7 @@ from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.steps import count_ns, counted
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.runs.columns import ACKED
-from kaput.analysis.runs.run import NULL
+from kaput.analysis.runs.run import NULL, nullable
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run
@@ -86,7 +86,7 @@ def _sent(rows: Rows) -> pl.DataFrame:
         columns = [
             pl.Series("begin_ns", np.minimum.reduceat(attempts, begin)),
             pl.Series("last_attempt_ns", np.maximum.reduceat(attempts, begin)),
-            pl.Series("done_ns", np.maximum.reduceat(dones, begin)).replace(NULL, None),
+            nullable("done_ns", np.maximum.reduceat(dones, begin)),
         ]
     return sends.runs.with_columns(columns).select(
         "producer",

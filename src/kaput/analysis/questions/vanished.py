@@ -32,7 +32,7 @@ from kaput.analysis.questions.losses import LOSS, by_cause, losses_of
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
 from kaput.analysis.runs.cutting import MESSAGES, meeting, single
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import NULL, Ints
+from kaput.analysis.runs.run import Ints, nullable
 from kaput.core import clock
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -113,7 +113,7 @@ def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     row = sends["row"].to_numpy()
     sends = sends.with_columns(
         pl.Series("attempt_ns", times["attempts"][row], pl.Int64),
-        pl.Series("done_ns", times["dones"][row], pl.Int64).replace(NULL, None),
+        nullable("done_ns", times["dones"][row]),
         claimed_place="place",
         claimed_offset="offset",
     )

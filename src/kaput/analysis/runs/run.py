@@ -101,6 +101,11 @@ def numbers(column: pl.Series) -> Ints:
     return values
 
 
+def nullable(name: str, values: Ints, null: int = NULL) -> pl.Series:
+    """Integers, with nulls instead of `null`: the inverse of `numbers`."""
+    return pl.Series(name, pa.array(values, pa.int64(), mask=values == null))
+
+
 def spread(first: Ints, n: Ints) -> Ints:
     """For each pair the n numbers first, first + 1, ..., concatenated."""
     spread_out: Ints = np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))

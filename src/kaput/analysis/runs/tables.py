@@ -105,6 +105,20 @@ def of_frame(frame: pl.DataFrame) -> TableRows:
     return TableRows(frame, {})
 
 
+def together(parts: Sequence[TableRows]) -> TableRows:
+    """The rows of all parts, of which there is at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    rest = [part.same for part in parts[1:]]
+    same = {
+        name: value
+        for name, value in parts[0].same.items()
+        if all(name in other and other[name] == value for other in rest)
+    }
+    frames = [part.whole().drop(same) for part in parts]
+    return TableRows(pl.concat(frames, rechunk=True), same)
+
+
 def read(unit: Unit, names: Names) -> TableRows:
     """Reads a row group. Raises EvidenceError."""
     encoding = ENCODINGS[unit.table]

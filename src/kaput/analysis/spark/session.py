@@ -174,9 +174,10 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
         # One worker runs per core: none needs more than one thread.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         # Columns of a million rows come and go: returning each to the kernel and getting it again costs more
-        # than the work on them, so glibc keeps the last 64 MB.
-        "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**25),
-        "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**26),
+        # than the work on them, so glibc keeps the last 256 MB, for numpy and for Arrow.
+        "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**28),
+        "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**28),
+        "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     }
     if master.startswith("local"):
         # On a cluster, Python workers are started by a Spark that may not have this module.

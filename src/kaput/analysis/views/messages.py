@@ -14,7 +14,7 @@ import polars as pl
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.engine.question import Cases
 from kaput.analysis.runs.columns import ENCODINGS, View, empty_tables
-from kaput.analysis.runs.run import NULL, Ints, unpacked
+from kaput.analysis.runs.run import NULL, Ints, nullable, unpacked
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.stretches import messages, uncommitted, unread
 from kaput.core import FOREVER_NS
@@ -96,8 +96,8 @@ def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     return stretches.with_columns(
         attempt_ns_first=pl.Series(np.minimum.reduceat(attempts, begin)),
         attempt_ns_last=pl.Series(np.maximum.reduceat(attempts, begin)),
-        done_ns_first=pl.Series(first).replace(FOREVER_NS, None),
-        done_ns_last=pl.Series(last).replace(NULL, None),
+        done_ns_first=nullable("", first, FOREVER_NS),
+        done_ns_last=nullable("", last),
     )
 
 

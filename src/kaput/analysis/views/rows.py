@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 
 import polars as pl
 
@@ -20,9 +21,12 @@ from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.columns import ACKED, ENCODINGS, View
 from kaput.analysis.runs.encoding import Encoded, encoded
+from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.run import Ints, whole_us
-from kaput.analysis.runs.tables import TableRows, Unit, read
+from kaput.analysis.runs.tables import TableRows, Unit, read, together
 from kaput.analysis.views.known import Known
+
+_TOGETHER_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,19 @@ def encode(
     """Runs one task: yields pieces with the part they go to, and finally what questions found. `pack`
     serializes runs.
     """
-    yield from encode_rows(((unit.table, read(unit, known.names)) for unit in units), known, questions, pack)
+    yield from encode_rows(_tables(units, known.names), known, questions, pack)
+
+
+def _tables(units: Iterable[Unit], names: Names) -> Iterator[tuple[str, TableRows]]:
+    """Each row group; small ones of a table together, because what follows costs the same for any size."""
+    for table, units_of_table in groupby(units, lambda unit: unit.table):
+        waiting: list[TableRows] = []
+        for unit in units_of_table:
+            if waiting and sum(rows.frame.height for rows in waiting) + unit.rows > _TOGETHER_ROWS:
+                yield table, together(waiting)
+                waiting = []
+            waiting.append(read(unit, names))
+        yield table, together(waiting)
 
 
 def encode_rows(

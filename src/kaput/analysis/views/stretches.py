@@ -24,7 +24,7 @@ import polars as pl
 from kaput.analysis.runs.columns import COMMITTED
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import SHIFT, Homes
-from kaput.analysis.runs.run import NULL, Flags, Ints, numbers
+from kaput.analysis.runs.run import NULL, Flags, Ints, nullable, numbers
 
 ALL_AT_HOME = {"home": pl.lit(True), "looped": pl.lit(False)}
 # Of copies: mirrored and visible. Copies in a mirror's aborted transactions are not visible.
@@ -136,7 +136,7 @@ def _first_rows(frame: pl.DataFrame, at: Ints, size: int) -> pl.Series:
     line = np.full(size, -1)
     # Reversed, because the last assignment wins.
     line[frame["part"].to_numpy()[::-1]] = np.arange(frame.height)[::-1]
-    return pl.Series(line[at], dtype=pl.Int64).replace(-1, None)
+    return nullable("", line[at], -1)
 
 
 def _transaction_columns(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
