@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ class FakeMember(FakeNode):
     pace: int = 1
     records: int = 0
     pace_report: FakePaceReport | None = None
+    recorded: list[tuple[dict[TopicPartition, int], int]] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -66,6 +67,9 @@ class FakeMember(FakeNode):
         self._ended()
         self.expected = False
         return ended
+
+    def committed(self, offsets: Mapping[TopicPartition, int], at_ns: int) -> None:
+        self.recorded.append((dict(offsets), at_ns))
 
     def work(self, ms: int | None) -> None:
         if ms is not None and not (self.stubborn and self.pace > ms):

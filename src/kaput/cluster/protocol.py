@@ -37,7 +37,12 @@ with warnings.catch_warnings():
         UpdateFeaturesRequest,
     )
     from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
-    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, OffsetFetchRequest
+    from kafka.protocol.consumer import (
+        FetchRequest,
+        ListOffsetsRequest,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
+    )
     from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
     from kafka.protocol.parser import KafkaProtocol
     from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -73,7 +78,7 @@ __all__ = [
     "ListOffsetsRequest",
     "ListPartitionReassignmentsRequest",
     "ListTransactionsRequest",
-    "MetadataRequest",
+    "MetadataRequest", "OffsetCommitRequest",
     "OffsetFetchRequest",
     "SaslAuthenticateRequest",
     "SaslHandshakeRequest",

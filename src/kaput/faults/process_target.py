@@ -6,7 +6,7 @@ outlives its process: if `member 2 of billing` is killed, another process may ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -105,6 +105,9 @@ class Member(ProcessTarget, Protocol):
 
     def owns(self) -> frozenset[TopicPartition]:
         """Its current partitions."""
+
+    def committed(self, offsets: Mapping[TopicPartition, int], at_ns: int) -> None:
+        """Records offsets that an operator committed for its group."""
 
     @property
     def pace_report(self) -> PaceReport | None:

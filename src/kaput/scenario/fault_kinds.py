@@ -245,6 +245,15 @@ class SlowOptions(Options):
     """How long a slow member takes for each record."""
 
 
+class ResetOffsetsOptions(Options):
+    back: Positive | None = None
+    """By how many records the offset of each partition is set back; without it to the log's beginning."""
+
+    def mistakes(self, target: Target) -> Found:
+        if target.hits == MEMBERS and target.kind != "members":
+            yield ("target",), f"offsets are those of the whole group; write members of {target.group}"
+
+
 class ResizeOptions(Options):
     partitions: Count = 6
     """The number of partitions after the resize."""
@@ -286,7 +295,7 @@ class ChangeConfigOptions(Options):
 
 class DenyOptions(Options):
     operation: Literal["Read", "Write", "Describe", "All"] = "Write"
-    """What is denied: Write to producers, Read to members of groups, ..."""
+    """What is denied: Write to producers, Read to readers, ..."""
     principal: str = "User:kaput"
     """To whom; kaput's own clients are User:kaput."""
 
@@ -413,6 +422,7 @@ _ALL = (
     FaultKind("join", (MEMBERS,)),
     FaultKind("leave", (MEMBERS,)),
     FaultKind("slow", (MEMBERS,), SlowOptions),
+    FaultKind("reset-offsets", (MEMBERS,), ResetOffsetsOptions, permanent=True),
     FaultKind("elect-preferred", by_request=True, permanent=True),
     FaultKind("move-leader", options=MoveLeaderOptions, by_request=True, permanent=True),
     FaultKind("move-replicas", options=MoveReplicasOptions, by_request=True, permanent=True),
@@ -442,7 +452,8 @@ OTHER_WORDS = {
     "leader-moved": "move-leader", "reassignment": "move-replicas", "reassign-partitions": "move-replicas",
     "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
     "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
-    "delete-topic": "recreate", "truncate": "delete-records", "purge": "delete-records",
+    "delete-topic": "recreate", "seek": "reset-offsets", "rewind": "reset-offsets",
+    "truncate": "delete-records", "purge": "delete-records",
     "add-partitions": "resize", "add-broker": "grow", "upgrade": "rolling-upgrade",
     "restart": "rolling-restart",
 }  # fmt: skip

@@ -102,3 +102,39 @@ def test_recreate_rejects_groups_whose_position_in_the_new_topic_is_unknown(
     step = {"fault": "recreate", "target": "topic prices"}
     assert found(step) == {}
     assert text in found(step, group={"id": "quotes", "topics": ["prices"], **group})["0.target"]
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "text"),
+    [
+        ({"fault": "deny", "target": "topic orders"}, "0.fault", "write cluster.security: scram-tls"),
+        ({"fault": "change-config", "target": "topic orders"}, "0.fault", "settings are missing"),
+        ({"fault": "change-config", "target": "topic orderz", "config": {"a": 1}}, "0.target", "orderz"),
+        ({"fault": "quota", "target": "cluster"}, "0.fault", "a rate is missing"),
+        ({"fault": "move-leader", "target": "controller"}, "0.target", "hits brokers, not the controller"),
+        ({"fault": "elect-preferred", "target": "any", "for": "3s"}, "0.for", "elect-preferred is permanent"),
+        ({"fault": "reset-offsets", "target": "member 1 of quotes"}, "0.target", "write members of quotes"),
+        ({"fault": "reset-offsets", "target": "members of work"}, "0.target", "a share group commits no"),
+    ],
+)  # fmt: skip
+def test_invalid_changes_of_a_cluster_are_rejected(step: dict[str, Any], path: str, text: str) -> None:
+    """At their keys, with what would be right."""
+    mistakes = found(step)
+    assert list(mistakes) == [path] and text in mistakes[path]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"fault": "change-config", "target": "topic orders", "config": {"segment.bytes": 9}, "for": "3s"},
+        {"fault": "change-config", "target": "all", "config": {"log.retention.ms": 9}},
+        {"fault": "quota", "target": "cluster", "producer-rate": 9, "for": "3s"},
+        {"fault": "move-leader", "target": "leader-of orders/0", "to": 2},
+        {"fault": "move-replicas", "target": "broker 1", "throttle": "8mbit"},
+        {"fault": "reset-offsets", "target": "members of quotes", "back": 10},
+        {"fault": "recreate", "target": "topic stock", "for": "3s"},
+    ],
+)
+def test_valid_changes_of_a_cluster_are_accepted(step: dict[str, Any]) -> None:
+    """Those that last until their heal, and those that stay."""
+    assert found(step) == {}

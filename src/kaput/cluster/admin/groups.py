@@ -135,6 +135,13 @@ class GroupAdmin:
 
         return self._broadcaster.retry(look, f"the committed offsets of {group}")
 
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commits offsets for a group, which must have no members."""
+        endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+        answer = ask(endpoint, requests.commit_offsets(group, offsets), ANSWER_TIMEOUT_S)
+        for name, p in ((topic.name, p) for topic in answer.topics for p in topic.partitions):
+            self._check(f"offset of {group} in {name}/{p.partition_index} cannot be set", p.error_code)
+
     def set_group_config(self, group: str, config: Config) -> None:
         """Sets broker-side settings of a group. Raises LabError with Kafka's reason."""
         answer = self._broadcaster.ask_any(

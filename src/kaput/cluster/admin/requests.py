@@ -34,6 +34,7 @@ from kaput.cluster.protocol import (
     ListOffsetsRequest,
     ListTransactionsRequest,
     MetadataRequest,
+    OffsetCommitRequest,
     OffsetFetchRequest,
 )
 from kaput.core import TopicPartition
@@ -161,6 +162,21 @@ def find_transaction_coordinator(transactional_id: str) -> Any:
 def fetch_offsets(group: str) -> Any:
     """OffsetFetch: all committed offsets of a group."""
     return OffsetFetchRequest(version=5, group_id=group, topics=None)
+
+
+def commit_offsets(group: str, offsets: Mapping[TopicPartition, int]) -> Any:
+    """OffsetCommit for a group without members, which its coordinator answers."""
+    of = OffsetCommitRequest.OffsetCommitRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), offset in offsets.items():
+        one = of.OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=""
+        )
+        by_topic.setdefault(topic, []).append(one)
+    topics = [of(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+    return OffsetCommitRequest(
+        version=2, group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics
+    )
 
 
 def alter_configs(kind: int, names: Iterable[str], changes: Mapping[str, str | None]) -> Any:

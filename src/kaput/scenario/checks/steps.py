@@ -18,8 +18,10 @@ from kaput.scenario.fault_kinds import (
     PROTOCOL,
     RECREATE,
     DeleteRecordsOptions,
+    DenyOptions,
     GrowOptions,
     ReassignOptions,
+    ResetOffsetsOptions,
     ResizeOptions,
     RollingUpgradeOptions,
     faults_on,
@@ -195,6 +197,8 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), no_topic(name, scenario)
     elif isinstance(options, DeleteRecordsOptions):
         yield from _deletion(options.committed_by, name, topic, scenario)
+    elif isinstance(options, DenyOptions):
+        yield from _denial(options, topic, scenario)
     elif step.fault == RECREATE:
         yield from _recreation(name, topic, scenario)
     elif not isinstance(options, ResizeOptions):
@@ -223,6 +227,12 @@ def _deletion(committed_by: str | None, name: str, topic: Topic, scenario: Scena
         yield ("committed-by",), f"{group.id} is a share group, which commits no offsets"
     elif group.cluster != topic.cluster or not _reads(group, topic.name):
         yield ("committed-by",), f"{group.id} does not read {name}"
+
+
+def _denial(options: DenyOptions, topic: Topic, scenario: Scenario) -> Found:
+    readers = [group for group in scenario.workload.groups if _reads(group, topic.name)]
+    if options.operation != "Write" and readers:
+        yield ("operation",), f"members of {readers[0].id} end when they are denied this; write Write"
 
 
 def _recreation(name: str, topic: Topic, scenario: Scenario) -> Found:
@@ -300,6 +310,9 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
     elif group.client == "command":
         yield ("target",), UNHITTABLE
+    elif isinstance(step.options, ResetOffsetsOptions) and (group.type == "share" or group.produces):
+        kind = "a share group commits no offsets" if group.type == "share" else "a pipe would send all again"
+        yield ("target",), f"{kind}; write a group of another type"
     elif group.client == "java" and step.fault == "slow":
         yield (
             ("fault",),

@@ -117,6 +117,16 @@ class MemberSlot(PausableProcess):
             events.row(group=self.group, member=self.member, kind="killed", at_ns=at_ns)
         return at_ns
 
+    def committed(self, offsets: Mapping[TopicPartition, int], at_ns: int) -> None:
+        """Records offsets that an operator committed for its group, under its name."""
+        writer = f"{file_name(f'{self.group}-{self.member}')}~reset"
+        with Recorder(self._folder, "group_events", writer, self.cluster) as events:
+            for (topic, partition), offset in offsets.items():
+                events.row(
+                    group=self.group, member=self.member, kind="committed", at_ns=at_ns,
+                    topic=topic, partition=partition, offset=offset,
+                )  # fmt: skip
+
     def terminate(self, timeout_s: float) -> bool:
         """Sends SIGTERM, on which it leaves its group; returns whether it ended within `timeout_s`."""
         self._intended = True

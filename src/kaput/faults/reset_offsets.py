@@ -1,0 +1,84 @@
+"""reset-offsets: a group is stopped, its committed offsets are set back to the beginning, or by a number of
+records (`back`), and it is started again, as with kafka-consumer-groups --reset-offsets.
+
+What it had been delivered behind the new offsets comes again. Kafka takes the offsets only of a group without
+members, so all of them are stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.faults.fault import Effect, in_parallel, name_all, now_ns
+from kaput.faults.members import MemberFault
+from kaput.faults.permanent import ms
+from kaput.faults.process_target import Member
+from kaput.faults.restarts import start_again
+from kaput.faults.stop import TIMEOUT_S
+from kaput.scenario.fault_kinds import ResetOffsetsOptions
+
+_EMPTY_S = 90.0  # a member that did not leave counts until its session times out: 45 s
+Offsets = Mapping[TopicPartition, int]
+
+
+class ResetOffsets(MemberFault):
+    """A group's committed offsets are set back while it is stopped.
+
+    Proof: the offsets that the coordinator has, before and after, and the members in the group again.
+    """
+
+    name = "reset-offsets"
+    options: ResetOffsetsOptions
+
+    def inject(self, members: Sequence[Member]) -> Effect:
+        """Stops the group, sets its offsets back, and starts it again. Raises LabError."""
+        running, group = [member for member in members if member.running], members[0].group
+        if not running:
+            return Effect(None, False, "no member was running")
+        began = now_ns()
+        in_parallel(lambda member: member.terminate(TIMEOUT_S), running)
+        try:
+            effective, before, after = self._set_back(group, running[0])
+        finally:
+            restart = start_again(running)
+        self.wait(lambda: all(member.ready or not member.running for member in running))
+        away = [member for member in running if not (member.running and member.ready)]
+        lower = {place for place, offset in after.items() if offset < before.get(place, 0)}
+        moved = ", ".join(f"{place} from {before[place]:,} to {after[place]:,}" for place in sorted(lower))
+        state = f"{name_all(away)} not back" if away else f"back after {ms(began, now_ns())}"
+        there = bool(lower) and restart.complete and not away
+        return Effect(effective, there, f"group {group}: {moved or 'no offset was lower'}; {state}")
+
+    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+        """Does nothing: the group reads again what it has read."""
+        return (now_ns() if effect.effective_ns is None else effect.effective_ns), effect
+
+    def _set_back(self, group: str, member: Member) -> tuple[int, Offsets, Offsets]:
+        """When the offsets were set, and what was committed before and after. Raises LabError."""
+        admin, back = self.scene.admin, self.options.back
+        before = admin.committed(group)
+        if not before:
+            raise LabError(f"group {group} has committed nothing")
+        starts = admin.log_start_offsets(sorted(before))
+        wanted = {
+            place: starts[place] if back is None else max(starts[place], offset - back)
+            for place, offset in before.items()
+        }
+        refused = ""
+
+        def taken() -> bool:
+            nonlocal refused
+            try:
+                admin.commit(group, wanted)
+            except LabError as error:
+                refused = str(error)
+                return False
+            return True
+
+        if not self.wait(taken, _EMPTY_S, 0.5):
+            raise LabError(refused)
+        at_ns = now_ns()
+        member.committed(wanted, at_ns)
+        return at_ns, before, admin.committed(group)

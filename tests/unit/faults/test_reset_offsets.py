@@ -1,0 +1,76 @@
+"""reset-offsets proves what the coordinator has afterwards, and starts the group again whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.cluster import FakeAdmin
+from fakes.members import FakeGroups, member_scene
+from fakes.steps import options_of
+from kaput.core import TopicPartition
+from kaput.errors import LabError
+from kaput.faults.reset_offsets import ResetOffsets
+
+ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+class Coordinator(FakeAdmin):
+    """Has offsets of `billing`. `deaf`: commits are accepted, and nothing changes; `full`: of so many commits
+    it says that the group has members.
+    """
+
+    def __init__(self, *, deaf: bool = False, full: int = 0) -> None:
+        super().__init__()
+        self.deaf, self.full = deaf, full
+        self.offsets = {ONE: 100, TWO: 30}
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        return dict(self.offsets)
+
+    def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 20)
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self.full -= 1
+        if self.full >= 0:
+            raise LabError("offset of billing in orders/0 cannot be set: UNKNOWN_MEMBER_ID")
+        if not self.deaf:
+            self.offsets |= offsets
+
+
+def played(admin: FakeAdmin, **options: Any) -> tuple[Any, FakeGroups]:
+    groups = FakeGroups()
+    scene = member_scene("reset-offsets", groups)
+    step = replace(scene.step, options=options_of("reset-offsets", **options))
+    fault = ResetOffsets(replace(scene, admin=admin, step=step))  # type: ignore[arg-type]
+    return fault.inject(groups.made), groups
+
+
+@pytest.mark.parametrize(("back", "offsets"), [(None, (20, 20)), (25, (75, 20)), (5, (95, 25))])
+def test_offsets_are_set_back_and_recorded(back: int | None, offsets: tuple[int, int]) -> None:
+    """Not below the beginning of the log; the group is back, also if it took a while to be empty."""
+    admin = Coordinator(full=3)
+    effect, groups = played(admin, back=back)
+    assert effect.confirmed and all(member.running for member in groups.made)
+    assert admin.offsets == dict(zip((ONE, TWO), offsets, strict=True))
+    assert groups.made[0].recorded == [(admin.offsets, effect.effective_ns)]
+    assert f"orders/0 from 100 to {offsets[0]}, orders/1 from 30 to {offsets[1]}; back after" in effect.proof
+
+
+def test_reset_is_not_proven_by_the_answer_alone() -> None:
+    """And a group that does not come back has not been reset as it should."""
+    effect, _ = played(Coordinator(deaf=True))
+    assert not effect.confirmed and "no offset was lower" in effect.proof
+
+
+def test_group_is_started_again_after_a_refusal() -> None:
+    """With Kafka's reason, after a bounded time."""
+    groups = FakeGroups()
+    scene = replace(member_scene("reset-offsets", groups), admin=Coordinator(full=10**9))  # type: ignore[arg-type]
+    with pytest.raises(LabError, match="UNKNOWN_MEMBER_ID"):
+        ResetOffsets(scene).inject(groups.made)
+    assert all(member.running for member in groups.made)
