@@ -102,6 +102,9 @@ class LeaderChange(FindingsPart):
     """The new leader."""
     old_leader: int | None
     """The leader before; null if unknown."""
+    old_leader_in_sync: bool | None = None
+    """Whether it was in the ISR at the election, so that the change was planned: a preferred leader election,
+    by a step, by a tool, or by Kafka's own rebalancing of leaders. Null if that is not recorded."""
     fault: str | None = None
     """The id of the fault that caused it; null if none is known."""
     without_leader_ms: float | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fakes.histories import History, at
 from fakes.judging import judged
 from kaput.evidence.findings import Findings
@@ -11,6 +13,7 @@ from kaput.evidence.findings_claims import Claim, needs_heal
 from kaput.evidence.findings_service import Standstill
 from kaput.report.run_report import to_text
 from kaput.report.sections.availability import waited
+from kaput.report.sections.leaders import leader_sentences
 
 
 def _load(
@@ -245,3 +248,16 @@ def test_every_standstill_is_a_claim(tmp_path: Path) -> None:
     assert (first_ack.fault, first_ack.to_ns, first_ack.figures) == (
         "1-kill", at(16_000), {"first_ack_after_ms": 10_000},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("isr", "planned"), [([1, 2, 3], True), ([2, 3], False)])
+def test_leader_that_was_in_sync_was_replaced_as_planned(
+    isr: list[int], planned: bool, tmp_path: Path
+) -> None:
+    """What fails leaves the ISR with the election. No step did it: it was Kafka itself, or a tool."""
+    history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 4_100, isr)
+    found = judged(history, tmp_path)
+    (change,) = found.leader_changes
+    assert (change.old_leader, change.fault, change.old_leader_in_sync) == (1, None, planned)
+    by = "which was in sync: a planned change, by Kafka's own rebalancing of leaders or by a tool"
+    assert (by in leader_sentences(found)[0]) == planned

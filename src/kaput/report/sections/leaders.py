@@ -76,6 +76,9 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     restarted = change.leader == change.old_leader
     how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
     yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
+    if change.old_leader_in_sync:
+        by = "" if change.fault else ", by Kafka's own rebalancing of leaders or by a tool"
+        yield f"which was in sync: a planned change{by}"
     if change.without_leader_ms:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
     if change.first_ack_ns is not None:
