@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kaput.clients.dedup.filters import HighWaterMark, Scope
 from kaput.clients.dedup.scoring import Score, decisions, score, troubles
 from kaput.clients.dedup.streaming import Sink, every_id, high_water, replay, use_rocksdb, write_batches
 from kaput.clients.dedup.traffic import Delivery
+from kaput.errors import UsageError
 
 BATCHES, CRASH_AT = 4, 1
 
@@ -94,3 +96,11 @@ def test_a_new_record_older_than_the_watermark_is_dropped(session: SparkSession,
 def for_a_day(records: DataFrame) -> DataFrame:
     """Longer than any log here."""
     return every_id(records, "1 day")
+
+
+@pytest.mark.parametrize("module", ["pandas", "google.protobuf"])
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """PySpark itself says only that a worker exited."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=rf"needs {module}: pip install 'kaput\[dedup-spark\]'"):
+        high_water(None)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from kaput.clients.dedup.filters import NumberedRecord, Scope
 from kaput.clients.dedup.traffic import Delivery
+from kaput.errors import UsageError
 
 # `position`: the order in which the stream is read, since a micro-batch has no order. `at`: the timestamp.
 SCHEMA = (
@@ -48,7 +50,12 @@ def every_id(records: DataFrame, delay: str) -> DataFrame:
 
 
 def high_water(records: DataFrame, scope: Scope = Scope.PARTITION) -> DataFrame:
-    """Remembers one number for each mark, forever. Needs use_rocksdb."""
+    """Remembers one number for each mark, forever. Needs use_rocksdb. Raises UsageError without its extra."""
+    for module in ("pandas", "google.protobuf"):
+        try:
+            import_module(module)
+        except ImportError:  # PySpark itself says only that a worker exited unexpectedly
+            raise UsageError(f"transformWithState needs {module}: pip install 'kaput[dedup-spark]'") from None
     return records.groupBy(*_KEYS[scope]).transformWithState(
         _MarkProcessor(), outputStructType=SCHEMA, outputMode="append", timeMode="none"
     )
