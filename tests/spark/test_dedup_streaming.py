@@ -103,4 +103,4 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     """PySpark itself says only that a worker exited."""
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=rf"needs {module}: pip install 'kaput\[dedup-spark\]'"):
-        high_water(None)  # type: ignore[arg-type]
+        high_water(None)
