@@ -122,7 +122,7 @@ bench-reassign: setup-dev
 site: $(DEV_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-wheel: site
+wheel: $(DEV_STAMP)
 	$(BIN)/python scripts/distributions.py dist
 
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.

@@ -109,6 +109,8 @@ def build(out: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as directory:
         for name in (LAB, ALL):
             tree = lay_out(name, Path(directory))
+            if name == LAB:  # where kaput docs is
+                build_site(tree / "src" / "kaput" / "site", environment)
             uv = [sys.executable, "-m", "uv", "build", "--quiet", "--no-build-isolation"]
             subprocess.run(
                 [*uv, "--python", sys.executable, "--out-dir", out, tree], env=environment, check=True
@@ -117,6 +119,15 @@ def build(out: Path) -> list[Path]:
     version = pyproject()["project"]["version"]
     stems = [f"{name.replace('-', '_')}-{version}" for name in (LAB, ALL)]
     return [out / f"{stem}{end}" for stem in stems for end in (".tar.gz", "-py3-none-any.whl")]
+
+
+def build_site(into: Path, environment: Mapping[str, str]) -> None:
+    """The documentation as pages, anew: those of a checkout may be old, or not there (make site)."""
+    mkdocs = Path(sys.executable).with_name("mkdocs")
+    environment = {**environment, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(
+        [mkdocs, "build", "--quiet", "--strict", "--site-dir", into], cwd=ROOT, env=environment, check=True
+    )
 
 
 def _toml(table: str, values: Mapping[str, Any]) -> list[str]:

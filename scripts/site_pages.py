@@ -113,9 +113,9 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Deletes what no reader's browser loads: maps for debugging, stemmers of other languages, 404.html."""
+    """Deletes what no browser loads of pages that are files."""
     site = Path(config.site_dir)
-    for path in (*site.rglob("*.map"), site / "404.html"):
+    for path in (*site.rglob("*.map"), *site.glob("sitemap.*"), site / "404.html"):
         path.unlink()
     for folder in _ENGLISH_ONLY:
         shutil.rmtree(site / folder, ignore_errors=True)
@@ -255,4 +255,5 @@ def _documented(title: str, thing: Any, level: str) -> str:
 def _signature(thing: Any) -> str:
     signature = inspect.signature(thing)
     parameters = [each for name, each in signature.parameters.items() if name != "self"]
-    return str(signature.replace(parameters=parameters)).replace("'", "")
+    text = str(signature.replace(parameters=parameters)).replace("'", "")
+    return re.sub(r"<function .+? at 0x[0-9a-f]+>", "...", text)  # a default with an address in memory

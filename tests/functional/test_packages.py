@@ -75,6 +75,8 @@ def test_kaput_lab_alone_breaks_brokers_and_names_what_it_lacks(
     programs = installed("kaput_lab")
     size = sum(path.stat().st_size for path in programs.parent.rglob("*") if path.is_file()) / 1e6
     assert size <= LAB_MB_MAX
+    page = run(programs / "kaput", "docs", "faults", cwd=tmp_path).stdout.strip()
+    assert "<title>Faults - kaput</title>" in Path(page).read_text(encoding="utf-8")
     for verb in ("analyze", "run", "report"):
         done = run(programs / "kaput", verb, str(RECORDED) if verb != "run" else "noop", cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")

@@ -1,6 +1,6 @@
 """`kaput docs`: the documentation of the installed version, as pages for a browser.
 
-`make site` writes the pages into the package, and `make wheel` ships them. They ask nothing of the network.
+`make site` writes the pages into the package; `make wheel` makes them anew and ships them. They need no network.
 """
 
 from __future__ import annotations
