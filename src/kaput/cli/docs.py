@@ -1,6 +1,6 @@
 """`kaput docs`: the documentation of the installed version, as pages for a browser.
 
-`make site` writes the pages into the package; `make wheel` makes them anew and ships them. They need no network.
+`make site` writes the pages into the package, `make wheel` ships new ones. They need no network.
 """
 
 from __future__ import annotations
