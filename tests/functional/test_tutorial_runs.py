@@ -1,6 +1,6 @@
-"""The tutorial, done as it is written: its scenario, its mistake, its commands in their order, with real brokers.
+"""The tutorial, done as it is written: its scenario, its mistake, its commands in order, with real brokers.
 
-Its demo has tests of its own (test_demo.py), and the words of its mistake (unit/scenario/test_tutorial.py).
+Its demo has tests of its own, and so have the words of its mistake (unit/scenario/test_tutorial.py).
 """
 
 from __future__ import annotations
