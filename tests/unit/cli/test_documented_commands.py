@@ -85,8 +85,8 @@ def _verb(words: Sequence[str]) -> tuple[str, Any, list[str]]:
 
 
 def _check_options(name: str, command: Any, rest: Sequence[str], whole: str) -> None:
-    known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
-    known |= {"--help", "-h", "--install-completion", "--show-completion", "--quiet", "-q", "--verbose", "-v"}
+    params = command.get_params(typer.Context(command))
+    known = {option for each in params for option in (*each.opts, *each.secondary_opts)} | {"-h", "--help"}
     for word in rest:
         if word == "--" or (name in _REST and not word.startswith("-")):
             return
