@@ -26,6 +26,9 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.evidence.schemas import TABLES
 from kaput.faults.catalogue import descriptions, kernel_needs
+from kaput.monitor.alerts.prometheus import alerting_rules
+from kaput.monitor.alerts.rules import builtin
+from kaput.monitor.grafana import dashboard_text
 from kaput.monitor.signals import SIGNALS
 from kaput.scenario.events import EVENTS
 from kaput.scenario.fault_kinds import KINDS, defaults_of
@@ -46,6 +49,8 @@ def pages() -> dict[Path, str]:
     folder, faults, expect, metrics, outages = (ROOT / "docs" / name for name in names)
     recorded = examples()
     return {
+        ROOT / "monitor" / "kaput-dashboard.json": dashboard_text(),
+        ROOT / "monitor" / "kaput.rules.yml": alerting_rules(builtin()),
         folder: _filled(folder, {"manifest": _manifest(), "tables": _tables(), "findings": _findings()}),
         faults: _filled(
             faults,

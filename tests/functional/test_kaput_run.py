@@ -1,36 +1,13 @@
-"""kaput.run on real clusters; the example notebook does what it says, one cell after the other.
-
-Its cells are run as IPython runs them, by the few lines below: a kernel (nbclient, ipykernel and some 25 more
-packages to lock) would add its sockets and start-up, and nothing to what is tested.
-"""
+"""kaput.run on real clusters; the example notebook does what it says, one cell after the other."""
 
 from __future__ import annotations
 
-import ast
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import kaput
-
-NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
-
-
-def executed(notebook: Path) -> tuple[dict[str, Any], list[Any]]:
-    """The names that the cells define, and the value that each code cell ends in (None: it has none)."""
-    names: dict[str, Any] = {}
-    values = []
-    for number, cell in enumerate(json.loads(notebook.read_text())["cells"]):
-        if cell["cell_type"] != "code":
-            continue
-        tree = ast.parse("".join(cell["source"]), f"cell {number}")
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, f"cell {number}", "exec"), names)
-        shown = ast.Expression(last.value) if isinstance(last, ast.Expr) else None
-        values.append(eval(compile(shown, f"cell {number}", "eval"), names) if shown else None)
-    return names, values
+from fakes.notebooks import executed
 
 
 @pytest.mark.alone
@@ -40,7 +17,7 @@ def test_the_example_notebook_runs(
 ) -> None:
     """A run, its report, counts, ledger, Spark and Polars frames, and the same findings a second time."""
     monkeypatch.chdir(tmp_path)
-    names, values = executed(NOTEBOOK)
+    names, values = executed("notebook")
     run, findings = names["run"], names["findings"]
     assert run.folder.parent == tmp_path / "runs"
     shown = [value._repr_html_() for value in values if isinstance(value, kaput.Run | kaput.Findings)]
@@ -52,6 +29,14 @@ def test_the_example_notebook_runs(
     assert names["sends"].count() == names["sends"].polars().height == findings.totals.sent
     said = capsys.readouterr().out
     assert "injected: kill" in said and "|second|count|" in said
+
+
+@pytest.mark.long
+def test_the_notebook_with_a_lab_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed leader, and nothing lost."""
+    monkeypatch.chdir(tmp_path)
+    names, values = executed("lab")
+    assert names["sent"].acked == 1000 and (1000, 0) in values
 
 
 @pytest.fixture(scope="module")

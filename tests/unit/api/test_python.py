@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import kaput
 from fakes.in_process import InProcess
+from fakes.notebooks import executed
 from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import PlantingPlan
 from kaput.errors import EvidenceError, UsageError
@@ -143,6 +145,18 @@ def test_tables_are_shown_without_spark(made: tuple[Path, dict[str, Any]]) -> No
     assert "producer" in sends._repr_html_() and repr(sends).startswith("<kaput table sends: producer, seq")
     assert not hasattr(sends, "__array__")
     assert sends._frame is None
+
+
+def test_the_notebook_that_compares_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """acks=1 beside acks=all, in a table and by cause."""
+    recorded = Path(__file__).parents[2] / "recorded"
+    for name in ("leader-kill-lagging-acks-1", "leader-kill-lagging-acks-all"):
+        shutil.copytree(recorded / name, tmp_path / "runs" / name)
+        kaput.analyze(tmp_path / "runs" / name, InProcess(), page=False)
+    monkeypatch.chdir(tmp_path)
+    names, values = executed("compare")
+    assert [row["lost"] > 0 for row in names["table"].iter_rows(named=True)] == [True, False]
+    assert set(values[-1]["leader-kill-lagging-acks-1"]) == {"deposed-leader"}
 
 
 def test_findings_conform_to_the_shipped_schema(made: tuple[Path, dict[str, Any]]) -> None:
