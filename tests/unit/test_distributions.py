@@ -144,3 +144,15 @@ def test_the_man_page_is_in_the_distribution_with_the_command(tmp_path: Path) ->
     assert (lay_out(LAB, tmp_path) / "kaput.1").read_text().startswith(".TH KAPUT 1")
     assert "share/man/man1/kaput.1" in (tmp_path / LAB / "pyproject.toml").read_text()
     assert "share/man" not in (lay_out(ALL, tmp_path) / "pyproject.toml").read_text()
+
+
+def test_the_image_gets_every_file_that_it_copies() -> None:
+    """.dockerignore lets them through, and what links in src/ lead to is copied, too."""
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    copies = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from" not in line]
+    copied = {name for names in copies for name in names}
+    sent = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert copied == sent
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    links = [path.resolve().relative_to(ROOT) for path in PACKAGE.rglob("*") if path.is_symlink()]
+    assert links and {str(path) for path in links} <= copied
