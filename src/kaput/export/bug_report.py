@@ -81,16 +81,16 @@ def hidden(text: str) -> str:
     return re.sub(rf"\b{re.escape(name)}\b", "this-machine", text) if name not in ("", "localhost") else text
 
 
-def without_secrets(document: Any, name: str = "") -> Any:
-    """A JSON or YAML document without secrets; keys and values of records become hashes."""
+def without_secrets(document: Any, content_keys: frozenset[str] = frozenset(), name: str = "") -> Any:
+    """A JSON or YAML document without secrets; what is below one of `content_keys` becomes a hash."""
     match document:
         case dict():
-            return {key: without_secrets(value, str(key)) for key, value in document.items()}
+            return {key: without_secrets(value, content_keys, str(key)) for key, value in document.items()}
         case list():
-            return [without_secrets(value, name) for value in document]
+            return [without_secrets(value, content_keys, name) for value in document]
         case _ if _SECRET_KEY.match(name) and document is not None:
             return REMOVED
-        case str() if name in _CONTENT_KEYS:
+        case str() if name in content_keys:
             return f"sha256:{hashlib.sha256(document.encode()).hexdigest()[:16]}"
         case str():
             return hidden(document)
@@ -99,12 +99,13 @@ def without_secrets(document: Any, name: str = "") -> Any:
 
 def _files(run: RunFolder, left_out: list[str]) -> Iterator[tuple[str, bytes]]:
     """Path in the run folder and content."""
-    documents = ((run.manifest_path, json.loads), (run.findings_path, json.loads), (run.scenario_path, _yaml))
-    for path, parse in documents:
+    for path in (run.manifest_path, run.findings_path, run.scenario_path):
         if not path.is_file():
             continue
+        # A scenario's `key` is a word of its own, not a record's.
+        parse, contents = (_yaml, frozenset()) if path == run.scenario_path else (json.loads, _CONTENT_KEYS)
         try:
-            document = without_secrets(parse(path.read_text(encoding="utf-8")))
+            document = without_secrets(parse(path.read_text(encoding="utf-8")), contents)
         except (ValueError, yaml.YAMLError) as error:
             left_out.append(f"{path.name} cannot be read: {error}")
             continue

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from kaput.cli.bug import installed
 from kaput.cli.main import app
 from kaput.errors import UsageError
-from kaput.export.bug_report import hidden, pack
+from kaput.export.bug_report import hidden, pack, without_secrets
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "leader-disk-stall-acks-all"
 SECRET = "hunter2-Xyzzy"
@@ -100,6 +100,17 @@ def test_the_evidence_is_whole(run_folder: Path, tmp_path: Path) -> None:
         if path.parent.name == "faults":
             packed, original = packed.drop_columns(["proof"]), original.drop_columns(["proof"])
         assert packed.equals(original), path
+
+
+def test_what_has_no_secrets_is_unchanged(tmp_path: Path) -> None:
+    """So the run can be judged again; checked with the scenario of each recorded run."""
+    pack(RECORDED, tmp_path / "bug.tar.gz", {})
+    files = members_of(tmp_path / "bug.tar.gz")
+    assert json.loads(files["manifest.json"]) == json.loads((RECORDED / "manifest.json").read_text())
+    assert yaml.safe_load(files["scenario.yaml"]) == yaml.safe_load((RECORDED / "scenario.yaml").read_text())
+    for path in RECORDED.parent.glob("*/scenario.yaml"):
+        scenario = yaml.safe_load(path.read_text())
+        assert without_secrets(scenario) == scenario
 
 
 def test_a_killed_runs_streams_are_packed_up_to_their_torn_tail(run_folder: Path, tmp_path: Path) -> None:
