@@ -21,6 +21,7 @@ from kaput.operate.doctor.snapshot import (
     Commit,
     GroupSnapshot,
     InterruptedReassignment,
+    OpenTransaction,
     Quorum,
     Replicas,
     TopicState,
@@ -80,6 +81,12 @@ def with_groups(*groups: GroupSnapshot) -> ClusterSnapshot:
 def with_voters(*offsets: int | None) -> ClusterSnapshot:
     """The sound one with voters from 101 on at these offsets."""
     return replace(sound(), quorum=Quorum(101, dict(enumerate(offsets, 101))))
+
+
+def with_transaction(transactional_id: str | None, silent_s: float = 90) -> ClusterSnapshot:
+    """The sound one with an open transaction."""
+    held = OpenTransaction("orders", 0, 12, 4000, transactional_id, silent_s, 30)
+    return replace(sound(), transactions=[held])
 
 
 def one_rack() -> ClusterSnapshot:
@@ -163,6 +170,9 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
         [
             lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=50, aged=50)])),
             lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=40, aged=None)])),
+            lambda: with_groups(
+                GroupSnapshot("billing", True, [replace(commit(99, aged=100), only_markers=True)])
+            ),
         ],
     ),
     "KP016": (
@@ -189,8 +199,12 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
     ),
     "KP019": (
         lambda: with_groups(GroupSnapshot("billing", False, [commit()])),
-        "group billing: no member, lag 10",
-        [sound, lambda: with_groups(GroupSnapshot("billing", False, [commit(committed=100)]))],
+        "group billing: no member, 10 records not read",
+        [
+            sound,
+            lambda: with_groups(GroupSnapshot("billing", False, [commit(committed=100)])),
+            lambda: with_groups(GroupSnapshot("billing", False, [replace(commit(99), only_markers=True)])),
+        ],
     ),
     "KP020": (
         lambda: with_groups(GroupSnapshot("billing", True, [commit(committed=10, start=20, aged=None)])),
@@ -217,12 +231,27 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
         "reassignment: 4 partitions were to be reassigned, with a throttle of 50,000,000 bytes per second",
         [sound, lambda: replace(sound(), moving=True)],
     ),
+    "KP024": (
+        lambda: with_transaction(None),
+        "orders/0: open since offset 12, no record for 90 s, 30 offsets held back; producer id 4000, "
+        "whose coordinator has no open transaction, so it never ends",
+        [sound, lambda: with_transaction("billing-1", silent_s=59)],
+    ),
 }
 
 
 def found(snapshot: ClusterSnapshot, number: str) -> list[str]:
     """`resource: evidence` of one check."""
     return [f"{each.resource}: {each.evidence}" for each in diagnose(snapshot) if each.id == number]
+
+
+def test_remedy_of_an_open_transaction() -> None:
+    """One that its coordinator has open ends by its timeout; another one only by an abort."""
+    (hanging,) = diagnose(with_transaction(None))
+    assert hanging.remedy == "kaput tool transactions abort --topic orders --partition 0 --start-offset 12"
+    (waiting,) = diagnose(with_transaction("billing-1"))
+    assert "transactional id billing-1" in waiting.evidence
+    assert "transaction.timeout.ms" in waiting.remedy
 
 
 def test_healthy_cluster_has_no_findings() -> None:

@@ -76,7 +76,7 @@ def hidden_resources(principal: str, rights: Sequence[str] | None, sees_topics: 
 with warnings.catch_warnings():  # see cluster/protocol.py
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.admin import KafkaAdminClient
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
 TIMEOUT_S = 30.0
 
@@ -100,5 +100,7 @@ def admin_client(servers: str, access: Access) -> Iterator[Any]:
 
 
 def one_line(error: Exception) -> str:
-    """The first line of an exception, without the request and its secrets."""
+    """The first line of an exception, without the request and its secrets; or that there was no answer."""
+    if isinstance(error, KafkaTimeoutError | RequestTimedOutError | KafkaConnectionError):
+        return "no broker answered in time"
     return (str(error).splitlines() or [""])[0][:200] or type(error).__name__

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from kaput.core import plural
 from kaput.operate.doctor.snapshot import (
     INTERNAL,
     THROTTLED_RATES,
@@ -352,24 +353,23 @@ def _lagging_voter(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 @check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
 def _outlived(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for group, commit in _commits(snapshot):
-        unread = max(commit.committed, commit.start)
-        if commit.aged is not None and unread < min(commit.aged, commit.end):
+        if commit.lag and commit.aged is not None and commit.unread < min(commit.aged, commit.end):
             yield Hit(
                 _place(group, commit),
-                f"{min(commit.aged, commit.end) - unread:,} unread records are older than 80 % of "
+                f"{min(commit.aged, commit.end) - commit.unread:,} unread records are older than 80 % of "
                 "retention.ms",
                 f"kaput tool configs --alter --topic {commit.topic} --add-config retention.ms=MORE",
             )
 
 
-@check("KP019", "warning", "the group has no members, and its lag grows")
+@check("KP019", "warning", "the group has no members, and records wait for it")
 def _abandoned(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for group in snapshot.groups:
         lag = sum(commit.lag for commit in group.commits)
         if not group.has_members and lag:
             yield Hit(
                 f"group {group.id}",
-                f"no member, lag {lag:,}",
+                f"no member, {plural(lag, 'record')} not read",
                 f"start its members, or delete it: kaput tool consumer-groups --delete --group {group.id}",
             )
 
@@ -384,6 +384,38 @@ def _deleted_unread(snapshot: ClusterSnapshot) -> Iterator[Hit]:
                 f"decide where to continue: kaput tool consumer-groups --reset-offsets --group {group.id} "
                 f"--topic {commit.topic} --to-earliest --dry-run",
             )
+
+
+_SILENT_S = 60
+
+
+@check(
+    "KP024",
+    "critical",
+    "an open transaction without new records holds back every read_committed reader",
+)
+def _open_transaction(snapshot: ClusterSnapshot) -> Iterator[Hit]:
+    for each in snapshot.transactions:
+        if each.silent_s < _SILENT_S:
+            continue
+        place = f"--topic {each.topic} --partition {each.partition} --start-offset {each.start}"
+        if each.transactional_id is None:
+            whose = (
+                f"producer id {each.producer_id}, whose coordinator has no open transaction, so it never ends"
+            )
+            remedy = f"kaput tool transactions abort {place}"
+        else:
+            whose = f"transactional id {each.transactional_id}"
+            remedy = (
+                "start its producer again, which aborts it, or wait for its transaction.timeout.ms; "
+                f"what it is: kaput tool transactions describe --transactional-id {each.transactional_id}"
+            )
+        yield Hit(
+            f"{each.topic}/{each.partition}",
+            f"open since offset {each.start:,}, no record for {each.silent_s:,.0f} s, "
+            f"{plural(each.held_back, 'offset')} held back; {whose}",
+            remedy,
+        )
 
 
 def _commits(snapshot: ClusterSnapshot) -> Iterator[tuple[GroupSnapshot, Commit]]:

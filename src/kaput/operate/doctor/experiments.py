@@ -33,6 +33,7 @@ NO_EXPERIMENT: Mapping[str, str] = {
     "KP020": _AGE,
     "KP022": _SPEED,
     "KP023": _STATE,
+    "KP024": _STATE,
 }
 
 

@@ -33,6 +33,7 @@ NOT_FIXABLE: Mapping[str, str] = {
     "KP019": "whether the group is still needed is your decision",
     "KP020": "deleted records do not come back; where to continue is your decision",
     "KP021": _AT_START,
+    "KP024": "whether its producer still lives is yours to find out: an abort loses what it has sent",
 }
 _RESUME_FIRST = "resume or undo the interrupted reassignment first"
 _TWO_REPLICAS = "two replicas survive a lost or a stopped broker, not both: add a third broker (kaput grow)"

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
+from kaput.cluster.admin.cluster_admin import PartitionState
+from kaput.cluster.wire import Endpoint
+from kaput.core import TopicPartition as Place
 from kaput.errors import LabError, UsageError
 from kaput.java_properties import read_properties
+from kaput.monitor.sources.answers import PolledView
+from kaput.monitor.sources.groups import NOTHING, Position, RecordTimes
+from kaput.monitor.sources.nodes import Nodes
 from kaput.operate.reassign.journal import Folder
 
 # As in reassign/applying.py.
@@ -85,7 +91,8 @@ class Broker:
 @dataclass(frozen=True)
 class Commit:
     """A group's progress in one partition. `aged`: the first offset younger than 80 % of the
-    topic's retention; None if nothing is deleted by time.
+    topic's retention; None if nothing is deleted by time. `only_markers`: what it has not committed are only
+    markers of transactions, which no reader gets and no group commits.
     """
 
     topic: str
@@ -94,11 +101,17 @@ class Commit:
     start: int
     end: int
     aged: int | None = None
+    only_markers: bool = False
+
+    @property
+    def unread(self) -> int:
+        """The first offset that still exists and that the group has not committed."""
+        return max(self.committed, self.start)
 
     @property
     def lag(self) -> int:
         """Records that still exist and that the group has not committed."""
-        return max(0, self.end - max(self.committed, self.start))
+        return 0 if self.only_markers else max(0, self.end - self.unread)
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,22 @@ class GroupSnapshot:
     id: str
     has_members: bool
     commits: Sequence[Commit] = ()
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """A transaction that is open in a partition. `start`: its first offset there, before which read_committed
+    readers stop; `transactional_id`: None if no coordinator has it open any more, so that it never ends;
+    `silent_s`: seconds since its last record; `held_back`: offsets from its first one to the end.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    producer_id: int
+    transactional_id: str | None
+    silent_s: float
+    held_back: int
 
 
 @dataclass(frozen=True)
@@ -145,6 +174,7 @@ class ClusterSnapshot:
     unknown: Sequence[str] = field(default=())  # sentences about what could not be read
     moving: bool = False
     interrupted: InterruptedReassignment | None = None
+    transactions: Sequence[OpenTransaction] = ()
 
     @property
     def missing(self) -> list[int]:
@@ -158,10 +188,12 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     from kafka import TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
     from kafka.errors import KafkaConnectionError, KafkaError
+    from kafka.protocol.consumer.offsets import IsolationLevel
 
 TIMEOUT_S = 30.0
 _POLL_S = 0.2
 _AGED_SHARE = 0.8  # of a topic's retention
+_LONGEST_MARKERS = 1000  # offsets; in a longer lag there are messages
 _T = TypeVar("_T")
 
 
@@ -180,7 +212,7 @@ def read_snapshot(
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
-        reader = partial(_Reader, admin, access.principal, folder or Folder())
+        reader = partial(_Reader, admin, access, folder or Folder())
         try:
             return retry_connection_errors(lambda: reader().snapshot(client))
         except (KafkaError, OSError) as error:
@@ -204,8 +236,8 @@ def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOU
 class _Reader:
     """Reads one snapshot."""
 
-    def __init__(self, admin: Any, principal: str, folder: Folder) -> None:
-        self._admin, self._principal, self._folder = admin, principal, folder
+    def __init__(self, admin: Any, access: Access, folder: Folder) -> None:
+        self._admin, self._access, self._folder = admin, access, folder
         self._unknown: list[str] = []
 
     def snapshot(self, client: Mapping[str, str] | None) -> ClusterSnapshot:
@@ -224,12 +256,13 @@ class _Reader:
             cluster_id,
             self._brokers(cluster["brokers"]),
             topics,
-            self._or_unknown("groups", lambda: self._groups(topics), []),
+            self._or_unknown("groups", lambda: self._groups(topics, cluster["brokers"]), []),
             self._or_unknown("the metadata quorum", self._quorum, None),
             client,
             self._unknown,
             moving or busy,
             interrupted,
+            self._or_unknown("open transactions", lambda: self._transactions(topics), []),
         )
 
     def _interrupted(self, cluster_id: str) -> InterruptedReassignment | None:
@@ -244,7 +277,7 @@ class _Reader:
 
     def _check_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
         """Notes resources that Kafka hides from this user. Raises LabError if it hides everything."""
-        if hidden := hidden_resources(self._principal, rights, sees_topics):
+        if hidden := hidden_resources(self._access.principal, rights, sees_topics):
             self._unknown.append(hidden)
 
     def _or_unknown(self, what: str, request: Callable[[], _T], otherwise: _T) -> _T:
@@ -302,7 +335,40 @@ class _Reader:
         ends = {voter["replica_id"]: voter["log_end_offset"] for voter in quorum["current_voters"]}
         return Quorum(quorum["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
 
-    def _groups(self, topics: list[TopicState]) -> list[GroupSnapshot]:
+    def _transactions(self, topics: list[TopicState]) -> list[OpenTransaction]:
+        """The first open transaction of each partition in which readers with read_committed stop."""
+        led = {TopicPartition(t.name, p.number) for t in topics for p in t.partitions if p.leader is not None}
+        latest = dict.fromkeys(led, OffsetSpec.LATEST)
+        stable = self._offsets(latest, IsolationLevel.READ_COMMITTED)
+        end = self._offsets(latest)
+        held = {place for place in led if stable[place] < end[place]}
+        if not held:
+            return []
+        open_ids = {
+            each.producer_id: each.transactional_id
+            for listed in self._admin.list_transactions().values()
+            for each in listed
+            if each.state == "Ongoing"
+        }
+        now_ms, found = time.time_ns() // 1_000_000, []
+        for place, state in sorted(self._admin.describe_producers(sorted(held)).items()):
+            begun = [p for p in state.active_producers if p.current_transaction_start_offset >= 0]
+            if begun:
+                first = min(begun, key=lambda each: each.current_transaction_start_offset)
+                start, silent_s = (
+                    first.current_transaction_start_offset,
+                    (now_ms - first.last_timestamp) / 1e3,
+                )
+                known = open_ids.get(first.producer_id)
+                held_back = end[place] - start
+                found.append(
+                    OpenTransaction(
+                        place.topic, place.partition, start, first.producer_id, known, silent_s, held_back
+                    )
+                )
+        return found
+
+    def _groups(self, topics: list[TopicState], brokers: list[dict[str, Any]]) -> list[GroupSnapshot]:
         groups_by_id = {
             g["group_id"]: g for g in self._admin.list_groups() if g["protocol_type"] == "consumer"
         }
@@ -323,12 +389,44 @@ class _Reader:
                 if p in places and at.offset >= 0
             ]
             groups.append(GroupSnapshot(name, group.get("group_state") != "Empty", commits))
-        return groups
+        return self._without_markers(groups, topics, brokers)
 
-    def _offsets(self, specs: Mapping[Any, Any]) -> dict[Any, int]:
+    def _without_markers(
+        self, groups: list[GroupSnapshot], topics: list[TopicState], brokers: list[dict[str, Any]]
+    ) -> list[GroupSnapshot]:
+        """Marks the commits after which there are only markers of transactions."""
+        alive = {b["broker_id"]: Endpoint(b["host"], b["port"], self._access) for b in brokers}
+        partitions = {
+            Place(t.name, p.number): PartitionState(p.leader, list(p.replicas), list(p.isr))
+            for t in topics
+            for p in t.partitions
+        }
+        short = {
+            Position(Place(c.topic, c.partition), c.unread, -1): c.end
+            for group in groups
+            for c in group.commits
+            if 0 < c.lag <= _LONGEST_MARKERS
+        }
+        nodes = Nodes(TIMEOUT_S / 3)
+        try:
+            times = RecordTimes(nodes)
+            ends = {position.place: end for position, end in short.items()}
+            times.look(PolledView(alive, frozenset(alive), partitions, None), short, ends)
+        finally:
+            nodes.close()
+        only_markers = {position for position in short if times.of(position)[1] == NOTHING}
+
+        def marked(commit: Commit) -> Commit:
+            position = Position(Place(commit.topic, commit.partition), commit.unread, -1)
+            return replace(commit, only_markers=commit.lag > 0 and position in only_markers)
+
+        return [replace(group, commits=[marked(commit) for commit in group.commits]) for group in groups]
+
+    def _offsets(self, specs: Mapping[Any, Any], isolation: Any = None) -> dict[Any, int]:
         if not specs:
             return {}
-        offsets = self._admin.list_partition_offsets(dict(specs))
+        level = IsolationLevel.READ_UNCOMMITTED if isolation is None else isolation
+        offsets = self._admin.list_partition_offsets(dict(specs), level)
         return {place: at.offset for place, at in offsets.items()}
 
 
