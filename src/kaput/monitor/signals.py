@@ -86,13 +86,28 @@ _GROUPS = (
     Signal(
         "kaput_consumer_lag_records",
         "gauge",
-        "Records between a group's committed position and the end of the partition.",
+        "Records between a group's committed position and the end of the partition; 0 if there are only "
+        "markers of transactions.",
         ("group", *PLACE),
     ),
     Signal(
         "kaput_consumer_lag_seconds",
         "gauge",
         "Age of the oldest record that a group has not committed; 0 only if there is none.",
+        ("group", *PLACE),
+    ),
+    Signal(
+        "kaput_group_deleted_unread_records",
+        "gauge",
+        "Records that were deleted before the group read them: those between its committed position and the "
+        "start of the partition.",
+        ("group", *PLACE),
+    ),
+    Signal(
+        "kaput_group_stale_position",
+        "gauge",
+        "1 while the group's committed position is not one of this topic: beyond its end, or committed "
+        "before the topic was recreated.",
         ("group", *PLACE),
     ),
     Signal("kaput_group_rebalancing", "gauge", "1 while the group is rebalancing, 0 otherwise.", ("group",)),

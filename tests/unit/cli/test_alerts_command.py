@@ -51,8 +51,8 @@ def test_shown_rules_file_can_be_edited_and_loaded(tmp_path: Path) -> None:
     assert load(path).by_name["low-send-rate"].below == 5000
     assert "5000" in printed("list", "--rules", str(path))
     assert printed("show", "--rules", str(path)) == path.read_text()
-    assert printed("check", str(path)) == f"{path}: 21 rules, 13 with severity page\n"
-    assert json.loads(printed("check", str(path), "--json")) == {"file": str(path), "rules": 21, "pages": 13}
+    assert printed("check", str(path)) == f"{path}: 23 rules, 15 with severity page\n"
+    assert json.loads(printed("check", str(path), "--json")) == {"file": str(path), "rules": 23, "pages": 15}
 
 
 def test_show_prints_one_rule_with_its_reason() -> None:
@@ -72,7 +72,7 @@ def test_errors_in_a_rules_file_have_line_numbers(tmp_path: Path, arguments: tup
 
 def test_rules_for_prometheus_and_alertmanager() -> None:
     groups = yaml.safe_load(printed("rules", "--prometheus"))["groups"]
-    assert len(groups[0]["rules"]) == 21
+    assert len(groups[0]["rules"]) == 23
     assert yaml.safe_load(printed("rules", "--alertmanager"))["inhibit_rules"]
     assert refused("rules") == refused("rules", "--prometheus", "--alertmanager")
 

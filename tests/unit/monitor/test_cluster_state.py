@@ -72,7 +72,7 @@ class Brokers:
         return Answer(
             controller_id=1,
             brokers=[Answer(node_id=broker, host="h", port=broker) for broker in alive],
-            topics=[Answer(name="orders", partitions=[partition])],
+            topics=[Answer(name="orders", topic_id="id", partitions=[partition])],
         )
 
     def ListGroupsRequest(self, request: Any) -> Any:

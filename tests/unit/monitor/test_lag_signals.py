@@ -128,10 +128,11 @@ class Cluster:
         self.groups = GroupLags(self.nodes)  # type: ignore[arg-type]
         self.leader: int | None = 1
         self.topics = {ORDERS, TopicPartition(OFFSETS, 0)}
+        self.topic_id = "first"
 
     def poll(self, at_ns: int = NOW) -> dict[tuple[str, ...], float]:
         states = {place: PartitionState(self.leader, [1], [1], 5) for place in self.topics}
-        view = PolledView({1: Endpoint("h", 1)}, frozenset({1}), states, None)
+        view = PolledView({1: Endpoint("h", 1)}, frozenset({1}), states, None, {"orders": self.topic_id})
         listed = self.nodes.run(
             {1: NodeJob(Endpoint("h", 1), lambda ask: self.broker.ListGroupsRequest(None))}
         )
@@ -226,11 +227,46 @@ def test_deleted_records_are_not_counted_as_lag(cluster: Cluster) -> None:
     assert lag(cluster.poll()) == (0, 0)
 
 
-def test_transaction_marker_adds_no_lag_seconds(cluster: Cluster) -> None:
+def deleted(found: dict[tuple[str, ...], float]) -> float:
+    return found["kaput_group_deleted_unread_records", "billing", "orders", "0"]
+
+
+def stale(found: dict[tuple[str, ...], float]) -> float:
+    return found["kaput_group_stale_position", "billing", "orders", "0"]
+
+
+def test_records_that_were_deleted_before_the_group_read_them(cluster: Cluster) -> None:
+    """As many as retention took; not known while the leader does not answer."""
+    cluster.broker.committed["billing"][ORDERS] = 2
+    assert deleted(cluster.poll()) == 0
+    cluster.broker.start = 5
+    assert deleted(cluster.poll()) == 3
+    cluster.broker.start = 10
+    assert deleted(cluster.poll()) == 8
+    cluster.broker.leads = False
+    assert math.isnan(deleted(cluster.poll()))
+    cluster.broker.leads, cluster.broker.committed = True, {"billing": {ORDERS: 10}}
+    assert deleted(cluster.poll()) == 0
+
+
+def test_position_of_an_earlier_topic_is_stale(cluster: Cluster) -> None:
+    """Beyond the new topic's end, and after that, too; until the group commits in the new one."""
+    assert stale(cluster.poll()) == 0
+    cluster.topic_id, cluster.broker.end = "second", 5
+    assert stale(cluster.poll()) == 1
+    cluster.broker.end = 10
+    assert stale(cluster.poll()) == 1
+    cluster.broker.committed["billing"][ORDERS] = 8
+    assert stale(cluster.poll()) == 0
+    cluster.broker.leads = False
+    assert math.isnan(stale(cluster.poll()))
+
+
+def test_transaction_marker_adds_no_lag(cluster: Cluster) -> None:
     cluster.broker.batches.append(batch(10, [50], control=True))
     cluster.broker.end = 11
     cluster.broker.committed["billing"][ORDERS] = 10
-    assert lag(cluster.poll()) == (1, 0), "nothing is left to read"
+    assert lag(cluster.poll()) == (0, 0), "nothing is left to read"
     cluster.broker.batches.append(batch(11, [40]))
     cluster.broker.end = 12
     cluster.broker.committed = {"other": {ORDERS: 10}}

@@ -31,6 +31,7 @@ def metadata(brokers: list[int], topics: Mapping[str, list[tuple[int, int, list[
         topics=[
             Answer(
                 name=name,
+                topic_id=name,
                 partitions=[
                     Answer(partition_index=n, leader_id=lead, leader_epoch=e, replica_nodes=r, isr_nodes=i)
                     for n, (lead, e, r, i) in enumerate(partitions)

@@ -125,8 +125,8 @@ def metadata(topics: Sequence[str] = ()) -> Any:
 
 
 def every_topic() -> Any:
-    """Metadata of all topics."""
-    return MetadataRequest(version=7, topics=None, allow_auto_topic_creation=False)
+    """Metadata of all topics, with their ids."""
+    return MetadataRequest(version=10, topics=None, allow_auto_topic_creation=False)
 
 
 def list_groups() -> Any:

@@ -10,7 +10,7 @@ import ssl
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography import x509
@@ -37,6 +37,7 @@ class PolledView:
     named: frozenset[int]
     partitions: Mapping[TopicPartition, PartitionState]
     controller: int | None  # in ZooKeeper mode; in KRaft mode brokers name any broker
+    topic_ids: Mapping[str, Any] = field(default_factory=dict)  # a recreated topic has another one
 
 
 def view_of(answers: Mapping[Endpoint, Any], access: Access) -> PolledView:
@@ -57,12 +58,14 @@ def view_of(answers: Mapping[Endpoint, Any], access: Access) -> PolledView:
     }
     partitions = {place: state for place, state in newest(views, []).items() if topics[place.topic] > most}
     named = {broker for state in partitions.values() for broker in state.replicas}
+    ids = Counter((topic.name, topic.topic_id) for answer in answers.values() for topic in answer.topics)
     controller, times = controllers.most_common(1)[0]
     return PolledView(
         alive,
         frozenset(named | set(alive)),
         partitions,
         int(controller) if controller >= 0 and times > most else None,
+        {name: topic_id for (name, topic_id), times in ids.items() if times > most},
     )
 
 

@@ -42,6 +42,8 @@ class GroupLags:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._known: dict[str, SeenGroup] = {}
+        # By group and partition: the committed offset, and the topic's id when it was first seen.
+        self._committed_in: dict[tuple[str, TopicPartition], tuple[int, Any]] = {}
         self._times = RecordTimes(nodes)
 
     def take_listing(self, view: PolledView, answers: Mapping[int, Any]) -> dict[int, list[str]]:
@@ -98,6 +100,7 @@ class GroupLags:
             if place in ends and offset < ends[place]
         }
         self._times.look(view, positions, ends)
+        self._remember_topics(view)
         for name, group in sorted(self._known.items()):
             rebalancing = float(group.state in _REBALANCING) if group.state else math.nan
             yield Sample("kaput_group_rebalancing", rebalancing, at_ns, {"group": name})
@@ -110,6 +113,36 @@ class GroupLags:
                 records, age_s = self._lag(Position(place, offset, epoch), end, at_ns)
                 yield Sample("kaput_consumer_lag_records", records, at_ns, labels)
                 yield Sample("kaput_consumer_lag_seconds", age_s, at_ns, labels)
+                deleted = self._deleted(Position(place, offset, epoch), end)
+                yield Sample("kaput_group_deleted_unread_records", deleted, at_ns, labels)
+                stale = math.nan if end is None else float(self._is_stale(view, name, place, end))
+                yield Sample("kaput_group_stale_position", stale, at_ns, labels)
+
+    def _remember_topics(self, view: PolledView) -> None:
+        found = {
+            (name, place): (offset, view.topic_ids.get(place.topic))
+            for name, group in self._known.items()
+            for place, offset in group.committed.items()
+        }
+        for key, (offset, _) in found.items():
+            known = self._committed_in.get(key)
+            if known is not None and known[0] == offset:
+                found[key] = known
+        self._committed_in = found
+
+    def _is_stale(self, view: PolledView, group: str, place: TopicPartition, end: int) -> bool:
+        """Whether the group's committed offset is one of an earlier topic of that name, or was truncated."""
+        offset, topic_id = self._committed_in[group, place]
+        return offset > end or topic_id != view.topic_ids.get(place.topic, topic_id)
+
+    def _deleted(self, position: Position, end: int | None) -> float:
+        """The records between the committed offset and the start of the log; NaN if that is unknown."""
+        if end is None or end < position.offset:
+            return math.nan
+        if end == position.offset:
+            return 0.0
+        start = self._times.start(position.place)
+        return math.nan if start is None else float(max(0, start - position.offset))
 
     def _lag(self, position: Position, end: int | None, at_ns: int) -> tuple[float, float]:
         """The lag in records and in seconds."""
@@ -118,12 +151,12 @@ class GroupLags:
             return math.nan, math.nan
         if end == position.offset:
             return 0.0, 0.0
-        start, time_ms = self._times.of(position)
-        records = float(end - max(position.offset, start))
+        time_ms = self._times.of(position)
+        records = float(end - max(position.offset, self._times.start(position.place) or 0))
         if time_ms is None:
             return records, math.nan
         if math.isinf(time_ms):
-            return records, 0.0  # only transaction markers, or nothing, are left to read
+            return 0.0, 0.0  # only transaction markers, or nothing, are left to read
         return records, max(_LEAST_S, at_ns / 1e9 - time_ms / 1e3)
 
 
@@ -144,13 +177,16 @@ def offsets_job(view: PolledView, broker: int, groups: list[str]) -> NodeJob:
 
 def ends_job(view: PolledView, leader: int, places: list[TopicPartition]) -> NodeJob:
     """Fetches log ends (high watermarks) from a leader."""
+    return NodeJob(view.alive[leader], lambda ask: _offsets(ask(requests.watermarks(places))))
 
-    def work(ask: Ask) -> dict[TopicPartition, int]:
-        answer = ask(requests.watermarks(places))
-        every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
-        return {TopicPartition(name, p.partition_index): p.offset for name, p in every if not p.error_code}
 
-    return NodeJob(view.alive[leader], work)
+def _starts_job(view: PolledView, leader: int, places: list[TopicPartition]) -> NodeJob:
+    return NodeJob(view.alive[leader], lambda ask: _offsets(ask(requests.log_starts(places))))
+
+
+def _offsets(answer: Any) -> dict[TopicPartition, int]:
+    every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
+    return {TopicPartition(name, p.partition_index): p.offset for name, p in every if not p.error_code}
 
 
 def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str) -> int | None:
@@ -164,7 +200,6 @@ def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str)
     return -1 if state is None or state.leader is None else state.leader
 
 
-_OUT_OF_RANGE = 1
 _ROUNDS = 3
 # Enough for a usual batch of each partition; larger ones are fetched again.
 _SMALL_BYTES, _SMALL_ALL_BYTES = 32 << 10, 4 << 20
@@ -180,13 +215,6 @@ class Position(NamedTuple):
     epoch: int
 
 
-class _Fetched(NamedTuple):
-    """A leader's answer for a partition: its data, or its log start if the position is below that."""
-
-    data: bytes
-    start: int | None = None
-
-
 class RecordTimes:
     """When the records at positions were written, for the positions requested last.
 
@@ -197,21 +225,31 @@ class RecordTimes:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._known: dict[Position, float] = {}
-        self._starts: dict[TopicPartition, int] = {}  # of logs that start above a position
+        self._starts: dict[TopicPartition, int] = {}
 
-    def of(self, position: Position) -> tuple[int, float | None]:
-        """The log start, 0 unless it is above the position; and when the record was written, in ms since the
-        epoch: None if unknown, NOTHING if there is no record.
+    def of(self, position: Position) -> float | None:
+        """When the first record from a position on was written, in ms since the epoch: None if unknown,
+        NOTHING if there is no record.
         """
-        return self._starts.get(position.place, 0), self._known.get(position)
+        return self._known.get(position)
+
+    def start(self, place: TopicPartition) -> int | None:
+        """The log start of a partition with such a position; None if unknown."""
+        return self._starts.get(place)
 
     def look(
         self, view: PolledView, wanted: Collection[Position], ends: Mapping[TopicPartition, int]
     ) -> None:
         """Fetches the times of these positions, in bounded time, and forgets all others."""
+        led = led_by(view, {position.place for position in wanted})
+        starts = {leader: _starts_job(view, leader, places) for leader, places in led.items()}
+        self._starts = {place: at for some in self._nodes.run(starts).values() for place, at in some.items()}
         self._known = {position: self._known[position] for position in wanted if self._still_valid(position)}
-        self._starts = {}
-        left = {position: position.offset for position in wanted if position not in self._known}
+        left = {
+            position: max(position.offset, self._starts.get(position.place, 0))
+            for position in wanted
+            if position not in self._known
+        }
         for number in range(_ROUNDS):
             jobs = self._jobs(view, left, large=number > 0)
             if not jobs:
@@ -228,18 +266,9 @@ class RecordTimes:
         return known != NOTHING and position.offset >= self._starts.get(position.place, 0)
 
     def _take(
-        self,
-        position: Position,
-        answer: _Fetched,
-        left: dict[Position, int],
-        ends: Mapping[TopicPartition, int],
+        self, position: Position, data: bytes, left: dict[Position, int], ends: Mapping[TopicPartition, int]
     ) -> None:
-        if answer.start is not None:
-            self._starts[position.place] = answer.start
-            left[position] = max(left[position], answer.start)
-            record = None
-        else:
-            record, left[position] = first_record(answer.data, left[position])
+        record, left[position] = first_record(data, left[position])
         if record is not None and record.timestamp_ms >= 0:
             self._known[position] = record.timestamp_ms
         elif left[position] >= ends[position.place]:
@@ -270,26 +299,10 @@ class _BatchFetch:
         self._found, self._large = found, large
         self._offsets = {place: left[position] for place, position in found.items()}
 
-    def __call__(self, ask: Ask) -> dict[Position, _Fetched]:
+    def __call__(self, ask: Ask) -> dict[Position, bytes]:
         sizes = (_LARGE_BYTES, _LARGE_ALL_BYTES) if self._large else (_SMALL_BYTES, _SMALL_ALL_BYTES)
         answer = ask(monitor_requests.fetch(self._offsets, *sizes))
-        answers: dict[Position, _Fetched] = {}
-        below: list[TopicPartition] = []
-        for name, p in ((topic.topic, p) for topic in answer.responses for p in topic.partitions):
-            place = TopicPartition(name, p.partition_index)
-            if p.error_code == _OUT_OF_RANGE:
-                below.append(place)
-            elif not p.error_code:
-                answers[self._found[place]] = _Fetched(bytes(p.records or b""))
-        if below:
-            answers |= self._starts(ask, below)
-        return answers
-
-    def _starts(self, ask: Ask, places: list[TopicPartition]) -> dict[Position, _Fetched]:
-        answer = ask(requests.log_starts(places))
-        every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
-        return {
-            self._found[TopicPartition(name, p.partition_index)]: _Fetched(b"", p.offset)
-            for name, p in every
-            if not p.error_code
-        }
+        every = (
+            (TopicPartition(t.topic, p.partition_index), p) for t in answer.responses for p in t.partitions
+        )
+        return {self._found[place]: bytes(p.records or b"") for place, p in every if not p.error_code}

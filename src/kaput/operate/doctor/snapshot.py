@@ -414,7 +414,7 @@ class _Reader:
             times.look(PolledView(alive, frozenset(alive), partitions, None), short, ends)
         finally:
             nodes.close()
-        only_markers = {position for position in short if times.of(position)[1] == NOTHING}
+        only_markers = {position for position in short if times.of(position) == NOTHING}
 
         def marked(commit: Commit) -> Commit:
             position = Position(Place(commit.topic, commit.partition), commit.unread, -1)
