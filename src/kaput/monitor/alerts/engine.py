@@ -166,7 +166,7 @@ class SampleStore:
             return {(): Observation((at_ns - last_value_ns) / SECOND, missing, not missing)}
         parts: dict[LabelSet, list[float]] = defaultdict(list)
         for labels, series in self._series[rule.signal].items():
-            if rule.where.items() <= dict(labels).items():
+            if rule.concerns(dict(labels)):
                 # With `each`, keep labels that a source added (cluster) too: they distinguish alerts.
                 kept = tuple(pair for pair in labels if rule.combine == "each" or pair[0] in rule.by)
                 parts[kept].append(self._value(rule, series, at_ns))
@@ -261,8 +261,8 @@ class Alert:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Its labels, without the rule's name."""
-        return dict(self.label_set)
+        """Its labels, and those that its rule gives it; without the rule's name."""
+        return dict(self.label_set) | self.rule.own_labels
 
     @cached_property
     def key(self) -> str:

@@ -12,7 +12,15 @@ from typing import Any
 
 import yaml
 
-from kaput.monitor.alerts.rules import COMPARISONS, AlertRule, AlertRules, Condition, as_go_template
+from kaput.monitor.alerts.rules import (
+    COMPARISONS,
+    AlertRule,
+    AlertRules,
+    Condition,
+    as_go_template,
+    pattern,
+    values_of,
+)
 from kaput.scenario.values import format_duration
 
 GROUP = "kaput"
@@ -63,7 +71,7 @@ def _alerting_rule(rule: AlertRule) -> dict[str, Any]:
     if rule.keep_firing_for:
         document["keep_firing_for"] = format_duration(rule.keep_firing_for)
     annotations = {"summary": as_go_template(_summary(rule)), "description": rule.why}
-    return document | {"labels": {"severity": rule.severity}, "annotations": annotations}
+    return document | {"labels": {"severity": rule.severity, **rule.own_labels}, "annotations": annotations}
 
 
 def _summary(rule: AlertRule) -> str:
@@ -102,8 +110,14 @@ def _value(rule: AlertRule) -> str:
 
 
 def _selector(rule: AlertRule) -> str:
-    matchers = ", ".join(f"{label}={_quoted(value)}" for label, value in sorted(rule.where.items()))
+    matchers = ", ".join(_matcher(label, values_of(each)) for label, each in sorted(rule.where.items()))
     return f"{rule.signal}{{{matchers}}}" if matchers else rule.signal
+
+
+def _matcher(label: str, values: list[str]) -> str:
+    if len(values) == 1 and "*" not in values[0]:
+        return f"{label}={_quoted(values[0])}"
+    return f"{label}=~{_quoted('|'.join(pattern(value) for value in values))}"
 
 
 def _quoted(text: str) -> str:

@@ -130,6 +130,18 @@ def _check_signal(name: str) -> str:
     return name
 
 
+def values_of(wanted: str | list[str]) -> list[str]:
+    """The values of one label in `where`."""
+    return [wanted] if isinstance(wanted, str) else wanted
+
+
+def pattern(value: str) -> str:
+    """A value in `where` as a regular expression that Python and Prometheus read alike."""
+    return ".*".join(re.sub(r"([^A-Za-z0-9_-])", r"\\\1", part) for part in value.split("*"))
+
+
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_TAKEN_LABELS = ("alertname", "severity", "cluster")
 RuleName = Annotated[str, AfterValidator(_check_name)]
 Threshold = Annotated[float, BeforeValidator(no_bool), Field(allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -151,8 +163,8 @@ class AlertRule(Block):
     """What the alert is called; unique in the file."""
     signal: Annotated[str, AfterValidator(_check_signal)]
     """What is observed (monitor/signals.py)."""
-    where: dict[str, str] = Field(default={})
-    """Only label sets with these values."""
+    where: dict[str, str | Annotated[list[str], Field(min_length=1)]] = Field(default={})
+    """Only label sets with these values: one, or any of several; `*` is any text."""
     rate: DurationMs | None = None
     """Look at the change per second over this time, instead of the value."""
     increase: DurationMs | None = None
@@ -177,6 +189,8 @@ class AlertRule(Block):
     """Hysteresis: once it fires, this takes the threshold's place until the value is beyond it."""
     for_: DurationOrZeroMs = Field(default=0, alias="for")
     """How long the condition must hold before the alert fires."""
+    own_labels: dict[str, str] = Field(default={}, alias="labels")
+    """Labels that its alerts get besides those of the signal: who is notified (`team: payments`)."""
     keep_firing_for: DurationOrZeroMs = 0
     """How long the value must be normal again before the alert is resolved."""
     severity: Literal["page", "ticket"]
@@ -199,6 +213,13 @@ class AlertRule(Block):
         if self.absent is not None:
             return ()
         return tuple(self.of.labels) if self.combine == "each" else tuple(self.by)
+
+    def concerns(self, labels: Mapping[str, str]) -> bool:
+        """Whether a label set is one of those in `where`."""
+        return all(
+            any(re.fullmatch(pattern(each), labels.get(label, "")) for each in values_of(wanted))
+            for label, wanted in self.where.items()
+        )
 
     @property
     def condition(self) -> Condition | None:
@@ -243,6 +264,11 @@ class AlertRule(Block):
         for at, label in enumerate(self.by):
             if label not in self.of.labels:
                 yield ("by", at), _no_label(label, self.of)
+        taken = {*self.of.labels, *_TAKEN_LABELS}
+        for label in self.own_labels:
+            if label in taken or _LABEL.fullmatch(label) is None:
+                why = "is taken" if label in taken else "is no name of a label; write letters, digits and _"
+                yield ("labels", label), f"{label} {why}"
         if self.by and self.combine == "each":
             yield ("by",), "by goes with combine: sum, max or min"
 
@@ -417,7 +443,7 @@ def condition_words(rule: AlertRule) -> str:
 
 
 def _value_words(rule: AlertRule) -> str:
-    where = ", ".join(f"{label} {value}" for label, value in sorted(rule.where.items()))
+    where = ", ".join(f"{label} {' or '.join(values_of(each))}" for label, each in sorted(rule.where.items()))
     signal = f"{rule.signal}{f' of {where}' if where else ''}"
     if rule.combine != "each":
         names = {"sum": "the sum of", "max": "the largest", "min": "the smallest"}
