@@ -190,6 +190,12 @@ Network = Annotated[
 Security = Annotated[
     str | None, typer.Option(metavar="<none|scram-tls>", help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).")
 ]
+AllowUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."
+    ),
+]
 BrokerConfig = Annotated[
     list[str] | None,
     typer.Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable."),

@@ -12,6 +12,7 @@ import typer
 from kaput.cli import completion
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
+    AllowUnknown,
     BrokerConfig,
     Brokers,
     Columns,
@@ -98,12 +99,6 @@ UseExistingTopic = Annotated[
     ),
 ]
 
-AllowUnknown = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."
-    ),
-]
 Together = Annotated[
     bool,
     typer.Option(

@@ -15,6 +15,7 @@ import typer
 from kaput.cli import completion
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
+    AllowUnknown,
     BrokerConfig,
     Brokers,
     Controllers,
@@ -66,6 +67,7 @@ def up_command(
     detach: Annotated[
         bool, typer.Option("--detach", help="Run in the background; returns when the cluster is ready.")
     ] = False,
+    allow_unknown: AllowUnknown = False,
     metrics: Metrics = None,
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Show the cluster in a browser, and inject faults there.")
@@ -97,7 +99,15 @@ def up_command(
         _show(_in_background(directory), json)
     else:
         with _control_room(dashboard) as shown:
-            _run_here(directory, scenario, block, kafka_home, metrics, json, shown)
+            _run_here(
+                directory,
+                scenario,
+                block | {"allow_unknown": allow_unknown},
+                kafka_home,
+                metrics,
+                json,
+                shown,
+            )
 
 
 def _run_here(

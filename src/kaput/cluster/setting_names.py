@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +19,14 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.jvm import java_command
 from kaput.errors import DistributionError
 from kaput.java import Java
+from kaput.scenario.model import Config
+from kaput.scenario.nearest import nearest
 
 _CLASSES = Path(__file__).parent / "java"
 _TIMEOUT_S = 60
+# Settings of one listener or of a plugin, which Kafka passes on without knowing their names; and those of
+# ZooKeeper mode in a scenario for both modes.
+_FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.", "zookeeper.")
 
 
 def setting_names(distribution: Distribution, java: Java) -> Mapping[str, frozenset[str]]:
@@ -56,3 +61,26 @@ def _ask(distribution: Distribution, java: Java) -> dict[str, list[str]]:
         last = (done.stderr.strip().splitlines() or ["no error output"])[-1]
         raise DistributionError(f"the settings of Kafka {distribution.version} cannot be read: {last}")
     return names
+
+
+def unknown_settings(
+    place: str, config: Config, kind: str, distribution: Distribution, java: Java
+) -> Iterator[str]:
+    """A sentence for each setting that this version does not know. `place`: where they are written; `kind`:
+    as in setting_names. Raises DistributionError.
+    """
+    names = setting_names(distribution, java).get(kind) if config else None
+    if names is None:
+        return  # none, or a kind that came later
+    for name in config:
+        if name not in names and not name.startswith(_FREE):
+            what = f"no {kind} setting of Kafka {distribution.version}"
+            yield (
+                f"{unknown_setting(place, name, what, nearest(name, names))} "
+                "(--allow-unknown: it is a plugin's)"
+            )
+
+
+def unknown_setting(place: str, name: str, what: str, near: list[str]) -> str:
+    """`PLACE: NAME is WHAT; did you mean NEAR?`"""
+    return f"{place}: {name} is {what}; {f'did you mean {near[0]}?' if near else 'leave it out'}"

@@ -27,6 +27,7 @@ from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.node import Node
 from kaput.cluster.own_cluster import READY_TIMEOUT_S, OwnCluster
+from kaput.cluster.setting_names import unknown_settings
 from kaput.cluster.wire import Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import FaultError, LabError, UsageError
@@ -49,7 +50,8 @@ class StandingCluster:
     `cluster`: the keys of a scenario's `cluster` block (`brokers=3`, `racks=["a", "b"]`, `controllers=1`,
     `kafka="4.4.0"`, `mode`, `network`, `security="scram-tls"`, `config={...}`). `scenario`: a built-in or a
     file, whose cluster and topics are used. `folder`: where configs and logs of the brokers are kept; without
-    it they are deleted with the cluster. `note` gets messages about slow steps. Raises UsageError.
+    it they are deleted with the cluster. `note` gets messages about slow steps. `allow_unknown`: whether
+    settings may have names that this version of Kafka does not know. Raises UsageError.
 
     Properties need no request to brokers; methods send requests, change something or take arguments.
     Entering raises LabError if the cluster does not start.
@@ -61,6 +63,7 @@ class StandingCluster:
         *,
         folder: Path | None = None,
         note: Callable[[str], None] = lambda text: None,
+        allow_unknown: bool = False,
         **cluster: object,
     ) -> None:
         loaded = loader.load(str(scenario))[1] if scenario is not None else None
@@ -71,7 +74,7 @@ class StandingCluster:
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
         self._topics: list[Topic] = list(loaded.topics) if loaded is not None else []
-        self._folder, self._note = folder, note
+        self._folder, self._note, self._allow_unknown = folder, note, allow_unknown
         self._found: tuple[Java, Distribution] | None = None
         self._cluster: OwnCluster
         self._admin: Admin
@@ -81,16 +84,30 @@ class StandingCluster:
         self._growing = threading.Lock()
 
     def fetch(self, find: Callable[[str, Java], Distribution] | None = None) -> None:
-        """Finds Java and fetches Kafka's jars now instead of on entering. `find`: another source of jars.
+        """Finds Java, fetches Kafka's jars and checks the settings, now instead of on entering. `find`:
+        another source of jars.
 
-        Raises LabError.
+        Raises LabError, UsageError with a line for each setting that this version does not know.
         """
         java = find_java()
         distribution = (
             find(self._spec.kafka, java) if find else resolve(self._spec.kafka, java, note=self._note)
         )
+        if not self._allow_unknown:
+            self._check_settings(java, distribution)
         self._found = java, distribution
         self._spec = self._spec.model_copy(update={"kafka": distribution.version})
+
+    def _check_settings(self, java: Java, distribution: Distribution) -> None:
+        places = [("config", self._spec.config, "broker")]
+        places += [(f"topics.{n}.config", topic.config, "topic") for n, topic in enumerate(self._topics)]
+        mistakes = [
+            mistake
+            for place, config, kind in places
+            for mistake in unknown_settings(place, config, kind, distribution, java)
+        ]
+        if mistakes:
+            raise UsageError("\n".join(mistakes))
 
     def __enter__(self) -> StandingCluster:
         if self._spec.network == "namespaces":

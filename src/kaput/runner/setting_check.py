@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.setting_names import setting_names
+from kaput.cluster.setting_names import setting_names, unknown_setting, unknown_settings
 from kaput.errors import UsageError
 from kaput.java import Java
 from kaput.scenario.fault_kinds import ChangeConfigOptions
-from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.model import Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
 from kaput.workload.librdkafka.setting_check import refused
 
-# Settings of one listener or of a plugin, which Kafka passes on without knowing their names; and those of
-# ZooKeeper mode in a scenario for both modes.
-_FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.", "zookeeper.")
 _UNKNOWN = "No such configuration property"
 # Names of librdkafka's that Java's clients do not share, for proposals.
 _LIBRDKAFKA_NAMES = (
@@ -53,23 +50,23 @@ def _of_clusters(
     for name, cluster in scenario.all_clusters.items():
         if cluster.config:
             place = f"clusters.{name}.config" if name else "cluster.config"
-            yield from _unknown(place, cluster.config, "broker", distribution_of(cluster.kafka), java)
+            yield from unknown_settings(place, cluster.config, "broker", distribution_of(cluster.kafka), java)
     for number, topic in enumerate(scenario.topics):
         if topic.config:
             version = scenario.cluster_of_topic(topic.name).kafka
             place = f"topics.{number}.config"
-            yield from _unknown(place, topic.config, "topic", distribution_of(version), java)
+            yield from unknown_settings(place, topic.config, "topic", distribution_of(version), java)
     for number, step in enumerate(scenario.faults):
         if isinstance(step.options, ChangeConfigOptions):
             hit = step.target.whole_topic
             cluster = scenario.cluster if hit is None else scenario.cluster_of_topic(hit)
             kind, kafka = "broker" if hit is None else "topic", distribution_of(cluster.kafka)
-            yield from _unknown(f"faults.{number}.config", step.options.config, kind, kafka, java)
+            yield from unknown_settings(f"faults.{number}.config", step.options.config, kind, kafka, java)
     for number, group in enumerate(scenario.workload.groups):
         if group.group_config:
             place = f"workload.groups.{number}.group-config"
             version = scenario.cluster_of(group).kafka
-            yield from _unknown(place, group.group_config, "group", distribution_of(version), java)
+            yield from unknown_settings(place, group.group_config, "group", distribution_of(version), java)
 
 
 def _of_clients(
@@ -83,7 +80,7 @@ def _of_clients(
     for place, kind, client in clients:
         if client.client == "java" and client.config and distribution_of is not None:
             version = client.client_version or scenario.cluster_of(client).kafka
-            yield from _unknown(place, client.config, kind, distribution_of(version), java)
+            yield from unknown_settings(place, client.config, kind, distribution_of(version), java)
         elif client.client == "librdkafka" and client.config:
             names = set(_LIBRDKAFKA_NAMES)
             if distribution_of is not None:
@@ -102,23 +99,9 @@ def _of_librdkafka(place: str, kind: str, client: Producers | Group, names: set[
             continue
         near = [word for word in nearest(name, names, count=5) if _knows(kind, word, version)]
         which = f" (confluent-kafka {version})" if version is not None else ""
-        yield _sentence(place, name, f"no {kind} setting of librdkafka{which}", near)
+        yield unknown_setting(place, name, f"no {kind} setting of librdkafka{which}", near)
 
 
 def _knows(kind: str, name: str, version: str | None) -> bool:
     reason = refused(kind, {name: ""}, version).get(name, "")
     return not reason.startswith(_UNKNOWN)
-
-
-def _unknown(place: str, config: Config, kind: str, distribution: Distribution, java: Java) -> Iterator[str]:
-    names = setting_names(distribution, java).get(kind)
-    if names is None:
-        return  # a kind that came later
-    for name in config:
-        if name not in names and not name.startswith(_FREE):
-            what = f"no {kind} setting of Kafka {distribution.version}"
-            yield f"{_sentence(place, name, what, nearest(name, names))} (--allow-unknown: it is a plugin's)"
-
-
-def _sentence(place: str, name: str, what: str, near: list[str]) -> str:
-    return f"{place}: {name} is {what}; {f'did you mean {near[0]}?' if near else 'leave it out'}"

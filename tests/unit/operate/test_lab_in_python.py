@@ -49,6 +49,21 @@ def test_a_fault_is_injected_and_healed_in_two_calls(made: StandingCluster) -> N
         made.heal(cut)
 
 
+def test_unknown_settings_are_named_before_anything_starts(tmp_path: Path) -> None:
+    """Of brokers and of a scenario's topics, all at once; those of a plugin are let through on request."""
+    path = tmp_path / "mine.yaml"
+    text = "version: 1\ntitle: T\ntopics: [{name: a, config: {retention: 5}}]\n"
+    path.write_text(f"{text}workload: {{producers: [{{topic: a, messages: 10000}}]}}\n")
+    typo = {"min.insync.replica": 2}
+    with pytest.raises(UsageError) as raised:
+        StandingCluster(path, config=typo).fetch()
+    broker, topic = str(raised.value).splitlines()
+    assert broker.startswith("config: min.insync.replica is no broker setting of Kafka")
+    assert "did you mean min.insync.replicas?" in broker
+    assert topic.startswith("topics.0.config: retention is no topic setting of Kafka")
+    StandingCluster(path, config=typo, allow_unknown=True).fetch()
+
+
 def test_a_block_waits_for_the_cluster_and_heal_does_not(made: StandingCluster) -> None:
     """Once, after the last fault of several has been healed."""
     made.heal(made.inject("isolate", "broker 1"))
