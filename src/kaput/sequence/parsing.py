@@ -19,7 +19,7 @@ from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
 from kaput.sequence.intervals import Bools, Longs
 from kaput.sequence.times import Times
-from kaput.sequence.tool_lines import Fields, Role, Skipped, fields_of
+from kaput.sequence.tool_lines import Fields, LineMeaning, Role, Skipped
 from kaput.workload.payload.bulk import BulkDecoder, Stamps
 from kaput.workload.payload.identity import HEADER_BYTES, MAGIC, Codec
 
@@ -65,11 +65,11 @@ class LineFormat(Protocol):
 
 
 class TextFormat:
-    """Numbers as kaput, `seq`, Kafka's own tools and kcat print them (tool_lines.py)."""
+    """Numbers as kaput, `seq`, Kafka's own tools, kcat, k6 and JMeter print them (tool_lines.py)."""
 
     def __init__(self, reader: LineReader | None = None, role: Role = Role.RECEIVED) -> None:
         self.reader = LineReader() if reader is None else reader
-        self._role = role
+        self._meaning = LineMeaning(role)
 
     def parse(self, block: bytes) -> Parsed:
         """Parses all lines of plain numbers at once, vectorized, and the others one by one.
@@ -121,7 +121,7 @@ class TextFormat:
 
     def _each(self, block: bytes, lines: Longs | None = None) -> Parsed:
         """Other lines, one by one."""
-        return self.reader.read((fields_of(line, self._role) for line in block.split(b"\n")[:-1]), lines)
+        return self.reader.read((self._meaning.of(line) for line in block.split(b"\n")[:-1]), lines)
 
 
 def _together(one: Parsed, other: Parsed) -> Parsed:

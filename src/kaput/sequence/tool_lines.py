@@ -4,16 +4,23 @@
 - kafka-console-consumer with `print.*` properties: fields separated by tabs, the value last
 - kafka-verifiable-producer and kafka-verifiable-consumer --verbose: one JSON object per event
 - `kcat -C -J`: one JSON object per message
+- k6: points of its JSON or CSV output that have the tag `number`, or of a metric that is called sent, acked,
+  received or number, whose value is one
+- CSV with a header that names a column `number` or `seq`; JMeter's too, whose labels may end in the number
+- JSON objects with `number` or `seq`
 
 The value of a message is read as text again, so it may have a time and a producer of its own.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 
 class Role(Enum):
@@ -42,8 +49,91 @@ _CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):([0-9]+)")
 _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "producer_send_error": (Role.SENT,)}
 
 
+_NUMBERS, _TIMES = ("number", "seq"), ("time", "timestamp", "ts")
+# k6's metrics of which each point is about one message: that of requests, or the user's own.
+_REQUESTS, _OWN = "http_reqs", ("sent", "acked", "received", "number")
+_LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
+
+
+class LineMeaning:
+    """What the lines of one input mean, of which the first may be the header of a CSV."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+        self._columns: list[str] | None = None
+
+    def of(self, line: bytes) -> Fields | Skipped | None:
+        """The parts of a line; None if it has no number where one belongs."""
+        if b"," in line and not line.startswith(b"{"):
+            row = _row(line)
+            if (columns := _header(row)) is not None:
+                self._columns = columns
+                return SKIPPED
+            if self._columns is not None:
+                fits = len(row) >= len(self._columns)
+                return _of_row(dict(zip(self._columns, row, strict=False)), self._role) if fits else None
+        return fields_of(line, self._role)
+
+
+def _row(line: bytes) -> list[str]:
+    try:
+        return next(csv.reader([line.decode(errors="replace").rstrip("\r")]), [])
+    except csv.Error:
+        return []
+
+
+def _header(row: list[str]) -> list[str] | None:
+    """The names of a CSV's columns in small letters; None if this is no header with numbered rows."""
+    names = [name.strip().strip("\ufeff").lower() for name in row]
+    of_jmeter, of_k6 = {"timestamp", "elapsed", "label"}, {"metric_name", "metric_value", "extra_tags"}
+    known = any(name in names for name in _NUMBERS) or of_jmeter <= set(names) or of_k6 <= set(names)
+    return names if known else None
+
+
+def _of_row(row: dict[str, str], role: Role) -> Fields | Skipped | None:
+    if "metric_name" in row:
+        tags = {key: values[0] for key, values in parse_qs(row.get("extra_tags", "")).items()}
+        failed = row.get("expected_response") == "false"
+        return _of_k6(row["metric_name"], row["metric_value"], row.get("timestamp"), tags, failed, role)
+    if row.get("success", "true").lower() == "false" and role is not Role.SENT:
+        return SKIPPED
+    number = next((row[name] for name in _NUMBERS if name in row), None)
+    if number is None:
+        match = _LABEL.fullmatch(row.get("label", ""))
+        number = match[1] if match else ""
+    time = next((row[name] for name in _TIMES if row.get(name)), None)
+    return _fields(number, time, row.get("producer"))
+
+
+def _of_k6(
+    metric: str, value: object, time: object, tags: Mapping[str, object], failed: bool, role: Role
+) -> Fields | Skipped | None:
+    number = tags.get("number")
+    if metric in _OWN and number is None:
+        number = value
+    elif metric not in (_REQUESTS, *_OWN) or number is None:
+        return SKIPPED
+    if (metric in ("sent", "acked", "received") and metric != role.value) or (
+        failed and role is not Role.SENT
+    ):
+        return SKIPPED
+    return _fields(number, time, tags.get("producer"))
+
+
+def _fields(number: object, time: object, producer: object) -> Fields | None:
+    """The parts as other programs have them: numbers may be floats (`17.000000`)."""
+    text = str(number).strip()
+    whole, _, fraction = text.partition(".")
+    if not whole.isascii() or not whole.isdigit() or fraction.strip("0"):
+        return None
+    name = None if producer in (None, "") else str(producer).encode()
+    if name is not None and not _NAME.fullmatch(name):
+        return None
+    return Fields(whole.encode(), None if time in (None, "") else str(time).encode(), name)
+
+
 def fields_of(line: bytes, role: Role) -> Fields | Skipped | None:
-    """The parts of a line; None if it has no number where one belongs."""
+    """The parts of a line that needs no header; None if it has no number where one belongs."""
     line = line.rstrip(b"\r")
     if line.startswith(b"{"):
         return _of_json(line, role)
@@ -79,7 +169,23 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
         return _of_value(event)
     if name in _SENT:
         return _of_value(event) if role in _SENT[name] else SKIPPED
+    data = event.get("data")
+    if "metric" in event and isinstance(data, dict):
+        return _of_k6_event(event, data, role)
+    number = next((event[key] for key in _NUMBERS if key in event), None)
+    if number is not None and not isinstance(number, bool | dict | list):
+        time = next((event[key] for key in _TIMES if event.get(key) is not None), None)
+        return _fields(number, time, event.get("producer"))
     return SKIPPED if isinstance(name, str) else None
+
+
+def _of_k6_event(event: dict[str, Any], data: dict[str, Any], role: Role) -> Fields | Skipped | None:
+    if event.get("type") != "Point":
+        return SKIPPED
+    tags = data.get("tags")
+    tags = tags if isinstance(tags, dict) else {}
+    failed = tags.get("expected_response") == "false"
+    return _of_k6(str(event["metric"]), data.get("value"), data.get("time"), tags, failed, role)
 
 
 def _of_value(event: dict[str, Any]) -> Fields | None:

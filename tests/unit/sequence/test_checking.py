@@ -17,7 +17,7 @@ from kaput.sequence.checking import Checker, Sent
 from kaput.sequence.intervals import Intervals
 from kaput.sequence.parsing import LineFormat, LineReader, PatternFormat, TextFormat
 from kaput.sequence.summary import CheckSummary, as_json, as_text, summarise
-from kaput.sequence.tool_lines import SKIPPED, Fields, Role, Skipped, fields_of
+from kaput.sequence.tool_lines import SKIPPED, Fields, LineMeaning, Role, Skipped, fields_of
 
 MS = 1_000_000
 T0 = 1_700_000_000_000
@@ -290,6 +290,60 @@ def test_lines_of_other_tools_are_understood(
     assert fields_of(line, role) == fields
 
 
+_K6_CSV = "metric_name,timestamp,metric_value,error,expected_response,method,extra_tags,metadata\n"
+_K6_JSON = (
+    '{"type":"Point","metric":"%s","data":{"time":"2026-11-27T10:00:00.5+01:00","value":%s,"tags":%s}}\n'
+)
+_JTL = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage"
+RESULT_FILES = {
+    "k6, JSON": (
+        '{"type":"Metric","metric":"http_reqs","data":{"type":"counter"}}\n'
+        + _K6_JSON % ("http_reqs", "1", '{"number":"1","producer":"web","expected_response":"true"}')
+        + _K6_JSON % ("http_req_duration", "7.5", '{"number":"1","producer":"web"}')
+        + _K6_JSON % ("http_reqs", "1", '{"number":"2","producer":"web","expected_response":"false"}'),
+        {1, 2},
+        {1},
+    ),
+    "k6, metrics of its own": (
+        _K6_JSON % ("sent", "1", "{}") + _K6_JSON % ("sent", "2.0", "{}") + _K6_JSON % ("acked", "2", "{}"),
+        {1, 2},
+        {2},
+    ),
+    "k6, CSV": (
+        _K6_CSV
+        + "http_reqs,1795349830,1.000000,,true,POST,number=1&producer=web,\n"
+        + "http_req_waiting,1795349830,3.5,,true,POST,number=1&producer=web,\n"
+        + "http_reqs,1795349831,1.000000,timeout,false,POST,number=2&producer=web,\n",
+        {1, 2},
+        {1},
+    ),
+    "JMeter, labels": (
+        f"{_JTL}\n1795349830123,5,send 1,200,OK,t 1-1,true,\n"
+        '1795349830124,5,"send 2",500,"no, not now",t 1-1,false,"Test failed: code"\n',
+        {1, 2},
+        {1},
+    ),
+    "JMeter, a variable": (
+        f'{_JTL},"number"\n1795349830123,5,send,200,OK,t 1-1,true,,"0001"\n'
+        '1795349830124,5,send,500,OK,t 1-1,false,,"0002"\n',
+        {1, 2},
+        {1},
+    ),
+    "CSV": ("time,seq,producer\n1795349830123,1,web\n1795349830124,2,web\n", {1, 2}, {1, 2}),
+    "JSON": ('{"seq": 1, "time": 1795349830123}\n{"number": "2"}\n', {1, 2}, {1, 2}),
+}
+
+
+@pytest.mark.parametrize("name", RESULT_FILES)
+def test_result_files_are_read_without_a_pattern(name: str) -> None:
+    """What was sent, and what was acknowledged; headers and other metrics are no unreadable lines."""
+    text, sent, acked = RESULT_FILES[name]
+    for role, wanted in ((Role.SENT, sent), (Role.ACKED, acked)):
+        parsed = TextFormat(role=role).parse(text.encode())
+        assert set(parsed.number.tolist()) == wanted and len(parsed.number) == len(wanted)
+        assert not len(parsed.unreadable)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_bulk_parser_matches_a_line_by_line_parser(junk: bytes, at: int) -> None:
@@ -302,7 +356,8 @@ def test_bulk_parser_matches_a_line_by_line_parser(junk: bytes, at: int) -> None
     except UsageError as error:
         assert "time" in str(error)
         return
-    line_by_line = LineReader().read(fields_of(line, Role.RECEIVED) for line in lines)
+    meaning = LineMeaning(Role.RECEIVED)
+    line_by_line = LineReader().read(meaning.of(line) for line in lines)
     for name in ("number", "time_ns", "producer", "line", "unreadable"):
         assert getattr(fast, name).tolist() == getattr(line_by_line, name).tolist(), name
     assert fast.lines == line_by_line.lines == len(lines)
