@@ -38,7 +38,9 @@ def decimal_of(text: str) -> Decimal | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    return value if value.is_finite() and abs(value) < INT64_MAX else None
+    # Not abs(value): it raises an error for exponents that are far out of range.
+    in_range = value.is_finite() and value.adjusted() < 19 and value.copy_abs() < INT64_MAX
+    return value if in_range else None
 
 
 def iso_ns(text: str) -> int | None:

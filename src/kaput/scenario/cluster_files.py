@@ -99,10 +99,13 @@ def read_cluster(path: Path) -> DescribedCluster:
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     try:
-        if any(isinstance(each.get("services"), dict) for each in documents):
-            return _of_compose(path, documents[0])
+        compose = next((each for each in documents if isinstance(each.get("services"), dict)), None)
+        if compose is not None:
+            return _of_compose(path, compose)
         if any("strimzi.io" in str(each.get("apiVersion")) for each in documents):
             return _of_strimzi(path, documents)
+    except KeyError as error:
+        raise UsageError(f"{path}: a Strimzi resource has no {error}") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: not as Compose or Strimzi write it: {error}") from None
     raise UsageError(f"{path}: has neither services (Compose) nor a Kafka resource (strimzi.io)")
