@@ -2,7 +2,7 @@
 # make test       install everything, then all checks and all tests
 # make test-fast  the checks, and the quick ones of the tests without brokers, Spark and analysis: 90 s of CPU
 # make times      how long the tests with real brokers take, one after the other, for docs/TESTED.md
-# make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders
+# make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders and as many other files
 # make tools      every tool of Kafka's, its Java clients, and every verb on a secured cluster
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
 # make check      lint, format, types, import contracts
@@ -89,6 +89,7 @@ fuzz: SEED ?= 1
 fuzz: COUNT ?= 10000
 fuzz: setup-dev
 	cd tests && ../$(BIN)/python -m fuzz.fuzz_evidence --seed $(SEED) --count $(COUNT)
+	cd tests && ../$(BIN)/python -m fuzz.fuzz_inputs --seed $(SEED) --count $(COUNT)
 
 # Every tool of Kafka's and its clients, each a JVM or several.
 tools: setup-dev
