@@ -324,7 +324,9 @@ class OwnCluster(KafkaCluster):
             if self._spec.memory_groups:
                 self.nodes[layout.id].memory = MemoryGroup.create(self._owner)
             if layout.proxied:
-                self.nodes[layout.id].proxy = FrameProxy(self._owner, self.network, layout)
+                self.nodes[layout.id].proxy = FrameProxy(
+                    self._owner, self.network, layout, self.distribution.jars
+                )
         for proxy in (self.nodes[layout.id].proxy for layout in layouts):
             if proxy is not None:
                 proxy.start()

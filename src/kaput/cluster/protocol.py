@@ -7,13 +7,11 @@ work in programs that treat warnings as errors.
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.errors import KafkaError, for_code
     from kafka.net.sasl import get_sasl_mechanism
-    from kafka.protocol import consumer, metadata, producer
     from kafka.protocol.admin import (
         AlterClientQuotasRequest,
         AlterPartitionReassignmentsRequest,
@@ -86,11 +84,4 @@ __all__ = [
     "for_code",
     "get_sasl_mechanism",
     "infer_broker_version_from_api_versions",
-    "response_class",
 ]  # fmt: skip
-
-
-def response_class(api: str) -> Any:
-    """The response class of an API, such as EndTxn. Raises StopIteration if unknown."""
-    name = f"{api}Response"
-    return next(getattr(each, name) for each in (producer, consumer, metadata) if hasattr(each, name))

@@ -11,13 +11,14 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from kaput.cluster.frames.frame_proxy import FrameCounts, FrameProxy, FrameRule, SeenFrame, error_answers
+from kaput.cluster.frames.error_answers import ErrorAnswer
+from kaput.cluster.frames.frame_proxy import FrameCounts, FrameProxy, FrameRule, SeenFrame
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
 from kaput.faults.peers import addresses, named
-from kaput.scenario.apis import API_KEYS, ERROR_CODES
+from kaput.scenario.apis import API_KEYS, ERROR_CODES, ERRORS_OF
 from kaput.scenario.fault_kinds import ProtocolOptions
 from kaput.scenario.values import format_duration
 
@@ -78,7 +79,6 @@ class Protocol(NodeFault):
 
     def _rule(self, broker: int) -> FrameRule:
         options = self.options
-        error = ERROR_CODES.get(options.error or "")
         return FrameRule(
             self.scene.step.id,
             API_KEYS[self._api],
@@ -87,9 +87,15 @@ class Protocol(NodeFault):
             options.nth,
             100.0 if options.share is None else options.share,
             (options.delay or 0) / 1000,
-            {} if error is None else error_answers(self._api, error),
+            self._error(),
             seed=broker,
         )
+
+    def _error(self) -> ErrorAnswer | None:
+        name = self.options.error
+        if name is None:
+            return None
+        return ErrorAnswer(self._api, ERROR_CODES[name], name in ERRORS_OF[self._api].whole)
 
     def _senders(self) -> list[str] | None:
         """Listeners and addresses; None for everybody."""

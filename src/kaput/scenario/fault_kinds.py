@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from kaput.core import NEWEST_KAFKA
-from kaput.scenario.apis import API_KEYS, ERROR_APIS, ERROR_CODES
+from kaput.scenario.apis import API_KEYS, ERROR_CODES, ERRORS_OF
 from kaput.scenario.block import Block, Found
 from kaput.scenario.clients import no_command_line
 from kaput.scenario.cluster import Cluster
@@ -221,13 +221,19 @@ class ProtocolOptions(Options):
     error: str | None = None
     """The error they are answered with, by Kafka's name: NOT_COORDINATOR, ..."""
 
+    @property
+    def _errors(self) -> list[str]:
+        """The errors that its API may be answered with, or all, if it has none of its own."""
+        errors = ERRORS_OF.get(self.api or "")
+        return list(ERROR_CODES) if errors is None else errors.names
+
     def mistakes(self, target: Target) -> Found:
         if self.api is None:
             yield ("fault",), "protocol is about one kind of request; write for example api: EndTxn"
         elif self.api not in API_KEYS:
             yield ("api",), f"{self.api!r} is not a request to nodes; {hint(self.api, API_KEYS)}"
-        elif self.what == "error" and self.api not in ERROR_APIS:
-            yield ("what",), f"{self.api} cannot be answered with an error; {', '.join(ERROR_APIS)} can"
+        elif self.what == "error" and self.api not in ERRORS_OF:
+            yield ("what",), f"{self.api} cannot be answered with an error; {', '.join(ERRORS_OF)} can"
         for key, example in (("delay", "5s"), ("error", "NOT_COORDINATOR")):
             given = getattr(self, key) is not None
             if given and self.what != key:
@@ -235,7 +241,10 @@ class ProtocolOptions(Options):
             elif self.what == key and not given:
                 yield ("fault",), f"what: {key} needs it; write {key}: {example}"
         if self.error is not None and self.error not in ERROR_CODES:
-            yield ("error",), f"{self.error!r} is not a known error; {hint(self.error, ERROR_CODES)}"
+            yield ("error",), f"{self.error!r} is not a known error; {hint(self.error, self._errors)}"
+        elif self.error is not None and self.api in ERRORS_OF and self.error not in self._errors:
+            known = ", ".join(self._errors)
+            yield ("error",), f"Kafka never answers {self.api} with {self.error}; with these it does: {known}"
         if self.nth is not None and self.share is not None:
             yield ("share",), "nth picks one request already; leave one of them out"
 

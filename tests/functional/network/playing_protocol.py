@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as Position
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import find_coordinator, metadata
@@ -101,6 +102,34 @@ class Stage:
             assert time.monotonic() < limit, "nodes ask each other nothing"
             time.sleep(0.01)
 
+    def commit(self) -> int:
+        """The code of the error that a group's member gets for a commit."""
+        consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": "billing"})
+        try:
+            consumer.commit(offsets=[Position("orders", 0, 1)], asynchronous=False)
+        except KafkaException as error:
+            return int(error.args[0].code())
+        finally:
+            consumer.close()
+        return 0
+
+    def end(self) -> int:
+        """Where a client learns that the log ends."""
+        consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": "billing"})
+        try:
+            return int(consumer.get_watermark_offsets(Position("orders", 0), _PATIENCE_S)[1])
+        finally:
+            consumer.close()
+
+    def play_errors(self) -> None:
+        """Errors of single partitions: clients ask again after those that pass, and report the other."""
+        again: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER", "nth": 1}
+        self.play("error to a producer", self.produce, api="Produce", **again)
+        self.play("error to a consumer", self.end, api="ListOffsets", **again)
+        coordinator, error = self._admin.coordinator("billing"), "OFFSET_METADATA_TOO_LARGE"
+        commit = {"what": "error", "error": error}
+        self.play("error to a group", self.commit, coordinator, api="OffsetCommit", **commit)
+
 
 def play_all(stage: Stage) -> None:
     """Each thing that can be done, to requests of clients, brokers and to controllers; and one in vain."""
@@ -109,10 +138,10 @@ def play_all(stage: Stage) -> None:
     for what in ("drop-request", "drop-response"):
         stage.play(what, lambda: stage.ask(metadata(), _WAIT_S), api="Metadata", what=what)
     stage.play("disconnect", lambda: stage.ask(metadata()), api="Metadata", what="disconnect")
-    stage.play(
-        "error", lambda: stage.ask(about), api="FindCoordinator", what="error", error="NOT_COORDINATOR"
-    )
+    error: dict[str, Any] = {"what": "error", "error": "COORDINATOR_NOT_AVAILABLE"}
+    stage.play("error", lambda: stage.ask(about), api="FindCoordinator", **error)
     stage.play("duplicate", stage.produce, api="Produce", what="duplicate")
+    stage.play_errors()
     stage.play("in vain", lambda: stage.ask(metadata()), api="EndTxn", what="disconnect")
     of_nodes: dict[str, Any] = {"what": "delay", "delay": "50ms", "from": "brokers"}
     stage.play("from brokers", stage.await_frame, api="Fetch", **of_nodes)

@@ -14,15 +14,18 @@ from streams import rows_so_far
 from waiting import PATIENCE_S
 
 PLAYING = Path(__file__).with_name("playing_protocol.py")
-NOT_COORDINATOR = 16
+COORDINATOR_NOT_AVAILABLE, OFFSET_METADATA_TOO_LARGE = 15, 12
 # What comes of one request: the error code of its answer, or why there is none.
 FELT = {
     "delay": 0,
     "drop-request": "timed out",
     "drop-response": "timed out",
     "disconnect": "closed the connection",
-    "error": NOT_COORDINATOR,
+    "error": COORDINATOR_NOT_AVAILABLE,
     "duplicate": 2,  # a message that is in the log twice
+    "error to a producer": 3,  # it sends it again, and it is in the log once
+    "error to a consumer": 3,  # it asks again
+    "error to a group": OFFSET_METADATA_TOO_LARGE,
     "from brokers": None,
     "to the controller": None,
     "afterwards": 0,
@@ -65,8 +68,8 @@ def test_protocol_fault_without_a_matching_frame_is_not_confirmed(played: Any) -
 def test_every_affected_frame_is_in_the_evidence(played: Any) -> None:
     """With what was done to it, and who asked whom."""
     rows = rows_so_far(played[1] / "evidence" / "frames")
-    of_nodes = {(r["broker"], r["api"]) for r in rows if r["fault"] in ("8-protocol", "9-protocol")}
+    of_nodes = {(r["broker"], r["api"]) for r in rows if r["fault"] in ("11-protocol", "12-protocol")}
     assert of_nodes == {(1, "Fetch"), (101, "BrokerHeartbeat")}
     actions = [r["action"] for r in rows if r["client_id"] == "kaput" and r["api"] == "Metadata"]
     assert actions == ["delayed", "dropped", "left without a response", "disconnected", "delayed"]
-    assert {r["action"] for r in rows if r["fault"] == "8-protocol"} == {"delayed"}
+    assert {r["action"] for r in rows if r["fault"] == "11-protocol"} == {"delayed"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import psutil
 import pytest
 
 from fakes.frame_broker import API_VERSIONS, END_TXN, HEARTBEAT, Client, FrameBroker, answer, request
+from kaput.cluster.frames.error_answers import ErrorAnswer
 from kaput.cluster.frames.frame_proxy import FrameCounts, FrameProxy, FrameRule, SeenFrame
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.properties import NodeLayout
@@ -21,6 +24,17 @@ from kaput.processes.ownership import Owner
 from waiting import eventually
 
 ANSWER = len(answer(0))
+
+
+def _jar(folder: Path) -> Path:
+    """The schemas of EndTxn version 3, with nothing in its request, as Kafka's jar has them."""
+    jar = folder / "kafka-clients-1.jar"
+    code = {"name": "ErrorCode", "type": "int16", "versions": "0+"}
+    schema = {"validVersions": "3", "flexibleVersions": "none"}
+    with zipfile.ZipFile(jar, "w") as made:
+        for kind, fields in (("Request", []), ("Response", [code])):
+            made.writestr(f"common/message/EndTxn{kind}.json", json.dumps({**schema, "fields": fields}))
+    return jar
 
 
 class Bench:
@@ -32,7 +46,7 @@ class Bench:
         at = self.broker.port
         proxied = {"clients": (self.for_clients, at), "brokers": (self.for_brokers, at)}
         place = NodeLayout(1, "broker", "127.0.0.1", at, None, folder, internal_port=at, proxied=proxied)
-        self.proxy = FrameProxy(owner, network, place)
+        self.proxy = FrameProxy(owner, network, place, [_jar(folder)])
         self.proxy.start()
         self.proxy.wait_ready()
         self.frames: list[SeenFrame] = []
@@ -172,9 +186,9 @@ def test_disconnect_replaces_the_request(bench: Bench) -> None:
 def test_error_response_keeps_order_and_skips_the_broker(bench: Bench) -> None:
     """A question without consequences holds its place among the answers."""
     client = bench.client()
-    bench.rule("error", answers={"3": "000000000010"})
+    bench.rule("error", error=ErrorAnswer("EndTxn", 16, whole=True))
     client.send(request(HEARTBEAT, 1), request(END_TXN, 2), request(HEARTBEAT, 3))
-    wrong = answer(2, bytes.fromhex("000000000010"))
+    wrong = answer(2, bytes.fromhex("0010"))
     assert client.read(2 * ANSWER + len(wrong)) == answer(1) + wrong + answer(3)
     assert [frame[5] for frame in bench.broker.requests()] == [HEARTBEAT, API_VERSIONS, HEARTBEAT]
     assert bench.end().acted == 1
@@ -183,10 +197,14 @@ def test_error_response_keeps_order_and_skips_the_broker(bench: Bench) -> None:
 def test_request_version_without_an_error_response_passes(bench: Bench) -> None:
     """It matches, and nothing is done to it."""
     client = bench.client()
-    bench.rule("error", answers={"5": "00"})
-    client.send(request(END_TXN, 1))
+    bench.rule("error", error=ErrorAnswer("EndTxn", 16, whole=True))
+    client.send(_of_version_5(request(END_TXN, 1)))
     assert client.read(ANSWER) == answer(1)
     assert bench.end() == FrameCounts(1, 1, 0)
+
+
+def _of_version_5(frame: bytes) -> bytes:
+    return frame[:6] + (5).to_bytes(2) + frame[8:]
 
 
 def test_duplicated_request_gets_one_response(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
+from kaput.cluster.frames.error_answers import ErrorAnswer
 from kaput.cluster.frames.frame_proxy import FrameCounts, FrameRule, OnFrame, SeenFrame
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
@@ -114,13 +115,15 @@ def test_frame_senders_are_matched_by_listener_or_address(
     assert asked.proxy.rule.from_ == told
 
 
-def test_error_response_is_encoded_for_every_api_version() -> None:
-    """The proxy knows no layouts: 16 is NOT_COORDINATOR, behind a throttle time and tagged fields."""
+def test_error_is_of_the_whole_response_where_kafka_has_it_there() -> None:
+    """16 is NOT_COORDINATOR, of EndTxn itself; 6 is NOT_LEADER_OR_FOLLOWER, of each partition."""
     asked = node(1)
     _, effect = play(asked, what="error", error="NOT_COORDINATOR", nth=3, share=100.0)
     rule = asked.proxy.rule
     assert (rule.api, rule.what, rule.nth) == (26, "error", 3)
-    assert rule.answers["0"] == "000000000010" and rule.answers["3"] == "0000000000001000"
+    assert rule.error == ErrorAnswer("EndTxn", 16, whole=True)
+    play(asked, api="Produce", what="error", error="NOT_LEADER_OR_FOLLOWER")
+    assert asked.proxy.rule.error == ErrorAnswer("Produce", 6, whole=False)
     assert "1 answered with an error NOT_COORDINATOR" in effect.proof
 
 

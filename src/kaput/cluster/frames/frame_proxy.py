@@ -11,15 +11,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kaput.cluster.frames.error_answers import ErrorAnswer, Schema, schemas
 from kaput.cluster.network.interface import Network
 from kaput.cluster.properties import NodeLayout
-from kaput.cluster.protocol import response_class
 from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
-from kaput.scenario.apis import ERROR_APIS
 from kaput.scenario.model import Cluster
 
 Action = Literal["observe", "delay", "drop-request", "drop-response", "disconnect", "error", "duplicate"]
@@ -31,7 +31,7 @@ class FrameRule:
     """Which requests a rule matches, and what the proxy does to them.
 
     `from_`: listeners (clients, brokers) and addresses; None: all. `nth` has priority over `share` (percent).
-    `answers`: error responses by version, without size and correlation id, in hexadecimal.
+    `error`: what requests are answered with.
     """
 
     id: str
@@ -41,7 +41,7 @@ class FrameRule:
     nth: int | None = None
     share: float = 100.0
     delay_s: float = 0.0
-    answers: dict[str, str] = field(default_factory=dict)
+    error: ErrorAnswer | None = None
     seed: int = 0
 
 
@@ -76,26 +76,14 @@ def proxied(spec: Cluster, layout: NodeLayout, free: Iterator[int]) -> dict[str,
     return {name: (next(free), port) for name, port in wanted.items() if port is not None}
 
 
-def error_answers(api: str, code: int) -> dict[str, str]:
-    """By version, the bytes after the correlation id of a response with that error, in hexadecimal.
-
-    All other fields have their defaults. `api`: one of ERROR_APIS.
-    """
-    answer = response_class(api)
-    answers = {}
-    for version in range(max(answer.min_version, ERROR_APIS[api]), answer.max_version + 1):
-        made = answer(version=version, error_code=code)
-        if "error_code" in made.to_dict():
-            header = b"\0" if answer.flexible_version_q(version) else b""  # no tagged fields
-            answers[str(version)] = (header + bytes(made.encode(version=version))).hex()
-    return answers
-
-
 class FrameProxy:
-    """A proxy process, which runs from `start` until its owner ends it. Thread-safe."""
+    """A proxy process, which runs from `start` until its owner ends it. Thread-safe.
 
-    def __init__(self, owner: Owner, network: Network, layout: NodeLayout) -> None:
-        self._owner, self._network, self._layout = owner, network, layout
+    `jars`: of the node, one of which has the schemas of Kafka's messages, for errors.
+    """
+
+    def __init__(self, owner: Owner, network: Network, layout: NodeLayout, jars: Sequence[Path] = ()) -> None:
+        self._owner, self._network, self._layout, self._jars = owner, network, layout, jars
         self.title = f"proxy of broker {layout.id}"
         self._process: OwnedProcess | None = None
         self._listeners: dict[str, OnFrame] = {}  # by rule
@@ -137,8 +125,9 @@ class FrameProxy:
         Raises LabError.
         """
         self._listeners[rule.id] = on_frame
+        both = [] if rule.error is None else self._schemas(rule.error.api)
         spec = asdict(rule)
-        self._send({"rule": spec.pop("id"), "from": spec.pop("from_"), **spec})
+        self._send({"rule": spec.pop("id"), "from": spec.pop("from_"), **spec, "schemas": both})
         self._wait_for(rule.id, "in_force", _ANSWER_S)
 
     def end(self, rule_id: str) -> FrameCounts:
@@ -155,6 +144,12 @@ class FrameProxy:
         if self._process is not None and self._process.running:
             self._stopped = True
             self._process.kill()
+
+    def _schemas(self, api: str) -> list[Schema]:
+        for jar in self._jars:
+            if jar.name.startswith("kafka-clients-"):
+                return schemas(jar, api)
+        raise LabError(f"the {self.title} does not know Kafka's jars, and cannot answer {api}")
 
     def _send(self, what: dict[str, Any]) -> None:
         assert self._process is not None and self._process.popen.stdin is not None

@@ -121,7 +121,9 @@ class Link:
                 handlers += [self._to_client, lambda _: None]
                 self._to_broker(request.data + request.data)
             case "error":
-                handlers.append(lambda _: self._to_client(rule.answer(request)))
+                frame = rule.answer(request)
+                assert frame is not None, "acts_on has made sure of that"
+                handlers.append(lambda _: self._to_client(frame))
                 self._to_broker(_API_VERSIONS.pack(10, 18, 0, request.correlation_id, -1))
         if not handlers:
             del self._answer_handlers[request.correlation_id]

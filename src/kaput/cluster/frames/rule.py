@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kaput.cluster.frames.connection_end import Request
+from kaput.cluster.frames.connection_end import SIZE_BYTES, Request
+from kaput.cluster.frames.error_answers import ErrorAnswer, Schema, error_answer
 
 REPORTED_ACTED = 10_000  # the most frames acted upon that are reported, per rule and proxy
 REPORTED_PASSED = 100  # the same for frames that matched but passed
@@ -28,7 +29,8 @@ class FrameRule:
         self._nth: int | None = spec["nth"]
         self._share: float = spec["share"]
         self._from: list[str] | None = spec["from"]
-        self._answers: Mapping[str, str] = spec["answers"]
+        self._schemas: Sequence[Schema] = spec["schemas"]
+        self._error = ErrorAnswer(*spec["error"]) if spec["error"] else None
         self._draw = random.Random(spec["seed"])
         self._report = report
         self.matched = self.acted = 0
@@ -39,7 +41,7 @@ class FrameRule:
         if request.api != self.api or not self._matches_sender(listener, peer[0]):
             return False
         self.matched += 1
-        acts = self._is_chosen(request)
+        acts = self._is_chosen() and (self._error is None or self.answer(request) is not None)
         self.acted += acts
         passed = self.matched - self.acted
         if self.acted <= REPORTED_ACTED if acts else passed <= REPORTED_PASSED:
@@ -56,16 +58,17 @@ class FrameRule:
             )
         return acts
 
-    def answer(self, request: Request) -> bytes:
-        """The rule's error response, in the request's version."""
-        body = bytes.fromhex(self._answers[str(request.version)])
-        return (4 + len(body)).to_bytes(4, "big") + request.data[8:12] + body
+    def answer(self, request: Request) -> bytes | None:
+        """The rule's error response to a request; None if it cannot be answered with that error."""
+        assert self._error is not None
+        frame = error_answer(self._schemas, request.data[SIZE_BYTES:], self._error)
+        return None if frame is None else len(frame).to_bytes(4, "big") + frame
 
     def _matches_sender(self, listener: str, host: str) -> bool:
         return self._from is None or listener in self._from or host in self._from
 
-    def _is_chosen(self, request: Request) -> bool:
-        if self.what == "observe" or (self.what == "error" and str(request.version) not in self._answers):
+    def _is_chosen(self) -> bool:
+        if self.what == "observe":
             return False
         if self._nth is not None:
             return self.matched == self._nth
