@@ -24,6 +24,7 @@ from kaput.evidence.findings_groups import (
 )
 from kaput.evidence.findings_mirrors import MirrorFindings, PlanFindings
 from kaput.evidence.findings_parts import (
+    ClientErrors,
     ClientRequests,
     FeatureLevels,
     FindingsPart,
@@ -256,6 +257,8 @@ class Findings(RunCounts, FindingsPart):
     """Levels of Kafka's features, by cluster; empty if they are not recorded."""
     requests: list[ClientRequests] = []
     """Which clients used which versions of which requests; empty if brokers did not record it."""
+    client_errors: list[ClientErrors] = []
+    """Errors that clients met, by kind of client."""
     expectations: list[Expected] = []
     """What the scenario expects, and what came of it."""
     latency_ms: Latency

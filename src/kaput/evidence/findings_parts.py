@@ -258,3 +258,15 @@ class ClientRequests(FindingsPart):
     """Its library with its version, as its processes reported it; empty if they did not."""
     requests: dict[str, list[int]] = {}
     """By Kafka's name of a request: the versions of it that were used."""
+
+
+class ClientErrors(FindingsPart):
+    """Errors that one kind of clients met."""
+
+    client: str
+    """Who: producers or a group with their client; others: clients of another kind, and nodes."""
+    answered: dict[str, int] = {}
+    """By request and error, how many of its requests a fault in the protocol answered with it (of each fault
+    and broker, 10,000 are recorded)."""
+    messages: dict[str, int] = {}
+    """By the error that its library gave, how many of its messages were not acknowledged."""

@@ -16,6 +16,7 @@ from kaput.report.render import terminal
 from kaput.report.sections import (
     JudgedRun,
     availability,
+    client_errors,
     fates,
     faults,
     groups,
@@ -52,6 +53,7 @@ SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
     performance.rates,
     performance.latency,
     versions.section,
+    client_errors.section,
     published.section,
     rerun.configuration,
     rerun.rerun,

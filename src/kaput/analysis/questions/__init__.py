@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.availability import PartitionAvailability
+from kaput.analysis.questions.client_errors import ErrorsOfClients
 from kaput.analysis.questions.commits import Commits
 from kaput.analysis.questions.consequences import Consequences
 from kaput.analysis.questions.duplicate_rows import DuplicateRows
@@ -63,7 +64,7 @@ _IN_ORDER = (
     Recovery, FaultWindows, Stuck, Latencies, LoadRates, TimeSeries, PartitionAvailability,
     Silences,
     # The run itself.
-    Suspects, ResizedTopics, LeaderChanges, PartitionTables, ClientVersions,
+    Suspects, ResizedTopics, LeaderChanges, PartitionTables, ClientVersions, ErrorsOfClients,
 )
 # fmt: on
 

@@ -51,7 +51,7 @@ def requests(given: Inputs) -> list[ClientRequests]:
     """By kind of client, the versions used of each request."""
     versions: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for row in given.evidence.rows("requests"):
-        if (client := _kind_of_client(row["client_id"], given)) is not None:
+        if (client := kind_of_client_id(row["client_id"], given)) is not None:
             versions[client][row["api"]].add(row["version"])
     libraries = given.manifest.libraries
     return [
@@ -64,7 +64,7 @@ def requests(given: Inputs) -> list[ClientRequests]:
     ]
 
 
-def _kind_of_client(client_id: str, given: Inputs) -> str | None:
+def kind_of_client_id(client_id: str, given: Inputs) -> str | None:
     """The kind of client of a client id; None if it is not a client of the run."""
     if match := _PRODUCER.fullmatch(client_id):
         return f"producers ({given.clients.get(int(match[1]), 'pipe')})"

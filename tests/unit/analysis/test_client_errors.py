@@ -1,0 +1,56 @@
+"""Errors that clients met, counted by kind of client; and the section of the report about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fakes.histories import History, at
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
+from kaput.evidence.reading import check
+from kaput.report.run_report import to_text
+
+STEP = {
+    "at": "1s", "fault": "protocol", "target": "broker 1", "api": "Produce", "what": "error",
+    "error": "NOT_ENOUGH_REPLICAS",
+}  # fmt: skip
+
+
+def _judged(history: History, path: Path) -> Findings:
+    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+
+
+def _frame(history: History, client: str, action: str | None) -> None:
+    history.add(
+        "frames", fault="1-protocol", broker=1, api="Produce", api_version=12, correlation_id=7,
+        client_id=client, connection="127.0.0.1:4000", action=action, at_ns=at(1),
+    )  # fmt: skip
+
+
+def test_errors_are_counted_by_kind_of_client(tmp_path: Path) -> None:
+    """Answers of the proxy by request and error, messages by their error's code; what passed is neither."""
+    history = History(faults=[STEP]).acked(0, 0, 0)
+    history.sent(0, 1, None, "unknown", partition=None, error="_MSG_TIMED_OUT: Local: timed out at 10:00")
+    history.sent(0, 2, None, "unknown", partition=None, error="_MSG_TIMED_OUT: Local: timed out at 10:01")
+    history.sent(0, 3, None, "failed", partition=None, error="NOT_ENOUGH_REPLICAS: Broker: too few")
+    for client, action in (("kaput-producer-0", "answered with an error"), ("kaput-producer-0", None)):
+        _frame(history, client, action)
+    _frame(history, "broker-2-fetcher-0", "answered with an error")
+    findings = _judged(history, tmp_path)
+    found = {one.client: (one.answered, one.messages) for one in findings.client_errors}
+    assert found == {
+        "producers (librdkafka)": (
+            {"Produce NOT_ENOUGH_REPLICAS": 1}, {"NOT_ENOUGH_REPLICAS": 1, "_MSG_TIMED_OUT": 2},
+        ),
+        "others": ({"Produce NOT_ENOUGH_REPLICAS": 1}, {}),
+    }  # fmt: skip
+    text = to_text(findings, tmp_path).plain
+    assert "Produce NOT_ENOUGH_REPLICAS 1" in text and "_MSG_TIMED_OUT 2, NOT_ENOUGH_REPLICAS 1" in text
+    assert "What clients did about errors on their own, and errors of members, are not recorded." in text
+
+
+def test_report_of_a_run_without_errors_does_not_mention_them(tmp_path: Path) -> None:
+    findings = _judged(History().acked(0, 0, 0), tmp_path)
+    assert findings.client_errors == []
+    assert "Errors that clients met" not in to_text(findings, tmp_path).plain
