@@ -15,7 +15,7 @@ from kaput.core import NEWEST_KAFKA
 from kaput.scenario.builtin import builtin_names
 
 # Kafka breaks its promise there, as expected.
-BROKEN = ("commit-without-leader", "stale-end-transaction")
+BROKEN = ("commit-without-leader", "stale-end-transaction", "topic-recreated-without-coordinator")
 
 
 def leaders(result: Result) -> list[int]:
@@ -65,6 +65,16 @@ def keeps_some(result: Result) -> bool:
     return bool(result.findings["totals"]["kept"] > 0)
 
 
+def begins_at(offset: int) -> Callable[[Result], bool]:
+    """Whether the group's second member was given nothing below that offset, and then that one."""
+
+    def found(result: Result) -> bool:
+        rows = result.rows("deliveries", "member", "offset")
+        return offset == min(row["offset"] for row in rows if row["member"] == "member-1.2")
+
+    return found
+
+
 def fault_of(result: Result, kind: str) -> dict[str, Any]:
     """The first fault of that kind."""
     return next(fault for fault in result.findings["faults"] if fault["fault"] == kind)
@@ -73,6 +83,8 @@ def fault_of(result: Result, kind: str) -> dict[str, Any]:
 # What a title says beyond the scenario's expectations.
 ALSO: dict[str, Callable[[Result], bool]] = {
     "broker-failover-2x1": share(2),
+    "topic-recreated": begins_at(0),
+    "topic-recreated-without-coordinator": begins_at(100),
     "broker-failover-10x1": share(10),
     "broker-failover-10x10": share(10),
     "competing-consumers": readers("billing", 2),
