@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,33 +103,27 @@ class Stage:
             assert time.monotonic() < limit, "nodes ask each other nothing"
             time.sleep(0.01)
 
-    def commit(self) -> int:
-        """The code of the error that a group's member gets for a commit."""
+    def consume(self, ask_for: Callable[[Consumer], Any]) -> int:
+        """The code of the error that a consumer's question ends with; 0 for none."""
         consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": "billing"})
         try:
-            consumer.commit(offsets=[Position("orders", 0, 1)], asynchronous=False)
+            ask_for(consumer)
         except KafkaException as error:
             return int(error.args[0].code())
         finally:
             consumer.close()
         return 0
 
-    def end(self) -> int:
-        """Where a client learns that the log ends."""
-        consumer = Consumer({"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": "billing"})
-        try:
-            return int(consumer.get_watermark_offsets(Position("orders", 0), _PATIENCE_S)[1])
-        finally:
-            consumer.close()
-
     def play_errors(self) -> None:
-        """Errors of single partitions: clients ask again after those that pass, and report the other."""
-        again: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER", "nth": 1}
-        self.play("error to a producer", self.produce, api="Produce", **again)
-        self.play("error to a consumer", self.end, api="ListOffsets", **again)
-        coordinator, error = self._admin.coordinator("billing"), "OFFSET_METADATA_TOO_LARGE"
-        commit = {"what": "error", "error": error}
-        self.play("error to a group", self.commit, coordinator, api="OffsetCommit", **commit)
+        """Errors of single partitions: a producer sends again after one that passes; consumers report theirs."""
+        place = Position("orders", 0, 1)
+        moved: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER", "nth": 1}
+        self.play("error to a producer", self.produce, api="Produce", **moved)
+        ends = partial(self.consume, lambda consumer: consumer.get_watermark_offsets(place, _PATIENCE_S))
+        self.play("error to a consumer", ends, api="ListOffsets", **moved)
+        commits = partial(self.consume, lambda consumer: consumer.commit(offsets=[place], asynchronous=False))
+        coordinator, large = self._admin.coordinator("billing"), {"error": "OFFSET_METADATA_TOO_LARGE"}
+        self.play("error to a group", commits, coordinator, api="OffsetCommit", what="error", **large)
 
 
 def play_all(stage: Stage) -> None:
