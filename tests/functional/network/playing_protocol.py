@@ -115,7 +115,7 @@ class Stage:
         return 0
 
     def play_errors(self) -> None:
-        """Errors of single partitions: a producer sends again after one that passes; consumers report theirs."""
+        """Errors of single partitions: a producer sends again, consumers report theirs."""
         place = Position("orders", 0, 1)
         moved: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER", "nth": 1}
         self.play("error to a producer", self.produce, api="Produce", **moved)
