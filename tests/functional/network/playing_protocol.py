@@ -121,9 +121,15 @@ class Stage:
         self.play("error to a producer", self.produce, api="Produce", **moved)
         ends = partial(self.consume, lambda consumer: consumer.get_watermark_offsets(place, _PATIENCE_S))
         self.play("error to a consumer", ends, api="ListOffsets", **moved)
-        commits = partial(self.consume, lambda consumer: consumer.commit(offsets=[place], asynchronous=False))
+        commits = partial(self.consume, partial(_commit, place))
         coordinator, large = self._admin.coordinator("billing"), {"error": "OFFSET_METADATA_TOO_LARGE"}
         self.play("error to a group", commits, coordinator, api="OffsetCommit", what="error", **large)
+
+
+def _commit(place: Position, consumer: Consumer) -> None:
+    (done,) = consumer.commit(offsets=[place], asynchronous=False)
+    if done.error:
+        raise KafkaException(done.error)
 
 
 def play_all(stage: Stage) -> None:
