@@ -34,7 +34,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel site install demo test compiled test-brokers test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
+.PHONY: wheel site install demo test compiled test-brokers checked-others test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
 
 install: setup
 
@@ -42,8 +42,8 @@ demo: setup
 	$(BIN)/kaput demo
 
 test: setup-dev
-	$(MAKE) --no-print-directory --jobs=2 check compiled
-	$(MAKE) --no-print-directory --jobs=2 test-brokers test-others
+	$(MAKE) --no-print-directory compiled
+	$(MAKE) --no-print-directory --jobs=2 test-brokers checked-others
 
 # What pytest compiles is compiled once, and not by each of its workers; mistakes show when the tests run.
 compiled: .venv/.compiled
@@ -52,10 +52,13 @@ compiled: .venv/.compiled
 	-@$(BIN)/pytest --collect-only -q tests >/dev/null 2>&1
 	@touch $@
 
-# Both at once: the tests with brokers wait, the others compute with what CPU time is left.
+# Both at once: the tests with brokers wait, the checks and the others compute with what CPU time is left.
 test-brokers:
 	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
 	$(PYTEST) tests/functional -m "not alone and not tools and not long"
+
+checked-others: check
+	$(MAKE) --no-print-directory test-others
 
 test-others:
 	LOW_PRIORITY=1 $(PYTEST_3) tests --ignore=tests/functional -m "not alone and not long"

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from kaput.trials.trials import Trials
 
 
+_MANY = 500_000  # messages: fewer are judged sooner than a JVM for Spark starts
+
+
 @contextmanager
 def run_all(
     choices: list[Choice],
@@ -95,6 +98,7 @@ def run_together(
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.runner.folder_setup import check_runs
+    from kaput.scenario.timeline import total_messages
     from kaput.trials.batch import why_apart
     from kaput.trials.trials import Trials
 
@@ -107,7 +111,9 @@ def run_together(
     first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     plans = _plans(choices, first_seed, repeat, runs, kafka_home)
     shown = progress or RunProgress(f"{len(choices)} together")
-    with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home) as trials:
+    messages = [total_messages(choice.scenario) or _MANY for choice in choices]
+    spark = repeat > 1 or sum(messages) >= _MANY
+    with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home, spark=spark) as trials:
         with shown:
             series = _played_together(plans, trials)
         yield series

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from kaput.analysis.spark.background import Background
+from kaput.analysis.spark.in_process import WithoutSpark
 from kaput.api.judging import judge
 from kaput.api.running import own_provider
 from kaput.api.sealed import Scratch, mirror_comparison, sealed_evidence
@@ -44,7 +45,8 @@ def _silent(_text: str) -> None:
 
 class Trials:
     """A context manager that plays trials. `runs`: where run folders are created; `scale`: the factor of all
-    times; `together`: how many trials may share a cluster and its faults.
+    times; `together`: how many trials may share a cluster and its faults; `spark`: whether to judge by
+    Spark, or in this process, which suits a single small batch.
 
     `kafka_home`: an installation to use instead of the locked jars. Entering raises JavaError, UsageError.
     """
@@ -57,10 +59,12 @@ class Trials:
         scale: float = 1.0,
         together: int = 1,
         kafka_home: Path | None = None,
+        spark: bool = True,
     ) -> None:
         self._runs, self._kafka_home = runs, kafka_home
         self._progress = progress or NotesOnly(_silent)
         self._scale, self._together = scale, together
+        self._spark: Background | WithoutSpark = Background(rehearse=True) if spark else WithoutSpark()
         self._stack = ExitStack()
         self._count = 0  # of trials on warm clusters
 
@@ -70,7 +74,7 @@ class Trials:
         with ExitStack() as stack:
             stack.enter_context(interrupts())
             self._scratch = stack.enter_context(Scratch())
-            self._spark = stack.enter_context(Background(rehearse=True))
+            stack.enter_context(self._spark)
             reap_orphans()
             self._clusters = stack.enter_context(
                 WarmClusters(self._runs, self._java, self._distribution, self._progress.note)

@@ -7,8 +7,12 @@ and for tests that judge thousands of folders. Only what the analysis (job.py) a
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 
 class InProcess:
@@ -41,6 +45,31 @@ class InProcess:
     ) -> list[Any]:
         """The step's results for the given partitions."""
         return [item for part in parts for item in step(iter(rdd.parts[part]))]
+
+
+class WithoutSpark:
+    """Stands in for a Background: what is small is judged sooner than a JVM starts. A context manager."""
+
+    def __enter__(self) -> WithoutSpark:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Does nothing."""
+
+    def prepare(self) -> None:
+        """Does nothing: under load, an import would hold the interpreter's lock."""
+
+    def begin(self) -> None:
+        """Loads the analysis in the background."""
+        threading.Thread(target=_load, name="load-analysis", daemon=True).start()
+
+    def session(self) -> SparkContext:
+        """The stand-in."""
+        return cast("SparkContext", InProcess())
+
+
+def _load() -> None:
+    import kaput.analysis.pipeline  # noqa: F401
 
 
 class LocalRdd:
