@@ -49,7 +49,7 @@ class StepKeys(Block):
     """What it hits; leaders, followers and coordinators are looked up when the fault is injected."""
     for_: DurationMs | None = Field(default=None, alias="for")
     """How long; without it the fault is healed when everything has been sent."""
-    optional: bool = False
+    optional: bool | None = None
     """Whether a step that met nothing (its event or the requests that it is about never came) counts as one
     that was not there; otherwise the run is inconclusive. Searches write it into their experiments."""
 
