@@ -99,6 +99,7 @@ tools: setup-dev
 	$(BIN)/pytest tests/functional/test_kafkas_tools.py
 	$(BIN)/pytest tests/functional/test_java_client.py -m tools
 	$(BIN)/pytest tests/functional/test_secured.py -m tools
+	$(BIN)/pytest tests/functional/test_finds.py -m tools
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,56 @@
+"""The scripts of docs/finds do what their reports say, with nothing but Kafka's own programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kaput.cluster.distribution import resolve
+from kaput.cluster.network.loopback import Loopback
+from kaput.core import NEWEST_KAFKA
+from kaput.java import find_java
+from waiting import PATIENCE_S
+
+FINDS = Path(__file__).parents[2] / "docs" / "finds"
+OLD_OFFSET = "offset 100 of the old topic is there; read 50 of 150, unseen 100"
+CLEAN = "no offset of the old topic is there; read 150 of 150, unseen 0"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like that of Kafka's distribution."""
+    folder = tmp_path_factory.mktemp("kafka")
+    (folder / "libs").mkdir()
+    for jar in resolve(NEWEST_KAFKA, find_java()).jars:
+        (folder / "libs" / jar.name).symlink_to(jar)
+    return folder
+
+
+@pytest.mark.tools
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("mode", "client", "found"), [("kill", "classic", OLD_OFFSET), ("none", "classic", CLEAN)]
+)
+def test_offset_in_a_deleted_topic_comes_back_with_another_coordinator(
+    mode: str, client: str, found: str, home: Path
+) -> None:
+    """And not if the group's coordinator is there when the topic is deleted."""
+    script = FINDS / "topic-recreated-without-coordinator.sh"
+    ports = " ".join(map(str, Loopback().ports(4)))
+    # A longer session: on a busy machine the tool that deletes the topic takes a while to start.
+    own = {"KAFKA_HOME": str(home), "PORTS": ports, "SESSION_MS": "40000"}
+    path = {"PATH": f"{find_java().path.parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", str(script), mode, client],
+        env={**os.environ, **own, **path},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = f"RESULT kafka={NEWEST_KAFKA} client={NEWEST_KAFKA} {mode} {client}: {found}"
+    assert done.stdout.strip() == said, done.stderr
