@@ -33,6 +33,12 @@ def test_a_leader_is_killed(kafka_lab):
         kafka_lab.produce("orders", count=10)
 """
 
+IMPORT_ALL = """
+import importlib, pkgutil, kaput
+names = [each.name for each in pkgutil.walk_packages(kaput.__path__, "kaput.")]
+print(len([importlib.import_module(name) for name in names if name != "kaput.__main__"]))
+"""
+
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
@@ -82,6 +88,8 @@ def test_kaput_lab_alone_breaks_brokers_and_names_what_it_lacks(
         assert (done.returncode, done.stdout) == (2, "")
         assert f"kaput {verb} needs the package kaput: pip install kaput" in done.stderr
     release.uv("pip", "install", "--python", str(programs / "python"), "pytest")
+    every = run(programs / "python", "-c", IMPORT_ALL, cwd=tmp_path)
+    assert every.returncode == 0 and int(every.stdout) > 200, every.stderr
     (tmp_path / "test_mine.py").write_text(OF_THE_LAB_ALONE)
     done = run(programs / "python", "-m", "pytest", "-q", "test_mine.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
