@@ -218,7 +218,8 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
     ),
     "KP022": (
         lambda: with_brokers(follower_replication_throttled_rate="50000000"),
-        "every broker: follower.replication.throttled.rate=50000000",
+        "every broker: follower.replication.throttled.rate=50000000 "
+        "(no topic lists replicas: none is slowed until one does)",
         [
             sound,
             lambda: with_brokers(follower_replication_throttled_rate="9223372036854775807"),
@@ -333,14 +334,27 @@ def test_remedy_removes_each_leftover_throttle() -> None:
     brokers, topic = [each for each in diagnose(snapshot) if each.id == "KP022"]
     assert (brokers.resource, topic.resource) == ("broker 3", "topic orders")
     assert len(topic.evidence) < 90 and topic.evidence.endswith(",...")
-    assert (
-        brokers.remedy == f"kaput tool configs --alter --broker 3 --delete-config {','.join(THROTTLED_RATES)}"
-    )
+    assert brokers.remedy == f"kaput tool configs --alter --broker 3 --delete-config {THROTTLED_RATES[0]}"
     assert topic.remedy.endswith(f"--topic orders --delete-config {','.join(THROTTLED_REPLICAS)}")
     interrupted = replace(snapshot, interrupted=InterruptedReassignment(4, None, "/before.json"))
     assert {each.remedy for each in diagnose(interrupted) if each.id == "KP022"} == {
         "kaput reassign --resume"
     }
+
+
+def test_half_of_a_throttle_is_named() -> None:
+    """A rate without replicas, replicas without a rate; and what is set for all brokers by default."""
+    (rate,) = found(with_brokers(leader_replication_throttled_rate="1"), "KP022")
+    assert rate.endswith("rate=1 (no topic lists replicas: none is slowed until one does)")
+    (replicas,) = found(with_topic(leader_replication_throttled_replicas="*"), "KP022")
+    assert replicas.endswith("replicas=* (no broker has a rate: nothing is slowed until one gets one)")
+    log_dirs = "replica.alter.log.dirs.io.max.bytes.per.second"
+    snapshot = with_brokers(**{log_dirs.replace(".", "_"): "5000"})
+    assert found(snapshot, "KP022") == [f"every broker: {log_dirs}=5000"]
+    brokers = [replace(broker, defaults=frozenset({log_dirs})) for broker in snapshot.brokers]
+    (default,) = [each for each in diagnose(replace(snapshot, brokers=brokers)) if each.id == "KP022"]
+    assert default.resource == "all brokers by default"
+    assert default.remedy == f"kaput tool configs --alter --broker-defaults --delete-config {log_dirs}"
 
 
 def test_throttle_config_names_match_reassign() -> None:

@@ -439,18 +439,39 @@ _RESUME = "kaput reassign --resume"
 def _throttled(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.moving:
         return
+    half = _half_of_a_throttle(snapshot)
     rates: dict[str, list[int]] = {}
     for broker in snapshot.brokers:
         if broker.throttles:
             rates.setdefault(_settings(broker.throttles), []).append(broker.id)
     for settings, brokers in sorted(rates.items()):
         which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {ids(brokers)}"
-        remove = [_remove(f"--broker {broker}", THROTTLED_RATES) for broker in brokers]
-        yield Hit(which, settings, _RESUME if snapshot.interrupted else " && ".join(remove))
+        keys = tuple(setting.partition("=")[0] for setting in settings.split(", "))
+        remove = [_remove(f"--broker {broker}", keys) for broker in brokers]
+        yield Hit(which, f"{settings}{half}", _RESUME if snapshot.interrupted else " && ".join(remove))
+    defaults = {key: rate for broker in snapshot.brokers for key, rate in broker.default_throttles.items()}
+    if defaults:
+        yield Hit(
+            "all brokers by default",
+            f"{_settings(defaults)}{half}",
+            _remove("--broker-defaults", tuple(defaults)),
+        )
     for topic in snapshot.topics:
         if topic.throttles:
             remedy = _RESUME if snapshot.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)
-            yield Hit(f"topic {topic.name}", _settings(topic.throttles), remedy)
+            yield Hit(f"topic {topic.name}", f"{_settings(topic.throttles)}{half}", remedy)
+
+
+def _half_of_a_throttle(snapshot: ClusterSnapshot) -> str:
+    """What is missing to a throttle: a rate slows only the replicas that topics list."""
+    rates = {key for broker in snapshot.brokers for key in (*broker.throttles, *broker.default_throttles)}
+    if not rates & set(THROTTLED_RATES):
+        return " (no broker has a rate: nothing is slowed until one gets one)" if _listed(snapshot) else ""
+    return "" if _listed(snapshot) else " (no topic lists replicas: none is slowed until one does)"
+
+
+def _listed(snapshot: ClusterSnapshot) -> bool:
+    return any(topic.throttles for topic in snapshot.topics)
 
 
 @check("KP023", "warning", "a reassignment was interrupted: it is neither finished nor undone")

@@ -102,6 +102,8 @@ class _Remedies:
             number = "KP001" if topic.replication_factor == 1 else "KP002"
         if number in NOT_FIXABLE:
             return NOT_FIXABLE[number]
+        if number == "KP022" and finding.resource == "all brokers by default":
+            return "it is a dynamic default of the cluster: the command above removes it"
         if number == "KP001" and self._factor == 1:
             return _BROKER if self._survey.missing else _ONE_BROKER
         if number in ("KP002", "KP003") and topic is not None:

@@ -25,6 +25,7 @@ from kaput.operate.reassign.journal import Folder
 # As in reassign/applying.py.
 THROTTLED_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # between directories of one broker
 _NO_LIMIT = str(2**63 - 1)
 # Kafka's internal topics, with the broker settings for their replication factors.
 INTERNAL = {
@@ -75,16 +76,27 @@ class TopicState:
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker that is up, with its effective settings; `rack` may be None."""
+    """A broker that is up, with its effective settings; `rack` may be None. `defaults`: the settings that it
+    has from the cluster's dynamic defaults.
+    """
 
     id: int
     rack: str | None
     config: Mapping[str, str]
+    defaults: frozenset[str] = frozenset()
 
     @property
     def throttles(self) -> dict[str, str]:
-        """Its throttle rates in bytes per second, if any."""
-        rates = {key: self.config.get(key, _NO_LIMIT) for key in THROTTLED_RATES}
+        """Its own throttle rates in bytes per second, if any."""
+        return {key: rate for key, rate in self._rates().items() if key not in self.defaults}
+
+    @property
+    def default_throttles(self) -> dict[str, str]:
+        """Those that it has from the cluster's defaults."""
+        return {key: rate for key, rate in self._rates().items() if key in self.defaults}
+
+    def _rates(self) -> dict[str, str]:
+        rates = {key: self.config.get(key, _NO_LIMIT) for key in (*THROTTLED_RATES, LOG_DIRS_RATE)}
         return {key: rate for key, rate in rates.items() if rate != _NO_LIMIT}
 
 
@@ -192,6 +204,7 @@ with warnings.catch_warnings():  # see cluster/protocol.py
 
 TIMEOUT_S = 30.0
 _POLL_S = 0.2
+_CLUSTER_DEFAULT = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 _AGED_SHARE = 0.8  # of a topic's retention
 _LONGEST_MARKERS = 1000  # offsets; in a longer lag there are messages
 _T = TypeVar("_T")
@@ -239,6 +252,7 @@ class _Reader:
     def __init__(self, admin: Any, access: Access, folder: Folder) -> None:
         self._admin, self._access, self._folder = admin, access, folder
         self._unknown: list[str] = []
+        self._defaults: dict[str, frozenset[str]] = {}  # by broker: settings from the cluster's defaults
 
     def snapshot(self, client: Mapping[str, str] | None) -> ClusterSnapshot:
         cluster = self._admin.describe_cluster()
@@ -298,6 +312,9 @@ class _Reader:
             what, lambda: self._admin.describe_configs(wanted, config_filter="all"), {}
         )
         by_name = configs.get(kind.name.lower(), {})
+        for name, config in by_name.items():
+            of_cluster = (k for k, data in config.items() if data.get("config_source") == _CLUSTER_DEFAULT)
+            self._defaults[str(name)] = frozenset(of_cluster)
         return {
             str(name): {
                 key: _text(data["value"]) for key, data in config.items() if data["value"] is not None
@@ -309,7 +326,15 @@ class _Reader:
         ids = [broker["broker_id"] for broker in described if not broker.get("is_fenced")]
         configs = self._configs(ConfigResourceType.BROKER, [str(number) for number in ids])
         racks = {broker["broker_id"]: broker["rack"] for broker in described}
-        return [Broker(number, racks[number], configs.get(str(number), {})) for number in sorted(ids)]
+        return [
+            Broker(
+                number,
+                racks[number],
+                configs.get(str(number), {}),
+                self._defaults.get(str(number), frozenset()),
+            )
+            for number in sorted(ids)
+        ]
 
     def _topics(self, described: list[dict[str, Any]]) -> list[TopicState]:
         configs = self._configs(ConfigResourceType.TOPIC, [topic["name"] for topic in described])
