@@ -27,6 +27,13 @@ _COMPRESSIONS = {
     b"\x04\x22\x4d\x18": "lz4",
 }
 _SEPARATORS = (",", "\t", ";")
+
+
+def compression_of(start: bytes) -> str | None:
+    """How a file is compressed that begins like this, by Arrow's name; None: not at all."""
+    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
+
+
 csv.field_size_limit(1 << 24)
 
 
@@ -65,8 +72,7 @@ def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[Block]:
     try:
         with path.open("rb") as file:
             start = file.read(4)
-        compression = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
-        with pa.input_stream(str(path), compression=compression) as stream:
+        with pa.input_stream(str(path), compression=compression_of(start)) as stream:
             text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
             read = _csv_blocks if _kind(path) == ".csv" else _json_blocks
             yield from read(path, text, unreadable)

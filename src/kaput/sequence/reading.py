@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kaput.errors import Interrupted, UsageError
+from kaput.evidence.foreign_lines import compression_of
 
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 20
@@ -19,12 +20,6 @@ _SLICE = 1 << 18
 _IDLE_S = 0.2
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
-_COMPRESSIONS = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bz2",
-    b"\x04\x22\x4d\x18": "lz4",
-}
 
 
 def blocks(paths: Sequence[str]) -> Iterator[bytes]:
@@ -49,7 +44,7 @@ def _compression(descriptor: int, path: str) -> str | None:
         start = b"" if path == STDIN else os.pread(descriptor, 4, 0)
     except OSError:
         return None  # a named pipe
-    return next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), None)
+    return compression_of(start)
 
 
 def _unpacked(path: str, compression: str) -> Iterator[bytes]:
