@@ -68,7 +68,7 @@ def test_demo_prints_one_screen_with_the_address_of_its_page_last(demo: Demo) ->
     page = Path(unquote(urlsplit(lines[-1]).path))
     assert "</html>" in page.read_text()
     for result in (demo.acks_1, demo.acks_all):
-        assert f'href="{result.folder.name}/report.html"' in page.read_text()
+        assert f'href="../{result.folder.name}/report.html"' in page.read_text()
         assert "</html>" in (result.folder / "report.html").read_text()
 
 

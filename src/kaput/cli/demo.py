@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import textwrap
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,7 +69,7 @@ def demo_command(
             show_series(series, json, as_list=True, printed=TableOptions(reports=False))
         sys.stdout.write(summary(entries(series.results)))
         sys.stdout.flush()
-        address = _keep_pages(series.results, runs)
+        address = _keep_pages(series.results)
         sys.stdout.write(f"{address}\n")
         sys.stdout.flush()
     if open_:
@@ -121,8 +120,8 @@ def _silence(findings: Findings) -> str:
     return f"{(longest[0] or 0) / 1000:.1f} s" if longest else "a time that is not known"
 
 
-def _keep_pages(results: Sequence[Result], runs: Path) -> str:
-    """Writes the page of each run, and one that compares them; returns its address."""
+def _keep_pages(results: Sequence[Result]) -> str:
+    """Writes the page of each run, and next to the first one a page of both; returns its address."""
     from kaput.cli.results import entries, keep_report
     from kaput.evidence.folder import replace_text
     from kaput.report.comparison_report import to_html
@@ -130,8 +129,8 @@ def _keep_pages(results: Sequence[Result], runs: Path) -> str:
     links = []
     for result, label in zip(results, LABELS, strict=True):
         keep_report(result.folder, result.findings)
-        links.append((f"the report of {label}", f"{result.folder.path.name}/report.html"))
-    path = runs.resolve() / PAGE
+        links.append((f"the report of {label}", f"../{result.folder.path.name}/report.html"))
+    path = results[0].folder.path.resolve() / PAGE
     pairs = [(result.folder, result.findings) for result in results]
     replace_text(path, to_html(pairs, entries(results), links=links))
     return path.as_uri()
