@@ -13,7 +13,9 @@ import pytest
 
 from fakes.trials import World, findings, has, lost
 from kaput.errors import LabError
+from kaput.evidence.findings_faults import FaultFindings
 from kaput.evidence.folder import RunFolder
+from kaput.scenario.timeline import step_id
 from kaput.search.confirmation import merged
 from kaput.search.experiments import Experiments
 from kaput.search.loading import from_text
@@ -291,6 +293,33 @@ def test_search_stops_after_the_wanted_number_of_finds(tmp_path: Path) -> None:
     assert len(store.finds("found")) == 1
     assert store.finds("candidate")
     assert {each.find for each in store.experiments("probe", "final")} == {1}
+
+
+class OneMisses(World):
+    """The first step of each trial takes effect; the second has no record."""
+
+    def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
+        for trial in trials:
+            self.played.append(trial)
+            step = trial.scenario.faults[0]
+            worked = FaultFindings(
+                id=step_id(1, step), fault=step.fault, target=step.target.text, brokers=[1], bit=True,
+                proof="", injected_ns=5, effective_ns=6, healed_ns=9,
+            )  # fmt: skip
+            yield Judged(trial, None, findings(faults=[worked]), None, 1.0)
+
+
+def test_steps_without_effect_are_remembered_and_optional_in_the_scenario(tmp_path: Path) -> None:
+    """By their place; a search judges them as steps that were not there."""
+    store, world = new(tmp_path), OneMisses(lambda _: False)
+    steps = [
+        {"fault": fault, "target": f"broker {n}", "at": "1s"} for n, fault in ((1, "kill"), (2, "pause"))
+    ]
+    experiments = Experiments(SPACE_OF, store, world.run, 600, lambda _: None)
+    (done,) = experiments.run([store.begin("draw", Choices(tuple(steps), {}), 1)])
+    assert done.missed == (1,)
+    assert [step.optional for step in world.played[0].scenario.faults] == [True, True]
+    assert not any(step.optional for step in SPACE_OF.scenario(done.choices).faults)  # as it is published
 
 
 def test_experiments_on_a_shared_cluster_differ_only_in_workload(tmp_path: Path) -> None:
