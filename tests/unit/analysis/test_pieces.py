@@ -34,6 +34,17 @@ def test_rows_survive_the_way_through_a_file(tmp_path: Path) -> None:
         assert_frame_equal(unpack(where), frame)
 
 
+def test_consecutive_rows_of_a_part_stay_together() -> None:
+    """In whatever order the parts come, and even if one comes twice."""
+    for places in ([5, 5, 3, 3], [5, 3, 5, 3], [4, 4]):
+        rows = pl.DataFrame({"place": places, "offset": range(len(places))})
+        sent = list(by_part(rows, pl.col("place"), 3, "log"))
+        arrived = {number: gathered([piece], {"log": rows})["log"] for number, piece in sent}
+        assert len(sent) == len(arrived) == len(set(places))
+        assert all(set(frame["place"]) == {number} for number, frame in arrived.items())
+        assert_frame_equal(pl.concat(arrived.values()).sort("offset"), rows)
+
+
 def test_a_repeated_task_writes_another_file(tmp_path: Path) -> None:
     """What the first attempt wrote stays as it is: another task may be reading it."""
     with SliceFile(str(tmp_path)) as first:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 from uuid import uuid4
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -111,10 +113,14 @@ def by_part(
     """Splits a frame by the part of each row. `count`: the number of parts of this kind."""
     if frame.is_empty():
         return
-    parts = frame.with_columns(part=part)
-    if count == 1:
-        yield int(parts["part"][0]), Piece(table, pack(parts.drop("part")))
+    numbers = frame.select(part=part).to_series()
+    begins = np.flatnonzero(np.diff(numbers.to_numpy(), prepend=-1))
+    if len(begins) <= count:
+        # The usual case of sends: consecutive rows go to the same part, and are not copied.
+        for begin, end in pairwise([*begins.tolist(), frame.height]):
+            yield numbers[begin], Piece(table, pack(frame[begin:end]))
         return
+    parts = frame.with_columns(numbers)
     for (number,), rows in parts.partition_by("part", as_dict=True, include_key=False).items():
         yield int(str(number)), Piece(table, pack(rows))
 

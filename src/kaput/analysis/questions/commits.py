@@ -23,7 +23,7 @@ from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row,
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.engine.words import at
 from kaput.analysis.facts.group_starts import stays
-from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlapping, overlay
+from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.core import FOREVER_NS, clock
 from kaput.verdict.rules import VerdictRule, never
 
@@ -71,7 +71,7 @@ class Commits(Question):
         """Finds both, from runs of deliveries ordered by time."""
         assert self.stays is not None, "before_places has filled it in"
         ordered, committed = places.ordered, places.committed
-        again = redelivered(ordered, committed)
+        again = redelivered(places.delivered_again, committed)
         if again.height:
             flag = {"committed": "flag"}
             by_member = receivers(ordered, again).rename(flag)
@@ -95,14 +95,13 @@ class Commits(Question):
             yield group(index, redelivered_after_commit=after)
 
 
-def redelivered(deliveries: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+def redelivered(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, times, producer, seq, committed, again_ns, committed_to): stretches delivered
     more than once, how often, the lowest message delivered there, and whether after a commit above them (then
     when such a member first began, and the lowest committed offset).
 
-    `commits`: (group, place, offset, at_ns).
+    `twice`: Places.delivered_again; `commits`: (group, place, offset, at_ns).
     """
-    twice = meeting(deliveries, overlapping(deliveries, READ), READ)
     if twice.is_empty():
         return pl.DataFrame(schema=_REDELIVERED)
     parts, _ = overlay([twice, _points(commits)], READ)

@@ -22,7 +22,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fi
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts import rebalances
 from kaput.analysis.runs.columns import none
-from kaput.analysis.runs.cutting import READ, meeting, overlapping, overlay
+from kaput.analysis.runs.cutting import READ, overlay
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_groups import Handover, RebalanceFindings
 
@@ -65,7 +65,7 @@ class Handovers(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Redelivered and first records."""
-        yield SumPart("redelivered", redelivered(places.ordered, self.handovers))
+        yield SumPart("redelivered", redelivered(places.delivered_again, self.handovers))
         yield SumPart("first_records", first_records(places.deliveries, self.handovers))
         yield SumPart("resumed", resumed(places.deliveries, self.handovers))
 
@@ -136,9 +136,11 @@ def _set_resumed(run: Run) -> None:
 _ASSIGNMENT = ["group", "place", "assigned_ns"]
 
 
-def redelivered(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, n): offsets redelivered because of it. `handovers`: _HANDOVERS."""
-    (parts,) = overlay([meeting(deliveries, overlapping(deliveries, READ), READ)], READ)
+def redelivered(twice: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
+    """(rebalance, n): offsets redelivered because of it. `twice`: Places.delivered_again; `handovers`:
+    _HANDOVERS.
+    """
+    (parts,) = overlay([twice], READ)
     first = pl.col("assigned_ns").min().over("part")
     later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_ASSIGNMENT)
     # Counted once per rebalance, even if delivered again after two assignments of the same rebalance.

@@ -44,7 +44,7 @@ def encode_deliveries(
     """
     runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"], steps))
     runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-    timelines = _timelines(events, runs)
+    timelines = _timelines(events, runs.select(*READER, "topic").unique().sort(*READER))
     first = _with_clocks(runs, timelines, "polled_ns_first")
     last = pl.col("polled_ns_last")
     changed = (pl.col("next_change") <= last) | (pl.col("next_assigned") <= last)
@@ -90,7 +90,17 @@ class EventTimelines(NamedTuple):
     assignments: pl.DataFrame
 
 
-def _timelines(events: pl.DataFrame, deliveries: pl.DataFrame) -> EventTimelines:
+_latest: list[tuple[pl.DataFrame, pl.DataFrame, EventTimelines]] = []  # at most one
+
+
+def _timelines(events: pl.DataFrame, read: pl.DataFrame) -> EventTimelines:
+    """`read`: (READER, topic), what was read. Kept for the next row group of the same task."""
+    if not (_latest and _latest[0][0] is events and _latest[0][1].equals(read)):
+        _latest[:] = [(events, read, _new_timelines(events, read))]
+    return _latest[0][2]
+
+
+def _new_timelines(events: pl.DataFrame, read: pl.DataFrame) -> EventTimelines:
     events = events.with_columns(pl.col("at_ns").clip(-_SOUND_NS, _SOUND_NS))
     located = events.filter(pl.col("place").is_not_null())
     committed = located.filter(kind="committed").select(*_GROUP, "at_ns")
@@ -101,7 +111,7 @@ def _timelines(events: pl.DataFrame, deliveries: pl.DataFrame) -> EventTimelines
     return EventTimelines(
         _with_next(commits, _GROUP, "next_commit", commits=pl.lit(0, pl.Int64)),
         _with_next(
-            _states(pl.concat([changes, _whole_events(events, deliveries)])),
+            _states(pl.concat([changes, _whole_events(events, read)])),
             READER,
             "next_change",
             changes=pl.lit(0, pl.Int64),
@@ -164,13 +174,12 @@ def _with_next(events: pl.DataFrame, keys: Sequence[str], following: str, **befo
     return line.with_columns(pl.col("at_ns").shift(-1).over(keys).alias(following))
 
 
-def _whole_events(events: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
+def _whole_events(events: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
     """Events that name no partition, one row per partition from which the member received records: its
     leaving, and revocations, losses and seeks of everything (or of a topic, if named). An assignment without
     a partition assigns none.
     """
     whole = pl.col("kind").is_in(GONE) | (pl.col("kind").is_in((*GIVEN_UP, SEEK)) & pl.col("place").is_null())
-    read = deliveries.select(*READER, "topic").unique()
     each = events.filter(whole).drop("place").join(read, on=["group", "member"], suffix="_read")
     of_all = (
         pl.col("kind").is_in(GONE) | pl.col("topic").is_null() | (pl.col("topic") == pl.col("topic_read"))

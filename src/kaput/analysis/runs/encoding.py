@@ -41,13 +41,15 @@ class Encoded(NamedTuple):
         runs = self.runs.filter(flags).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
         return Encoded(self.table, runs, {name: values[mask] for name, values in self.rows.items()})
 
-    def of(self, view: View) -> pl.DataFrame:
-        """What a view gets: the tasks of messages get records with an identity, and arrays as lists."""
+    def of(self, view: View, small: bool = True) -> pl.DataFrame:
+        """What a view gets: the tasks of messages get records with an identity, and arrays as lists. `small`:
+        even if that takes longer.
+        """
         columns, runs = ENCODINGS[self.table].of(view), self.runs
         if any(name in columns for name in self.rows):
             first, n = (runs[name].to_numpy() for name in ("row", "n"))
             runs = runs.with_columns(
-                column for name, values in self.rows.items() for column in kept(name, values, first, n)
+                column for name, values in self.rows.items() for column in kept(name, values, first, n, small)
             )
         if view is View.MESSAGES and "intact" in runs.columns:
             runs = runs.filter(NAMED)

@@ -119,19 +119,19 @@ def picked(values: Ints, first: Ints, n: Ints) -> Ints:
     return values if every else values[spread(first, n)]
 
 
-def kept(name: str, values: Ints, first: Ints, n: Ints) -> list[pl.Series]:
+def kept(name: str, values: Ints, first: Ints, n: Ints, small: bool = True) -> list[pl.Series]:
     """Two columns: for each run the list of its rows' values (`values` from `first` on), relative to a base
-    (NAME_from): as int32 if they fit, since lists are most of what is shuffled.
+    (NAME_from). `small`: as int32 if they fit, since lists are most of what is shuffled.
     """
-    ends = np.append(0, np.cumsum(n))
-    picked_values = picked(values, first, n)
-    base = values[first] if len(first) else np.empty(0, np.int64)
-    offsets = picked_values - np.repeat(base, n)
-    narrow = len(offsets) == 0 or (offsets.min() > -_NARROW and offsets.max() < _NARROW)
-    # NULL is far from any other value, so runs with both do not fit and are kept as int64.
-    rows = pa.array(offsets, pa.int32()) if narrow else pa.array(picked_values, pa.int64())
-    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), rows)
-    return [pl.Series(name, lists), pl.Series(f"{name}_from", base if narrow else np.zeros_like(base))]
+    rows, base = picked(values, first, n), np.zeros(len(first), np.int64)
+    if small:
+        first_values = values[first] if len(first) else base
+        offsets = rows - np.repeat(first_values, n)
+        # NULL is far from any other value, so runs with both do not fit and are kept as int64.
+        if len(offsets) == 0 or (offsets.min() > -_NARROW and offsets.max() < _NARROW):
+            rows, base = offsets.astype(np.int32), first_values
+    ends = pa.array(np.append(0, np.cumsum(n)), pa.int64())
+    return [pl.Series(name, pa.LargeListArray.from_arrays(ends, rows)), pl.Series(f"{name}_from", base)]
 
 
 def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, dict[str, Ints]]:
@@ -141,7 +141,9 @@ def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, 
     n, arrays = runs["n"].to_numpy(), {}
     for name in names:
         rows = runs[name].explode() if runs.height else pl.Series([], dtype=pl.Int64)
-        arrays[name] = rows.to_numpy() + np.repeat(runs[f"{name}_from"].to_numpy(), n)
+        base = runs[f"{name}_from"].to_numpy()
+        values = rows.to_numpy().astype(np.int64, copy=False)
+        arrays[name] = values + np.repeat(base, n) if base.any() else values
     row = pl.col("n").cum_sum() - pl.col("n")
     return runs.drop(*names, *(f"{name}_from" for name in names)).with_columns(row=row), arrays
 

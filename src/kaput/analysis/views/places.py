@@ -14,7 +14,7 @@ from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, 
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.columns import MESSAGE, View, empty_tables
-from kaput.analysis.runs.cutting import PLACES, overlay
+from kaput.analysis.runs.cutting import PLACES, READ, meeting, overlapping, overlay
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.views.known import Known
@@ -52,6 +52,11 @@ class Places(Stored):
         mine = self.deliveries.filter(~pl.col("group").is_in(share))
         return in_time(in_new_topic(mine, self.log, self.known.recreated))
 
+    @cached_property
+    def delivered_again(self) -> pl.DataFrame:
+        """Those of `ordered` that have an offset in common with another one."""
+        return meeting(self.ordered, overlapping(self.ordered, READ), READ)
+
     @property
     def deliveries_overlap(self) -> bool:
         """Whether deliveries of some reader overlap in time, see the function."""
@@ -59,10 +64,11 @@ class Places(Stored):
 
     @cached_property
     def committed(self) -> pl.DataFrame:
-        """(group, place, offset, at_ns, member): the commits of groups, except share groups, and except those
-        in a topic that a step deleted later, to create it again.
+        """(group, place, offset, at_ns, member): the commits of groups in these partitions, except share
+        groups, and except those in a topic that a step deleted later, to create it again.
         """
-        rows = self.known.events.filter(kind="committed").drop_nulls(["place", "offset"])
+        here = pl.concat([self.log["place"], self.deliveries["place"]]).unique().implode()
+        rows = self.known.events.filter(pl.col("place").is_in(here), kind="committed").drop_nulls("offset")
         rows = rows.filter(~pl.col("group").is_in(list(self.known.share_groups)))
         gone_ns = (pl.col("place") // SHIFT).replace_strict(
             dict(self.known.recreated), return_dtype=pl.Int64, default=None

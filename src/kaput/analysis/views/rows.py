@@ -16,7 +16,8 @@ import polars as pl
 
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import TaskFinds, ask, kinds
-from kaput.analysis.engine.pieces import Pack, Piece, by_part, pack
+from kaput.analysis.engine.pieces import Pack, Piece, by_part
+from kaput.analysis.engine.pieces import pack as to_bytes
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.columns import ACKED, ENCODINGS, View
@@ -60,7 +61,7 @@ class Rows:
 
 
 def encode(
-    units: Iterable[Unit], known: Known, questions: Sequence[Question], pack: Pack = pack
+    units: Iterable[Unit], known: Known, questions: Sequence[Question], pack: Pack = to_bytes
 ) -> Iterator[tuple[int, Piece]]:
     """Runs one task: yields pieces with the part they go to, and finally what questions found. `pack`
     serializes runs.
@@ -81,7 +82,10 @@ def _tables(units: Iterable[Unit], names: Names) -> Iterator[tuple[str, TableRow
 
 
 def encode_rows(
-    tables: Iterable[tuple[str, TableRows]], known: Known, questions: Sequence[Question], pack: Pack = pack
+    tables: Iterable[tuple[str, TableRows]],
+    known: Known,
+    questions: Sequence[Question],
+    pack: Pack = to_bytes,
 ) -> Iterator[tuple[int, Piece]]:
     """The same for rows that have been read already."""
     sums = []
@@ -97,6 +101,7 @@ def encode_rows(
 
 def _pieces(coded: Encoded, known: Known, pack: Pack) -> Iterator[tuple[int, Piece]]:
     """What the tasks of messages and of places get."""
+    small = pack is to_bytes  # a file may be larger
     message = known.parts.message(pl.col("producer"), pl.col("block"))
     place = known.parts.place(pl.col("place"))
     for view, part, count in (
@@ -104,7 +109,7 @@ def _pieces(coded: Encoded, known: Known, pack: Pack) -> Iterator[tuple[int, Pie
         (View.PLACES, place, known.parts.places),
     ):
         if ENCODINGS[coded.table].of(view):
-            yield from by_part(coded.of(view), part, count, coded.table, pack)
+            yield from by_part(coded.of(view, small), part, count, coded.table, pack)
 
 
 @dataclass(frozen=True)
