@@ -158,6 +158,9 @@ def test_every_command_is_authorized(standing: Standing) -> None:
     injected = kaput.json("fault", "inject", "kill", "--target", "leader-of orders/0")
     assert [fault["state"] for fault in injected] == ["active"]
     assert kaput.json("fault", "heal")[0]["state"] == "healed"
+    denied = kaput.json("fault", "inject", "deny", "--target", "topic orders")
+    assert "Write on orders denied to User:kaput by 2 of 2 brokers" in denied[0]["proof"]
+    assert kaput.json("fault", "heal")[-1]["state"] == "healed"
     # Its groups are not known before their coordinator is there again.
     assert eventually(lambda: kaput.json("status")["unknown"] == [])
     status = kaput.json("status")

@@ -211,7 +211,7 @@ def remove_files(layout: NodeLayout, node: Node | None) -> None:
 
     `node`: None if it was never made.
     """
-    remove_tree(layout.data)
-    remove_tree(layout.scratch)
+    for place in (*layout.all_data, layout.lost_data, layout.scratch):
+        remove_tree(place)
     if node is not None and node.memory is not None:
         remove_tree(node.memory.path)

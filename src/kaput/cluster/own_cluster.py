@@ -334,7 +334,8 @@ class OwnCluster(KafkaCluster):
     def _prepare(self, layout: NodeLayout) -> None:
         """Writes the node's settings and formats its storage."""
         layout.folder.mkdir(parents=True, exist_ok=True)
-        self._owner.own_path(layout.data)
+        for place in (*layout.all_data, layout.lost_data):
+            self._owner.own_path(place)
         self._owner.own_path(layout.scratch)
         layout.scratch.mkdir()
         if self._spec.disk_mb is not None and layout.broker_port is not None:
@@ -368,6 +369,7 @@ class OwnCluster(KafkaCluster):
                 internal_port=next(free) if role in ("broker", "combined") else None,
                 access=access,
                 controller_access=controller_access,
+                log_dirs=self._spec.log_dirs if role in ("broker", "combined") else 1,
             )
             for node_id, role in wanted.items()
         ]

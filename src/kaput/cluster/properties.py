@@ -36,6 +36,7 @@ class NodeLayout:
     proxied: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     access: Access = OPEN  # kaput's access to the client listener
     controller_access: Access = OPEN  # kaput's access to the controller listener
+    log_dirs: int = 1  # of a broker
 
     @property
     def client_port(self) -> int | None:
@@ -46,6 +47,21 @@ class NodeLayout:
     def data(self) -> Path:
         """Kafka's data; deleted at the end."""
         return self.folder / "data"
+
+    @property
+    def second_data(self) -> Path:
+        """Its second log directory, if it has one."""
+        return self.data.with_name("data-2")
+
+    @property
+    def lost_data(self) -> Path:
+        """Where that is while it is lost."""
+        return self.data.with_name("data-2-lost")
+
+    @property
+    def all_data(self) -> list[Path]:
+        """Its log directories; the first has the metadata log."""
+        return [self.data, self.second_data][: self.log_dirs]
 
     @property
     def scratch(self) -> Path:
@@ -114,7 +130,7 @@ def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
         "listeners": ",".join(listeners),
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(layout.data),
+        "log.dirs": ",".join(map(str, layout.all_data)),
     }
     if layout.role != "controller":
         settings["inter.broker.listener.name"] = "PLAINTEXT"

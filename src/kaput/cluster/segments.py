@@ -24,8 +24,9 @@ OVERWRITTEN = "overwritten"
 
 
 def directory(data: Path, topic: str, partition: int) -> Path:
-    """The directory of a partition within a data directory."""
-    return data / f"{topic}-{partition}"
+    """The directory of a partition within a data directory, or within the second one beside it."""
+    first, second = (place / f"{topic}-{partition}" for place in (data, data.with_name(f"{data.name}-2")))
+    return second if second.is_dir() and not first.is_dir() else first
 
 
 def log_end(replica: Path) -> int:

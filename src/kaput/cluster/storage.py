@@ -64,8 +64,10 @@ def format_storage(
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(with_records(first, records) if records else first)
         place.chmod((template / name).stat().st_mode)  # Kafka's snapshots are read-only
-    lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={layout.id}", "version=1"]
-    (layout.data / _META).write_text("\n".join(lines) + "\n")
+    for directory in layout.all_data:
+        lines = [f"cluster.id={cluster_id}", f"directory.id={new_id()}", f"node.id={layout.id}", "version=1"]
+        directory.mkdir(exist_ok=True)
+        (directory / _META).write_text("\n".join(lines) + "\n")
 
 
 def first_records(formatted: Path, version: str) -> str:

@@ -54,6 +54,8 @@ class Cluster(Block):
     """MiB of a separate file system for each broker's data; needs namespaces. Default: the run folder's."""
     disk_fs: Literal["tmpfs", "ext4"] = "tmpfs"
     """Of those file systems: `ext4` (on loop devices; as root) for disk-stall and disk-error."""
+    log_dirs: Annotated[Literal[1, 2], BeforeValidator(no_bool)] = 1
+    """Log directories of each broker: with two, the second one can fail (log-dir-failure)."""
     faketime: bool = False
     """Nodes run with libfaketime, so that clock-skew can shift their clocks."""
     memory_groups: bool = False
@@ -125,6 +127,8 @@ class Cluster(Block):
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
         if self.disk_mb is None and self.disk_fs != "tmpfs":
             yield ("disk-fs",), "disk-fs needs disk-mb, the size of the file systems"
+        if self.log_dirs == 2 and (self.mode == "zookeeper" or self.disk_mb is not None):
+            yield ("log-dirs",), "two log directories need mode: kraft, and no disk-mb"
         if not KAFKA_VERSION.fullmatch(self.kafka):
             yield ("kafka",), f"{self.kafka!r} is not a version such as {NEWEST_KAFKA}"
         elif self.mode == "zookeeper" and release_of(self.kafka) >= (4, 0):

@@ -365,6 +365,10 @@ EXT4 = Need(
     lambda cluster: cluster.disk_fs == "ext4",
     "needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4",
 )
+LOG_DIRS = Need(
+    lambda cluster: cluster.log_dirs == 2,
+    "needs a second log directory; write cluster.log-dirs: 2",
+)
 CLOCKS = Need(
     lambda cluster: cluster.faketime, "needs clocks that can be shifted; write cluster.faketime: true"
 )
@@ -400,7 +404,7 @@ class FaultKind:
     @property
     def of_disk(self) -> bool:
         """Whether it breaks the disks of brokers; other nodes have none of their own."""
-        return self.needs in (DISK, EXT4)
+        return self.needs in (DISK, EXT4, LOG_DIRS)
 
 
 _PROCESS = (NODES, MEMBERS, CLUSTERS, MIRROR)
@@ -416,6 +420,7 @@ _ALL = (
     FaultKind("disk-full", (NODES, STORE), needs=DISK, traces=True),
     FaultKind("disk-stall", needs=EXT4, traces=True),
     FaultKind("disk-error", needs=EXT4, traces=True),
+    FaultKind("log-dir-failure", needs=LOG_DIRS, traces=True),
     FaultKind("cpu-pressure", options=CpuPressureOptions, traces=True),
     FaultKind("clock-skew", options=ClockSkewOptions, needs=CLOCKS, traces=True),
     FaultKind("memory-pressure", options=MemoryPressureOptions, needs=MEMORY, traces=True),

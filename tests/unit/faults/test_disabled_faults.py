@@ -86,7 +86,7 @@ def test_disabled_cases_cover_every_node_fault() -> None:
         set(EFFECT_OFF)
         == set(HEAL_OFF)
         == {name for name in faults_on("nodes") if not KINDS[name].by_request}
-        - {"noop", "protocol", "command"}
+        - {"noop", "protocol", "command", "log-dir-failure"}
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from kaput.cluster.admin import features, requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.monitor_requests import log_dirs
 from kaput.cluster.admin.resources import ResourceAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
@@ -256,6 +257,16 @@ class Admin(ResourceAdmin):
         except Unanswered:
             return False
         return True
+
+    def log_dirs(self, broker: int) -> dict[str, bool]:
+        """The log directories of this broker, and whether it reports each as failed; none if it does not
+        answer.
+        """
+        try:
+            answer = ask(self._cluster.broker_endpoints[broker], log_dirs(), ANSWER_TIMEOUT_S)
+        except Unanswered:
+            return {}
+        return {each.log_dir: bool(each.error_code) for each in answer.results}
 
     def in_kraft_mode(self) -> bool:
         """Whether a metadata quorum answers."""

@@ -154,6 +154,8 @@ def _needs(step: FaultStep, cluster: Cluster) -> Found:
     if needs is not None and target.hits != STORE and not needs.met(cluster):
         yield ("fault",), f"{step.fault} {needs.otherwise}"
     shares = target.kind == "zookeeper" or (target.kind == "controller" and cluster.controllers != "combined")
+    if step.fault == "power-loss" and cluster.log_dirs > 1:
+        yield ("fault",), "power-loss knows one log directory; leave out cluster.log-dirs"
     if step.kind.of_disk and shares:
         yield ("target",), f"{step.fault} hits brokers: a {target} has no disk of its own"
 
@@ -387,7 +389,9 @@ def _event_group(moment: Moment, scenario: Scenario) -> Found:
 def _event_producer(moment: Moment, scenario: Scenario) -> Found:
     specs = scenario.producer_specs()
     number = None if moment.of is None else recorded_target(moment.of).producer
-    if not scenario.transactional:
+    if scenario.cluster.log_dirs > 1:
+        yield ("event",), f"{MARKERS_PENDING} is read from one log directory; leave out cluster.log-dirs"
+    elif not scenario.transactional:
         yield ("event",), f"{MARKERS_PENDING} takes a producer with transactions"
     elif moment.of is not None and (number is None or number >= len(specs)):
         yield (
