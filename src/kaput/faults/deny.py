@@ -27,15 +27,14 @@ class Deny(Fault[str]):
     def inject(self, topic: str) -> Effect:
         """Creates the ACL, and waits until every broker has it. Raises LabError."""
         options, admin = self.options, self.scene.admin
-        brokers = len(admin.live([])[0])
         self._rule, self._made = (topic, options.principal, options.operation), False
-        if admin.denied_by(*self._rule):
+        if any(admin.denied_by(*self._rule).values()):
             raise LabError(f"{options.operation} on {topic} was denied to {options.principal} already")
         self._made = True
         admin.deny(*self._rule)
-        there = self.wait(lambda: len(admin.denied_by(*self._rule)) == brokers, _SEEN_S)
-        listed = len(admin.denied_by(*self._rule))
-        who = f"{listed} of {brokers} brokers"
+        there = self.wait(lambda: self._lists() == {True}, _SEEN_S)
+        listed = admin.denied_by(*self._rule).values()
+        who = f"{sum(listed)} of {len(listed)} brokers"
         proof = f"{options.operation} on {topic} denied to {options.principal} by {who}"
         return Effect(now_ns(), there, proof)
 
@@ -44,6 +43,12 @@ class Deny(Fault[str]):
         if not self._made:
             return now_ns(), effect
         self.scene.admin.deny_no_more(*self._rule)
-        gone = self.wait(lambda: not self.scene.admin.denied_by(*self._rule), _SEEN_S)
+        gone = self.wait(lambda: self._lists() == {False}, _SEEN_S)
         details = "no broker lists it any more" if gone else "a broker still lists it"
         return (now_ns() if gone else None), effect.with_proof(details, gone)
+
+    def _lists(self) -> set[bool]:
+        """Whether brokers list the ACL; empty while a live broker does not answer."""
+        admin = self.scene.admin
+        listed = admin.denied_by(*self._rule)
+        return set(listed.values()) if admin.live([])[0] <= set(listed) else set()
