@@ -33,8 +33,7 @@ class Deny(Fault[str]):
         self._made = True
         admin.deny(*self._rule)
         there = self.wait(lambda: self._lists() == {True}, _SEEN_S)
-        listed = admin.denied_by(*self._rule).values()
-        who = f"{sum(listed)} of {len(listed)} brokers"
+        who = f"{sum(self._listed.values())} of {len(self._listed)} brokers"
         proof = f"{options.operation} on {topic} denied to {options.principal} by {who}"
         return Effect(now_ns(), there, proof)
 
@@ -50,5 +49,5 @@ class Deny(Fault[str]):
     def _lists(self) -> set[bool]:
         """Whether brokers list the ACL; empty while a live broker does not answer."""
         admin = self.scene.admin
-        listed = admin.denied_by(*self._rule)
-        return set(listed.values()) if admin.live([])[0] <= set(listed) else set()
+        self._listed = admin.denied_by(*self._rule)
+        return set(self._listed.values()) if admin.live([])[0] <= set(self._listed) else set()
