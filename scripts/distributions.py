@@ -125,9 +125,7 @@ def build_site(into: Path, environment: Mapping[str, str]) -> None:
     """The documentation as pages, anew: those of a checkout may be old, or not there (make site)."""
     mkdocs = Path(sys.executable).with_name("mkdocs")
     environment = {**environment, "NO_MKDOCS_2_WARNING": "1"}
-    subprocess.run(
-        [mkdocs, "build", "--quiet", "--strict", "--site-dir", into], cwd=ROOT, env=environment, check=True
-    )
+    subprocess.run([mkdocs, "build", "--strict", "--site-dir", into], cwd=ROOT, env=environment, check=True)
 
 
 def _toml(table: str, values: Mapping[str, Any]) -> list[str]:

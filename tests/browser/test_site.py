@@ -36,7 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site")
     mkdocs = Path(sys.executable).with_name("mkdocs")
     built = subprocess.run(
-        [mkdocs, "build", "--quiet", "--strict", "--site-dir", target],
+        [mkdocs, "build", "--strict", "--site-dir", target],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
