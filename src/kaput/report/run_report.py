@@ -60,8 +60,8 @@ SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
 )
 
 _FOOT = (
-    "Every number on this page is in findings.json and analysis/ of the run folder. Point at a dotted word to "
-    "see its definition; kaput docs WORD has it, too. Works offline."
+    "Every number on this page is in findings.json and analysis/ of the run folder. Point at a dotted word "
+    "to see its definition; kaput docs WORD has it, too. Works offline."
 )
 
 _TERMS = "Terms such as unseen, unowned or standstill are explained in report.html and by kaput docs."
