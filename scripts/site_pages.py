@@ -131,10 +131,10 @@ def _on_site(source: str, link: str) -> str | None:
     name, hash_sign, anchor = link.partition("#")
     home = ROOT if source.startswith("project/") else DOCS / posixpath.dirname(source)
     path = Path(posixpath.normpath((home / name).as_posix()))
-    if path.is_dir():
-        path /= "README.md"
     if not path.exists():
         return link  # of which MkDocs then warns
+    if path.is_dir():
+        path /= "README.md"
     if path.parent == ROOT and path.suffix == ".md":
         return f"project/{path.name}{hash_sign}{anchor}"
     inside = path.is_relative_to(DOCS) and path.suffix in (".md", ".svg") and path.exists()
