@@ -112,8 +112,11 @@ def why_apart(one: Scenario, other: Scenario) -> str | None:
     if one.cluster != other.cluster:
         return f"their clusters differ: {_differences(one.cluster, other.cluster)}"
     (steps, placed), (others, others_placed) = _shared(one), _shared(other)
-    if steps != others:
-        return "the faults that hit the cluster differ in what, where, when, how long, or in their options"
+    if len(steps) != len(others):
+        return "they have different numbers of faults that hit the cluster"
+    for number, (step, other_step) in enumerate(zip(steps, others, strict=True), start=1):
+        if differ := [key for key, a, b in zip(_KEYS, step, other_step, strict=True) if a != b]:
+            return f"fault {number} of those that hit the cluster differs: {', '.join(differ)}"
     if placed != others_placed:
         return "the topics that their faults hit have their replicas on other brokers"
     return None
@@ -144,7 +147,10 @@ def _must_be_alone(scenario: Scenario) -> str | None:
     return None
 
 
-def _shared(scenario: Scenario) -> tuple[object, object]:
+_KEYS = ("fault", "target", "at", "for", "options")
+
+
+def _shared(scenario: Scenario) -> tuple[list[tuple[object, ...]], object]:
     """The part that must be equal in all scenarios of a batch: faults, and where what they hit is placed."""
     steps = [step for step in timeline(scenario, 0) if not is_own(step.target)]
     topics = {step.target.place.topic for step in steps if step.target.place is not None}

@@ -68,7 +68,7 @@ def test_trial_that_cannot_be_scaled_is_reported_and_skipped(tmp_path: Path) -> 
     [
         (["workload.producers.0.acks=all", "topics.0.config.min.insync.replicas=2"], None),
         (["cluster.brokers=5"], "their clusters differ: brokers"),
-        (["faults.0.for=1s"], "the faults that hit the cluster differ"),
+        (["faults.0.for=1s"], "fault 1 of those that hit the cluster differs: for"),
         (["cluster.kafka=3.9.2", "cluster.mode=zookeeper"], "only clusters in KRaft mode are shared"),
         (["faults.0.at={event: election}"], "wait for events"),
     ],
