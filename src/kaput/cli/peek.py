@@ -51,7 +51,7 @@ def peek_command(
     from kaput.operate.replica_reader import RecordRange, peek
 
     topic, slash, partition = place.rpartition("/")
-    if not slash or not topic or not partition.isdigit():
+    if not slash or not topic or not partition.isdecimal():
         raise UsageError(f"{place!r} is not a partition; write TOPIC/PARTITION, for example orders/0")
     # The files of kaput's own brokers can be read even while the broker is down.
     folder = None if bootstrap_servers is not None else Path(entry_of(cluster).folder)

@@ -88,7 +88,7 @@ def _locate(
     why: LabError | None = None
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdecimal():
             raise UsageError(f"{server!r}: write HOST:PORT")
         try:
             answer = ask(Endpoint(host, int(port), access), requests.metadata([place[0]]), _ANSWER_S)

@@ -193,7 +193,7 @@ def _factors(settings: Mapping[str, str]) -> Iterator[int]:
         ("min.insync.replicas", 1),
     ):
         value = str(settings.get(name, "")).strip()
-        yield int(value) + more if value.isascii() and value.isdigit() else 1
+        yield int(value) + more if value.isdecimal() else 1
 
 
 def _of_compose(path: Path, document: Mapping[str, Any]) -> DescribedCluster:

@@ -170,7 +170,7 @@ class Group(Block):
         """How long the group waits for a silent member. `cluster`: its cluster's configuration."""
         brokers = cluster.get(f"group.{self.type}.session.timeout.ms")
         known = str(self.config.get("session.timeout.ms") if self.type == "classic" else brokers)
-        return int(known) if known.isdigit() else _SESSION_MS
+        return int(known) if known.isdecimal() else _SESSION_MS
 
     @model_validator(mode="before")
     @classmethod

@@ -50,12 +50,12 @@ def for_every(text: str, data: Any) -> list[str]:
     place, equals, value = text.partition("=")
     found, block = [""], [data]
     for part in place.split("."):
-        if not part.isdigit() and block and all(isinstance(each, list) for each in block):
+        if not part.isdecimal() and block and all(isinstance(each, list) for each in block):
             lengths = [range(len(each)) for each in block]
             found = [f"{path}.{at}" for path, length in zip(found, lengths, strict=True) for at in length]
             block = [each[at] for each, length in zip(block, lengths, strict=True) for at in length]
         found = [f"{path}.{part}" for path in found]
-        block = [value_at(each, (int(part) if part.isdigit() else part,)) for each in block]
+        block = [value_at(each, (int(part) if part.isdecimal() else part,)) for each in block]
     return [f"{path.removeprefix('.')}{equals}{value}" for path in found]
 
 
@@ -76,7 +76,7 @@ def apply_override(data: dict[Any, Any], override: Override) -> None:
 def _path(parts: list[str]) -> DataPath:
     path: DataPath = ()
     for index, part in enumerate(parts):
-        step = int(part) if part.isascii() and part.isdigit() and len(part) < 10 else part
+        step = int(part) if part.isascii() and part.isdecimal() and len(part) < 10 else part
         kind = kind_at(path)
         if typing.get_origin(kind) is list and not isinstance(step, int):
             raise ValueError(f"{dotted(path)} is a list; write a position such as 0, not {part!r}")

@@ -100,7 +100,7 @@ class Producers(Block):
     def transaction_timeout_ms(self) -> int:
         """After how long the coordinator aborts its open transactions."""
         given = str(self.config.get("transaction.timeout.ms", KAFKAS_TIMEOUT_MS))
-        return int(given) if given.isdigit() else KAFKAS_TIMEOUT_MS
+        return int(given) if given.isdecimal() else KAFKAS_TIMEOUT_MS
 
     def rules(self) -> Found:
         """Mistakes between its keys."""
@@ -178,4 +178,4 @@ class Producers(Block):
 
 def _at_most(value: object, limit: int) -> bool:
     text = str(value)
-    return text.isdigit() and int(text) <= limit
+    return text.isdecimal() and int(text) <= limit

@@ -67,7 +67,7 @@ def _timeouts(scenario: Scenario) -> dict[str, int]:
 
 
 def _number(value: object, default: int) -> int:
-    return int(value) if isinstance(value, (int, str)) and str(value).isdigit() else default
+    return int(value) if isinstance(value, (int, str)) and str(value).isdecimal() else default
 
 
 def _with_variations(step: dict[str, Any]) -> dict[str, Any]:

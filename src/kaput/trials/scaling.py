@@ -100,7 +100,7 @@ def _config(given: Mapping[str, Any], defaults: Mapping[str, int], factor: float
     """The settings with timeouts multiplied, including timeouts that have their defaults."""
     scaled_config: Config = dict(given)
     for name, value in {**defaults, **given}.items():
-        if (name in defaults or _TIMEOUT.fullmatch(name)) and str(value).isdigit():
+        if (name in defaults or _TIMEOUT.fullmatch(name)) and str(value).isdecimal():
             scaled_config[name] = max(_LEAST.get(name, 1), round(int(value) * factor)) if int(value) else 0
     return scaled_config
 

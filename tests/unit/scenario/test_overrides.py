@@ -69,6 +69,7 @@ def test_last_override_of_a_key_wins() -> None:
         ("worklod.producers.0.acks=1", "no such key: worklod; did you mean workload?"),
         ("workload.producers.7.acks=1", "workload.producers has 1 entries, counted from 0"),
         ("workload.producers.acks=1", "workload.producers is a list; write a position such as 0, not 'acks'"),
+        ("workload.producers.\N{SUPERSCRIPT TWO}=1", "workload.producers is a list; write a position"),
         ("title.x=1", "no such key: title.x"),
         ("cluster.0=1", "no such key: cluster.0"),
         ("nonsense", "write a path, an equals sign and a value"),

@@ -184,7 +184,7 @@ def _count(partitions: Collection[int]) -> int:
 
 
 def _number(value: object, default: int) -> int:
-    return int(str(value)) if str(value).isdigit() else default
+    return int(str(value)) if str(value).isdecimal() else default
 
 
 Span = tuple[int, int]  # from and to (ns)
@@ -265,7 +265,7 @@ def abort_grace_ns(given: Inputs, topic: str) -> int:
     out, and abort it.
     """
     interval = str(given.scenario.cluster_of_topic(topic).config.get(_CLEANUP)) if given.scenario else ""
-    return ((int(interval) if interval.isdigit() else _CLEANUP_MS) + _MARKERS_MS) * MS
+    return ((int(interval) if interval.isdecimal() else _CLEANUP_MS) + _MARKERS_MS) * MS
 
 
 class StalledOffset(NamedTuple):

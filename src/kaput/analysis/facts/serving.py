@@ -237,7 +237,7 @@ def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, f
 def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
     """The step of the scenario that a fault belongs to: its id begins with the step's number, from 1 on."""
     number = fault.id.partition("-")[0]
-    if scenario is None or not number.isdigit() or not 1 <= int(number) <= len(scenario.faults):
+    if scenario is None or not number.isdecimal() or not 1 <= int(number) <= len(scenario.faults):
         return None
     step = scenario.faults[int(number) - 1]
     return step if step.fault == fault.fault else None

@@ -276,4 +276,4 @@ def _timeout_ms(spec: Producers) -> int | None:
         return None
     names, default = _TIMEOUTS[spec.client]
     given = next((str(spec.config[name]) for name in names if name in spec.config), str(default))
-    return int(given) if given.isdigit() and int(given) else None
+    return int(given) if given.isdecimal() and int(given) else None

@@ -28,7 +28,7 @@ def check_access(servers: str, access: Access) -> None:
     """
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
-        if not port.isdigit() or access.mechanism not in (None, *_SUPPORTED_MECHANISMS):
+        if not port.isdecimal() or access.mechanism not in (None, *_SUPPORTED_MECHANISMS):
             return
         endpoint = Endpoint(host, int(port), access)
         try:

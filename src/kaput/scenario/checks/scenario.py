@@ -84,7 +84,7 @@ def _min_isr(scenario: Scenario, topic: Topic, place: DataPath) -> Found:
     block: DataPath = ("clusters", topic.cluster) if topic.cluster is not None else ("cluster",)
     path: DataPath = (*place, "config", key) if own else (*block, "config", key)
     text = scenario.topic_setting(topic.full_name, key, "1")
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         yield path, f"{text!r} is not a number of replicas"
     elif int(text) > topic.replication_factor:
         yield (

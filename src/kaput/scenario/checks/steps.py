@@ -374,7 +374,7 @@ def _event_partition(of: str, scenario: Scenario) -> Found:
     topic = scenario.topic(name)
     if topic is None:
         yield ("of",), no_topic(name, scenario)
-    elif number and not (number.isdigit() and int(number) < topic.partitions):
+    elif number and not (number.isdecimal() and int(number) < topic.partitions):
         yield ("of",), f"no such partition: {name} has {topic.partitions}, counted from 0"
 
 

@@ -133,7 +133,7 @@ def patience_ms(spec: Producers) -> int:
     coordinator (KaputProducer.java: two calls of at most PATIENCE_MS and max.block.ms).
     """
     given = str(spec.config.get("delivery.timeout.ms", _DELIVERY_MS))
-    delivery_ms = int(given) if given.isdigit() else _DELIVERY_MS
+    delivery_ms = int(given) if given.isdecimal() else _DELIVERY_MS
     return max(spec.patience, delivery_ms + _SLACK_MS, _COORDINATOR_MS if spec.transactions else 0)
 
 
