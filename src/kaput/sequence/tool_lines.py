@@ -56,17 +56,22 @@ _LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
 
 
 class LineMeaning:
-    """What the lines of one input mean, of which the first may be the header of a CSV."""
+    """What the lines of one input mean. The first may be the header of a CSV, which may come again: it may be
+    several files.
+    """
 
     def __init__(self, role: Role) -> None:
         self._role = role
         self._columns: list[str] | None = None
+        self._at_start = True
 
     def of(self, line: bytes) -> Fields | Skipped | None:
         """The parts of a line; None if it has no number where one belongs."""
+        at_start, self._at_start = self._at_start, False
         if b"," in line and not line.startswith(b"{"):
             row = _row(line)
-            if (columns := _header(row)) is not None:
+            columns = _header(row)
+            if columns is not None and (at_start or columns == self._columns):
                 self._columns = columns
                 return SKIPPED
             if self._columns is not None:

@@ -344,6 +344,14 @@ def test_result_files_are_read_without_a_pattern(name: str) -> None:
         assert not len(parsed.unreadable)
 
 
+def test_only_the_first_line_is_a_header() -> None:
+    """It may come again, with the next file; in the middle of a log such a line has no number."""
+    again = TextFormat().parse(b"seq,time\n1,5\nseq,time\n2,6\n")
+    assert again.number.tolist() == [1, 2] and not len(again.unreadable)
+    log = TextFormat().parse(b"key\t1\nseq, as I said\n2,6\n")
+    assert log.number.tolist() == [1] and log.unreadable.tolist() == [1, 2]
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_bulk_parser_matches_a_line_by_line_parser(junk: bytes, at: int) -> None:
