@@ -21,11 +21,13 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from driving import KAPUT, WITHOUT_JVM, Standing
 from kaput.core import TopicPartition as Place
 from kaput.monitor.sources.cluster_state import ClusterState
+from kaput.operate.doctor.snapshot import read_snapshot
 from kaput.operate.standing_cluster import StandingCluster
 from system_packages import Missing, program
 from waiting import PATIENCE_S, eventually, wait_for
@@ -160,6 +162,59 @@ def test_lag_of_a_stalled_group_in_records_and_seconds(lab: StandingCluster, exp
     assert exporter.values()[seconds + still] <= time.time() - dated_s
     committed(lab, "still", "orders", 0, 10)
     wait_for(lambda: exporter.values()[seconds + still] == 0, "the group has caught up", 5 + SLACK_S)
+
+
+def test_markers_deleted_records_and_positions_of_no_topic(lab: StandingCluster, exporter: Exporter) -> None:
+    """A group that has read all of a transactional topic has no lag; and what it never gets is counted."""
+    lab.create_topic("paid", 1, 3)
+    producer = Producer({**lab.client_settings(), "transactional.id": "payments"})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    for _ in range(5):
+        producer.produce("paid", b"value")
+    producer.commit_transaction(PATIENCE_S)
+    committed(lab, "reader", "paid", 0, 5)
+    committed(lab, "slow", "paid", 0, 1)
+    reader, slow = (("reader", "0", "paid"), ("slow", "0", "paid"))
+    wait_for(lambda: exporter.values().get(("consumer_lag_records", *slow)) == 5, "a lag with a marker in it")
+    wait_for(lambda: exporter.values().get(("consumer_lag_records", *reader)) == 0, "a marker is no lag")
+    admin = AdminClient(lab.client_settings())
+    (deleted,) = admin.delete_records([TopicPartition("paid", 0, 4)]).values()
+    deleted.result(PATIENCE_S)
+    wait_for(lambda: exporter.values()["group_deleted_unread_records", *slow] == 3, "what retention took")
+    assert exporter.values()["group_stale_position", *reader] == 0
+    committed(lab, "reader", "paid", 0, 100)
+    wait_for(lambda: exporter.values()["group_stale_position", *reader] == 1, "a position beyond the end")
+
+
+def test_doctor_knows_markers_and_open_transactions(lab: StandingCluster) -> None:
+    """Of a partition the first transaction that is open, with the id that its coordinator knows."""
+    lab.create_topic("billed", 1, 3)
+    producer = Producer({**lab.client_settings(), "transactional.id": "invoices"})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce("billed", b"value")
+    producer.commit_transaction(PATIENCE_S)
+    settings = {"group.id": "accountant", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({**lab.client_settings(), **settings})
+    consumer.subscribe(["billed"])
+    wait_for(lambda: (found := consumer.poll(1)) is not None and not found.error(), "a message")
+    consumer.commit(offsets=[TopicPartition("billed", 0, 1)], asynchronous=False)
+    consumer.close()
+
+    def lag() -> int:
+        groups = {group.id: group for group in read_snapshot(lab.bootstrap_servers).groups}
+        return sum(commit.lag for commit in groups["accountant"].commits)
+
+    wait_for(lambda: lag() == 0, "a marker is no lag")
+    producer.begin_transaction()
+    producer.produce("billed", b"value")
+    assert producer.flush(PATIENCE_S) == 0
+    (held,) = [t for t in read_snapshot(lab.bootstrap_servers).transactions if t.topic == "billed"]
+    assert (held.start, held.held_back, held.transactional_id) == (2, 1, "invoices")
+    assert lag() == 2
+    producer.abort_transaction(PATIENCE_S)
+    wait_for(lambda: not read_snapshot(lab.bootstrap_servers).transactions, "it is over")
 
 
 @contextmanager
