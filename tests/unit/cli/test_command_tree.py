@@ -19,7 +19,7 @@ METAVARS = re.compile(r"[A-Z][A-Z0-9_/:=.,]*|<[a-z0-9|-]+>|KEY=V1,V2,\.\.\.|HOST
 # Nothing to print as JSON: they become another program, serve pages, or print another format.
 WITHOUT_JSON = {
     "shell", "inside", "dashboard", "metrics", "export", "sequence generate", "scenarios schema",
-    "keep export", "alerts rules",
+    "keep export", "alerts rules", "serve",
 }  # fmt: skip
 
 

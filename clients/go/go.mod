@@ -1,0 +1,3 @@
+module kaput.dev/lab
+
+go 1.22

@@ -1,0 +1,187 @@
+"""`kaput serve`: a cluster for tests in any language, by lines of JSON on stdin and stdout.
+
+The cluster lives as long as stdin is open, so nothing is left when the test's process ends, however it does.
+The requests are documented in docs/OTHER_LANGUAGES.md; clients/java and clients/go use them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kaput.cli import completion
+from kaput.cli.options import BrokerConfig, Brokers, Controllers, Kafka, KafkaHome, Security, cluster_block
+
+if TYPE_CHECKING:
+    from kaput.api.lab import Lab
+
+_EXAMPLES = 10  # of lost and of duplicate messages
+_READ_TIMEOUT_S = 60.0
+
+
+def serve_command(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SCENARIO",
+            autocompletion=completion.scenarios,
+            help="Use the cluster and topics of this built-in name or YAML file.",
+        ),
+    ] = None,
+    *,
+    brokers: Brokers = None,
+    controllers: Controllers = None,
+    kafka: Kafka = None,
+    security: Security = None,
+    config: BrokerConfig = None,
+    kafka_home: KafkaHome = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the brokers' configs and logs here (default: deleted)."),
+    ] = None,
+) -> None:
+    """Start a cluster for tests in any language (JSON lines).
+
+    Reads requests from stdin and answers on stdout, a line of JSON each; the first line says where the
+    brokers are. Ends, and the cluster with it, when stdin is closed (docs/OTHER_LANGUAGES.md).
+
+    Example: kaput serve --brokers 3
+    """
+    from kaput.api.lab import Lab
+    from kaput.cli.jars import distribution_for
+    from kaput.cli.settings import cluster_defaults, read_settings
+    from kaput.processes.signals import interrupts
+    from kaput.scenario.loader import find
+
+    block = cluster_block(
+        brokers=brokers, controllers=controllers, racks=None, mode=None, kafka=kafka, network="loopback",
+        security=security, config=config,
+    )  # fmt: skip
+    data = {} if scenario is None else find(scenario)[1].data
+    block = {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
+    made = Lab(scenario, folder=logs, **block)
+    made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
+    with interrupts(), made, ExitStack() as faults:
+        _write({"ready": {"bootstrap_servers": made.bootstrap_servers, "brokers": made.brokers,
+                          "client_settings": made.client_settings()}})  # fmt: skip
+        requests = Requests(made, faults)
+        for line in sys.stdin:
+            if line.strip():
+                _write(requests.answer(line))
+
+
+def _write(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+class Requests:
+    """What can be asked of a lab. `faults`: ended, and with it every fault that is still active."""
+
+    def __init__(self, lab: Lab, faults: ExitStack) -> None:
+        self._lab, self._faults = lab, faults
+        self._active: dict[str, ExitStack] = {}
+        self._do: dict[str, Callable[..., Any]] = {
+            "create_topic": lab.create_topic,
+            "partitions": lambda topic: {n: asdict(one) for n, one in lab.partitions(topic).items()},
+            "status": lab.status,
+            "inject": self._inject,
+            "heal": self._heal,
+            "produce": self._produce,
+            "account": lambda: json.loads(lab.account().to_json()),
+            "count": self._count,
+        }
+
+    def answer(self, line: str) -> dict[str, Any]:
+        """The answer to a request, with its id: `result`, or `error` and its kind. Never raises."""
+        from kaput.errors import FaultError, KaputError, UsageError
+        from kaput.scenario.nearest import hint
+
+        request: Any = None
+        try:
+            request = json.loads(line)
+            given = {key: value for key, value in request.items() if key not in ("id", "do")}
+            do = self._do.get(request["do"])
+            if do is None:
+                raise UsageError(f"no request {request['do']}; {hint(str(request['do']), self._do)}")
+            answer = {"result": do(**given)}
+        except KaputError as error:
+            kinds = {UsageError: "usage", FaultError: "fault"}
+            kind = next((word for each, word in kinds.items() if isinstance(error, each)), "lab")
+            answer = {"error": str(error), "kind": kind}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            answer = {"error": f"not a request: {error}", "kind": "usage"}
+        return answer | ({"id": request["id"]} if isinstance(request, dict) and "id" in request else {})
+
+    def _inject(self, fault: str, target: str = "any", **options: Any) -> dict[str, Any]:
+        with ExitStack() as stack:
+            injected = stack.enter_context(self._lab.fault(fault, target, **options))
+            self._active[injected.id] = self._faults.enter_context(stack.pop_all())
+        return asdict(injected)
+
+    def _heal(self, fault: str) -> dict[str, str]:
+        """Returns when it is healed and every broker is back."""
+        from kaput.errors import UsageError
+
+        if fault not in self._active:
+            raise UsageError(f"no fault {fault} is active; active: {', '.join(self._active) or 'none'}")
+        self._active.pop(fault).close()
+        return {"healed": fault}
+
+    def _produce(self, topic: str, count: int = 1000, **settings: Any) -> dict[str, int]:
+        sent = self._lab.produce(topic, count, **settings)
+        return {"acked": sent.acked, "failed": sent.failed, "unknown": sent.unknown}
+
+    def _count(self, topic: str, acked: list[str], by: str = "key") -> dict[str, Any]:
+        """Compares what a client of the test's own was acknowledged with what a fresh reader finds."""
+        from kaput.errors import UsageError
+
+        if by not in ("key", "value"):
+            raise UsageError(f"by: {by!r} is neither key nor value")
+        found = Counter(_read(self._lab, topic, by))
+        lost = [each for each in dict.fromkeys(acked) if each not in found]
+        doubled = [each for each, times in found.items() if times > 1]
+        return {
+            "acked": len(acked), "stored": found.total(), "lost": len(lost), "duplicates": len(doubled),
+            "lost_examples": lost[:_EXAMPLES], "duplicate_examples": doubled[:_EXAMPLES],
+        }  # fmt: skip
+
+
+def _read(lab: Lab, topic: str, by: str) -> Iterable[str]:
+    """The key or value of every committed record, once every partition has a leader. Raises LabError."""
+    import time
+    from contextlib import closing
+
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    from kaput.errors import LabError
+
+    limit = time.monotonic() + _READ_TIMEOUT_S
+    while any(each.leader is None for each in lab.partitions(topic).values()):
+        if time.monotonic() > limit:
+            raise LabError(f"a partition of {topic} has had no leader for {_READ_TIMEOUT_S:.0f} s")
+        time.sleep(0.1)
+    settings = {**lab.client_settings(), "group.id": "kaput-count", "enable.auto.commit": False,
+                "isolation.level": "read_committed", "enable.partition.eof": False}  # fmt: skip
+    with closing(Consumer(settings)) as reader:
+        places = [TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in lab.partitions(topic)]
+        ends = {each.partition: reader.get_watermark_offsets(each, _READ_TIMEOUT_S)[1] for each in places}
+        reader.assign(places)
+        while time.monotonic() < limit:
+            message = reader.poll(0.5)
+            if message is not None and message.error() is None:
+                text = message.key() if by == "key" else message.value()
+                yield (text or b"").decode(errors="backslashreplace")
+            elif message is None:
+                at = {each.partition: each.offset for each in reader.position(places)}
+                if all(at[number] >= end for number, end in ends.items() if end):
+                    return
+    raise LabError(f"{topic} could not be read to its end within {_READ_TIMEOUT_S:.0f} s")
