@@ -25,6 +25,18 @@ MAIN = (
     "run", "demo", "scenarios", "search", "up", "status", "fault", "down", "watch", "doctor", "sequence",
     "keep", "analyze", "report",
 )  # fmt: skip
+# Sections of a verb's options, below those that say what it does; by the names of their parameters.
+_SECTIONS = {
+    "Cluster": {
+        "brokers", "controllers", "racks", "mode", "kafka", "network", "security", "config", "kafka_home",
+        "bootstrap_servers", "cluster", "command_config", "use_existing_topic", "on",
+    },
+    "Results": {
+        "runs", "json", "output", "page", "columns", "reports", "baseline", "tolerance", "alerts",
+        "dashboard", "metrics", "format", "format_",
+    },
+    "Common options": {"quiet", "verbose", "help"},
+}  # fmt: skip
 ALL = "kaput.all"  # in a context: all verbs are to be explained
 _UNCUT = 1_000  # characters
 
@@ -153,7 +165,13 @@ class Verb(TyperCommand):
         records = [(each, each.get_help_record(ctx)) for each in self.get_params(ctx)]
         shown = [(each, record) for each, record in records if record is not None]
         _write_section(formatter, "Arguments", [(_name(p), r[1]) for p, r in shown if _is_argument(p)])
-        _write_section(formatter, "Options", [record for p, record in shown if not _is_argument(p)])
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Options", *_SECTIONS)}
+        for each, record in shown:
+            if not _is_argument(each):
+                title = next((title for title, names in _SECTIONS.items() if each.name in names), "Options")
+                sections[title].append(record)
+        for title, rows in sections.items():
+            _write_section(formatter, title, rows)
 
 
 class VerbGroup(TyperGroup):

@@ -108,7 +108,7 @@ def test_each_option_has_one_meaning() -> None:
     ("option", "paths"),
     [
         ("--set", {"run", "regress", "scenarios check"}),
-        ("--config", {"run", "up"}),
+        ("--config", {"run", "up", "serve"}),
         ("--option", {"fault inject"}),
         ("--spark-conf", {"analyze", "watch"}),
         ("--client-setting", {"replay", "keep replay"}),
