@@ -334,5 +334,5 @@ def _partitions(shape: Shape, begins: Longs) -> Longs:
 def _no_room(shape: Shape, wanted: int) -> str:
     return (
         f"{shape.messages:,} messages of {shape.producers} producers over {shape.partitions} partitions have "
-        f"no room for {wanted:,} planted anomalies: send more messages, lower --rate, or use --clean"
+        f"no room for {wanted:,} planted anomalies: send more messages, lower --anomaly-rate, or use --clean"
     )

@@ -125,7 +125,9 @@ def _misused(error: Any) -> int:
         return UsageError.exit_status
     if wanted := getattr(error, "option_name", None):
         error.possibilities = nearest(str(wanted), getattr(error, "possibilities", None) or (), cutoff=_ALIKE)
-    text = error.format_message().replace("(Possible options: ", "(did you mean ").rstrip(".")
+    text = (
+        " ".join(error.format_message().split()).replace("(Possible options: ", "(did you mean ").rstrip(".")
+    )
     return _failed(f"{text}; see {path} --help", UsageError.exit_status)
 
 

@@ -162,7 +162,7 @@ def columns_of(text: str | None, several: bool, varied: Iterable[str]) -> tuple[
     from kaput.report.comparison import parse
 
     if not several:
-        raise UsageError("--columns is for the table of several runs")
+        raise UsageError("--columns is for the table of several runs; add --repeat N or a second run")
     return tuple(parse(text, varied))
 
 
@@ -242,10 +242,21 @@ def as_overrides(cluster: Mapping[str, Any]) -> dict[str, str]:
     options = {"racks": "--rack"}
     found = {}
     for key, value in {**plain, **config}.items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        option = f"--config {key[7:]}={text}" if key in config else f"{options.get(key, f'--{key}')} {text}"
+        # As YAML: a version like 9.9 would be a number.
+        text = value if key in config or _is_text(value) else json.dumps(value)
+        given = value if isinstance(value, str) else text
+        option = f"--config {key[7:]}={given}" if key in config else f"{options.get(key, f'--{key}')} {given}"
         found[f"cluster.{key}={text}"] = option
     return found
+
+
+def _is_text(value: object) -> bool:
+    import yaml
+
+    try:
+        return isinstance(value, str) and yaml.safe_load(value) == value
+    except yaml.YAMLError:
+        return False
 
 
 @contextmanager

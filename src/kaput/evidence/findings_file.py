@@ -26,6 +26,8 @@ def read_findings(path: Path) -> Findings:
     except FileNotFoundError:
         if not path.parent.is_dir():
             raise UsageError(no_such_folder(path.parent)) from None
+        if path.name != "findings.json":
+            raise UsageError(f"{path}: no such file; name a findings.json or a run folder") from None
         raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None

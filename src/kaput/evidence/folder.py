@@ -235,4 +235,6 @@ def no_such_folder(path: Path) -> str:
     if not near and path.parent.is_dir():
         similar = nearest(path.name, [each.name for each in path.parent.iterdir() if each.is_dir()])
         near = [str(path.parent / name) for name in similar]
-    return f"{path}: no such run folder" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{path}: no such run folder" + (
+        f"; did you mean {near[0]}?" if near else "; kaput run makes them"
+    )

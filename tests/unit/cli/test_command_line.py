@@ -26,6 +26,8 @@ from kaput.evidence.folder import RunFolder, replace_text
         ("up --brokrs 3", "No such option: --brokrs (did you mean --brokers); see kaput up --help"),
         ("run --nmae x", "No such option: --nmae; see kaput run --help"),
         ("peek", "Missing argument 'TOPIC/PARTITION'; see kaput peek --help"),
+        ("export runs/x", "Missing option '--format'. Choose from: jepsen, csv; see kaput export --help"),
+        ("run noop --baseline no.json", "no.json: no such file; name a findings.json or a run folder"),
         ("help nonsense", "no verb 'nonsense'; see kaput --help"),
     ],
 )

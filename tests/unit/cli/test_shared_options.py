@@ -32,6 +32,13 @@ def test_the_options_change_the_scenarios_cluster() -> None:
     assert spec.config["num.io.threads"] == yaml.safe_load("2")
 
 
+def test_a_version_that_looks_like_a_number_is_text() -> None:
+    """YAML would read a number; the mistake is another one."""
+    options = as_overrides(block(kafka="9.9"))
+    with pytest.raises(UsageError, match=r"^--kafka 9\.9: '9\.9' is not a version such as"), naming(options):
+        choose(["noop"], [], list(options), [])
+
+
 def test_options_not_given_change_nothing() -> None:
     assert block() == {} and as_overrides({}) == {}
 

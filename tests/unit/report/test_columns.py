@@ -96,6 +96,10 @@ def test_columns_without_a_table_are_a_mistake(paths: list[str], options: list[s
     """One run has none, nor have formats for programs."""
     given = paths if options else paths[:1]
     result = runner.invoke(app, ["report", *given, *options, "--columns", "lost"])
-    assert str(result.exception) == "--columns is for the table of several runs"
+    assert (
+        str(result.exception) == "--columns is for the table of several runs; add --repeat N or a second run"
+    )
     result = runner.invoke(app, ["run", "noop", "--columns", "lost"])
-    assert str(result.exception) == "--columns is for the table of several runs"
+    assert (
+        str(result.exception) == "--columns is for the table of several runs; add --repeat N or a second run"
+    )

@@ -57,7 +57,7 @@ def test_missing_run_folder_error_suggests_the_nearest(
     for given, meant in (
         ("20261123T1200-noop", "; did you mean runs/20261123T1200-noop?"),
         ("runs/20261123T1200-nop", "; did you mean runs/20261123T1200-noop?"),
-        ("nosuchrun", ""),
+        ("nosuchrun", "; kaput run makes them"),
     ):
         for verb in ("report", "analyze"):
             result = runner.invoke(app, [verb, given])
