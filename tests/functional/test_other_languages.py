@@ -16,7 +16,7 @@ import pytest
 from kaput.cluster.distribution import resolve
 from kaput.core import NEWEST_KAFKA
 from kaput.java import Java
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, eventually
 
 CLIENTS = Path(__file__).parents[2] / "clients"
 JUNIT = "org.junit.platform:junit-platform-console-standalone:1.13.4"
@@ -59,10 +59,9 @@ def test_a_leader_is_killed_and_everything_is_counted(served: Served) -> None:
     assert served.ready["brokers"] == [1, 2, 3]
     assert served.ask("create_topic", name="orders", config={"min.insync.replicas": 2}) == {"result": None}
     killed = served.ask("inject", fault="kill", target="leader-of orders/0")["result"]
-    assert killed["proof"] and served.ask("partitions", topic="orders")["result"]["0"]["leader"] not in (
-        None,
-        killed["brokers"][0],
-    )
+    (dead,) = killed["brokers"]
+    assert killed["proof"]
+    assert eventually(lambda: served.ask("partitions", topic="orders")["result"]["0"]["leader"] != dead, 60)
     assert served.ask("produce", topic="orders", count=100, acks="all")["result"]["acked"] == 100
     assert served.ask("heal", fault=killed["id"]) == {"result": {"healed": killed["id"]}}
     assert served.ask("account")["result"]["totals"]["acked"] == 100
@@ -90,6 +89,7 @@ def test_java(tmp_path: Path, java: Java) -> None:
     kafka = resolve(NEWEST_KAFKA, java)
     junit = next(tmp_path.glob("junit*.jar"))
     classes = tmp_path / "classes"
+    classes.mkdir()
     path = os.pathsep.join([str(junit), str(classes), kafka.classpath])
     sources = sorted(map(str, (CLIENTS / "java" / "src").rglob("*.java")))
     lint = ["-Xlint:all,-serial,-try,-processing", "-Werror", "--release", "17"]

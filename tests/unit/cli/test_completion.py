@@ -105,7 +105,7 @@ def _terminal(shell: str, arguments: list[str]) -> Iterator[int]:
 def _type(terminal: int, text: str, until: str) -> str:
     """Types, and returns what the terminal showed since, as soon as that contains `until`."""
     os.write(terminal, text.encode())
-    shown, limit = "", time.monotonic() + 30
+    shown, limit = "", time.monotonic() + 180
     while until not in shown:
         assert time.monotonic() < limit, shown
         if select.select([terminal], [], [], 0.1)[0]:
