@@ -159,7 +159,8 @@ def test_every_command_is_authorized(standing: Standing) -> None:
     assert [fault["state"] for fault in injected] == ["active"]
     assert kaput.json("fault", "heal")[0]["state"] == "healed"
     denied = kaput.json("fault", "inject", "deny", "--target", "topic orders")
-    assert "Write on orders denied to User:kaput by 2 of 2 brokers" in denied[0]["proof"]
+    # The killed broker may not be in the cluster again yet.
+    assert re.fullmatch(r"Write on orders denied to User:kaput by ([12]) of \1 brokers", denied[-1]["proof"])
     assert kaput.json("fault", "heal")[-1]["state"] == "healed"
     # Its groups are not known before their coordinator is there again.
     assert eventually(lambda: kaput.json("status")["unknown"] == [])
