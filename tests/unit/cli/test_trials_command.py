@@ -49,7 +49,7 @@ def call(*args: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("verdict", "status"), [("held", 0), ("violated", 1), ("inconclusive", 3)])
 def test_matrix_is_computed_from_matching_run_folders(tmp_path: Path, verdict: str, status: int) -> None:
-    """Nothing is played with --for 0s; a run of other settings is not the cell's."""
+    """Nothing is played with --budget 0s; a run of other settings is not the cell's."""
     (cell,) = chosen(load_matrix(None)[1], [CELL])
     judged(tmp_path, cell.scenario_name, cell.changes, lost=3, verdict=verdict)
     judged(tmp_path, cell.scenario_name, {**cell.changes, "faults.0.for": "30s"}, lost=9)
@@ -63,7 +63,7 @@ def test_matrix_is_computed_from_matching_run_folders(tmp_path: Path, verdict: s
         "--runs",
         str(tmp_path),
         "--resume",
-        "--for",
+        "--budget",
         "0s",
         "--json",
     ]
