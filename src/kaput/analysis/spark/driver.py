@@ -95,7 +95,9 @@ def launch(
     """
     command = _command(java, settings, options, jars)
     info, log = scratch / "gateway", scratch / "jvm.log"
-    env = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": str(spark_home())}
+    # A local Spark needs no name of this machine, which may not resolve: in a container without network.
+    env = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ}
+    env |= {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": str(spark_home())}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
