@@ -23,6 +23,10 @@ class Played(InProcess):
 
     master = "local[1]"
 
+    def getConf(self) -> dict[str, str]:
+        """No settings."""
+        return {}
+
 
 class NoJvm:
     def __init__(self, *_: Any, **__: Any) -> None:
