@@ -137,14 +137,17 @@ def test_slumps_equal_a_second_by_second_count(seed: int, tmp_path: Path) -> Non
     ("ordered", "told"), [([5, 2.5], 7.5), ([5, "max"], None), (["max"], None), ([], None), ([0.5], 0.5)]
 )
 def test_total_target_rate_of_all_producers(ordered: list[Any], told: float | None) -> None:
-    """Null where one of them sends as fast as it can, and without a scenario."""
-    specs = [SimpleNamespace(rate=rate) for rate in ordered]
+    """Null where one of them sends as fast as it can or starts later, and without a scenario."""
+    specs = [SimpleNamespace(rate=rate, starts=None) for rate in ordered]
     scenario = SimpleNamespace(producer_specs=lambda: specs, workload=SimpleNamespace(groups=[], clients=[]))
     with patch("kaput.analysis.questions.rates.pipes", return_value=[]):
         assert ordered_per_s(SimpleNamespace(scenario=scenario)) == told  # type: ignore[arg-type]
     with patch("kaput.analysis.questions.rates.pipes", return_value=["pipe"]):
         assert ordered_per_s(SimpleNamespace(scenario=scenario)) is None  # type: ignore[arg-type]
     assert ordered_per_s(SimpleNamespace(scenario=None)) is None  # type: ignore[arg-type]
+    specs.append(SimpleNamespace(rate=1, starts=5_000))
+    with patch("kaput.analysis.questions.rates.pipes", return_value=[]):
+        assert ordered_per_s(SimpleNamespace(scenario=scenario)) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("first", "last"), [(None, 5), (5, None), (None, None)])
