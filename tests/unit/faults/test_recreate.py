@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -36,8 +36,8 @@ class _Topics(FakeAdmin):
         assert self.id is not None
         return AS_IT_WAS.config
 
-    def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {TopicPartition(*place): 812 for place in places}
+    def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        return {TopicPartition(topic, 0): 812 for topic in topics}
 
     def delete_topic(self, name: str) -> None:
         if self.refuses:
