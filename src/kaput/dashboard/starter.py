@@ -20,6 +20,7 @@ from kaput.processes.starting import END_S
 KAPUT = (sys.executable, "-P", "-m", "kaput")  # -P: no modules of the working directory
 _LOOK_S = 0.2
 _LINES = 12  # of output that are kept
+_ENDED = "the process that starts runs has ended: restart kaput dashboard"
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,13 @@ class Starter:
             return self._started
 
     def start(self, scenario: str, arguments: Sequence[str]) -> None:
-        """Starts `kaput ARGUMENTS`, a run of that scenario. Raises UsageError while another is running."""
+        """Starts `kaput ARGUMENTS`, a run of that scenario. Raises UsageError while another is running,
+        LabError if the process that starts runs has ended.
+        """
         with self._lock:
             now = self._started
+            if self._process.poll() is not None:
+                raise LabError(_ENDED)
             if now is not None and not now.over:
                 raise UsageError(f"{now.name or now.scenario} is in progress: wait for its end, or stop it")
             self._known = set(self._runs.names())
@@ -106,7 +111,7 @@ class Starter:
             self._process.stdin.flush()
         except (OSError, ValueError):
             self._started = None
-            raise LabError("the process that starts runs has ended: restart kaput dashboard") from None
+            raise LabError(_ENDED) from None
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
