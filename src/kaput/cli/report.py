@@ -58,7 +58,11 @@ def report_command(
     form = ReportFormat.JSON if json else format
     tabled = len(results) > 1 and form in (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML)
     varied = [key for result in results for key in result.findings.run.varied]
-    names = columns_of(columns, tabled, varied)
+    _print(form, results, columns_of(columns, tabled, varied))
+
+
+def _print(form: ReportFormat, results: list[Result], names: tuple[str, ...]) -> None:
+    """Imports only what the format needs."""
     match form:
         case ReportFormat.JSON:
             texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]

@@ -163,15 +163,9 @@ def run_command(
     baselines = read_baselines(baseline, tolerance)
     score = None if alerts is None else _scoring(alerts, json)
     cluster = cluster_block(
-        brokers=brokers,
-        controllers=controllers,
-        racks=racks,
-        mode=mode,
-        kafka=kafka,
-        network=network,
-        security=security,
-        config=config,
-    )
+        brokers=brokers, controllers=controllers, racks=racks, mode=mode,
+        kafka=kafka, network=network, security=security, config=config,
+    )  # fmt: skip
     existing = _existing(bootstrap_servers, command_config, use_existing_topic, cluster, kafka_home)
     choices = _choices(scenario or [], tag or [], set_ or [], vary or [], cluster, existing is not None)
     baselines.check(choice.name for choice in choices)

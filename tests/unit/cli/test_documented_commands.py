@@ -134,22 +134,23 @@ def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value] if value else []
 
 
+def _assert_understood(command: str) -> None:
+    name, verb, rest = _verb(_words(command))
+    _check_options(name, verb, rest, command)
+    if not hasattr(verb, "commands") and name not in _REST:
+        _check_names(name, _parsed(verb, name, rest, command), command)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_of_code_blocks_are_understood(page: Path) -> None:
     for command in _in_blocks(page.read_text(encoding="utf-8")):
-        name, verb, rest = _verb(_words(command))
-        _check_options(name, verb, rest, command)
-        if not hasattr(verb, "commands") and name not in _REST:
-            _check_names(name, _parsed(verb, name, rest, command), command)
+        _assert_understood(command)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_sentences_are_understood(page: Path) -> None:
     for command in _in_sentences(page.read_text(encoding="utf-8")):
-        name, verb, rest = _verb(_words(command))
-        _check_options(name, verb, rest, command)
-        if not hasattr(verb, "commands") and name not in _REST:
-            _check_names(name, _parsed(verb, name, rest, command), command)
+        _assert_understood(command)
 
 
 def test_the_check_finds_what_is_wrong() -> None:
@@ -163,9 +164,7 @@ def test_the_check_finds_what_is_wrong() -> None:
         " fault inject kil --target 'leader-of orders/0'",
     ):
         with pytest.raises(Exception, match=r"no (verb|option|scenario|such tag|fault)|workload"):
-            name, verb, rest = _verb(_words(command))
-            _check_options(name, verb, rest, command)
-            _check_names(name, _parsed(verb, name, rest, command), command)
+            _assert_understood(command)
 
 
 def test_commands_are_found() -> None:
