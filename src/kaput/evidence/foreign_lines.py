@@ -12,11 +12,12 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from kaput.errors import EvidenceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS = 1 << 16  # of a block
 _SHOWN, _EXCERPT = 3, 80
@@ -69,6 +70,8 @@ class Block:
 
 def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[Block]:
     """The rows of a file. Raises EvidenceError naming it if it cannot be read at all."""
+    import pyarrow as pa  # here alone: `kaput sequence check` needs none of it
+
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -216,6 +219,8 @@ def _block(
 
 
 def _arrays(names: list[str], rows: list[list[Any]]) -> dict[str, pa.Array]:
+    import pyarrow as pa
+
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
     return {name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)}
 

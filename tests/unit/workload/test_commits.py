@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from kaput.workload.client_spec import MemberSpec
-from kaput.workload.librdkafka.deliveries import COMMIT_S, CommitRecorder
+from kaput.workload.librdkafka.deliveries import COMMIT_S, UNANSWERED_S, CommitRecorder
 from kaput.workload.librdkafka.member_process import Pace
 
 ORDERS = ("orders", 0)
@@ -90,6 +90,23 @@ def test_rejected_commit_is_retried_unless_superseded() -> None:
     commits.now(wait=True)
     assert client.asked[2:] == [({ORDERS: 9}, False), ({ORDERS: 9}, False)]
     assert arrived == [9] and client.refused == [5, 5, 9]
+
+
+def test_commit_that_is_never_answered_is_made_again_when_idle() -> None:
+    """The newest of the partition, once a minute; one that was answered is not."""
+    now = [100.0]
+    commits, client, arrived = made(lambda: now[0])
+    commits.note({ORDERS: 5}, 5)
+    commits.now(wait=False)
+    now[0] += UNANSWERED_S - 1
+    assert not commits.due(idle=True)
+    now[0] += 1
+    assert not commits.due(idle=False) and commits.due(idle=True)
+    commits.now(wait=False)
+    commits.answered(None, answer(5))
+    now[0] += UNANSWERED_S
+    assert not commits.due(idle=True)
+    assert [offsets for offsets, _ in client.asked] == [{ORDERS: 5}, {ORDERS: 5}] and arrived == [5]
 
 
 def test_partition_without_offset_is_not_a_rejected_commit() -> None:

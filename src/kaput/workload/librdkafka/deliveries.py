@@ -150,6 +150,7 @@ def _partitions(batches: list[_DeliveredBatch], counts: list[int]) -> Ints | int
 
 
 COMMIT_S = 0.5
+UNANSWERED_S = 60.0  # librdkafka may lose a commit on its way to a coordinator that moves: it is made again
 
 
 class CommitRecorder:
@@ -192,6 +193,8 @@ class CommitRecorder:
 
     def due(self, idle: bool) -> bool:
         """Whether a commit is due. An idle member commits at once: the drain waits for its offsets."""
+        if idle and not self._positions and self._clock() - self._at >= UNANSWERED_S:
+            self._positions = dict(self._in_flight)
         if not self._positions:
             return False
         if self._spec.commit_every:
