@@ -120,7 +120,9 @@ class Stage:
         moved: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER", "nth": 1}
         self.play("error to a producer", self.produce, api="Produce", **moved)
         ends = partial(self.consume, lambda consumer: consumer.get_watermark_offsets(place, _PATIENCE_S))
-        self.play("error to a consumer", ends, api="ListOffsets", **moved)
+        # One after which no client tries again.
+        denied: dict[str, Any] = {**moved, "error": "TOPIC_AUTHORIZATION_FAILED"}
+        self.play("error to a consumer", ends, api="ListOffsets", **denied)
         commits = partial(self.consume, partial(_commit, place))
         coordinator, large = self._admin.coordinator("billing"), {"error": "OFFSET_METADATA_TOO_LARGE"}
         self.play("error to a group", commits, coordinator, api="OffsetCommit", what="error", **large)

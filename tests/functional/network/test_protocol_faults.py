@@ -14,7 +14,7 @@ from streams import rows_so_far
 from waiting import PATIENCE_S
 
 PLAYING = Path(__file__).with_name("playing_protocol.py")
-NOT_LEADER_OR_FOLLOWER, OFFSET_METADATA_TOO_LARGE, COORDINATOR_NOT_AVAILABLE = 6, 12, 15
+OFFSET_METADATA_TOO_LARGE, COORDINATOR_NOT_AVAILABLE, TOPIC_AUTHORIZATION_FAILED = 12, 15, 29
 # What comes of one request: the error code of its answer, or why there is none.
 FELT = {
     "delay": 0,
@@ -24,7 +24,7 @@ FELT = {
     "error": COORDINATOR_NOT_AVAILABLE,
     "duplicate": 2,  # a message that is in the log twice
     "error to a producer": 3,  # it sends it again, and it is in the log once
-    "error to a consumer": NOT_LEADER_OR_FOLLOWER,
+    "error to a consumer": TOPIC_AUTHORIZATION_FAILED,
     "error to a group": OFFSET_METADATA_TOO_LARGE,
     "from brokers": None,
     "to the controller": None,
