@@ -18,7 +18,7 @@ from playwright.sync_api import Page, TimeoutError
 from typer.testing import CliRunner
 
 import kaput
-from browser.conftest import Opens
+from browser.conftest import READY_MS, Opens
 from kaput.cli import docs
 from kaput.cli.main import app
 from kaput.errors import LabError, UsageError
@@ -26,7 +26,6 @@ from kaput.report.render.html import glossary
 from kaput.scenario.model import Scenario
 
 ROOT = Path(__file__).parents[2]
-SETTLED_MS = 20_000
 pytestmark = pytest.mark.slow
 
 
@@ -121,9 +120,10 @@ def test_pages_fit_a_screen_and_a_telephone(site: Path, opens: Opens) -> None:
             # What moves into its place after a change of width is given some time for it.
             fits = f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}"
             try:
-                opened.page.wait_for_function(fits, timeout=SETTLED_MS)
+                opened.page.wait_for_function(fits, timeout=READY_MS)
             except TimeoutError:
                 wide.append(f"{path.relative_to(site)} at {width}")
+                break
     assert wide == []
     assert opened.complaints == []
     assert [address for address in opened.asked if not address.startswith(("file:", "data:", "about:"))] == []
@@ -131,8 +131,7 @@ def test_pages_fit_a_screen_and_a_telephone(site: Path, opens: Opens) -> None:
 
 def test_search_works_in_pages_that_are_files(site: Path, opens: Opens) -> None:
     opened = opens(site / "index.html", ready=False)
-    opened.page.keyboard.press("/")
-    opened.page.keyboard.type("zombie member")
+    opened.page.locator("input.md-search__input").fill("zombie member")
     first = opened.page.locator(".md-search-result__item a").first
     first.wait_for()
     assert "html" in str(first.get_attribute("href"))
@@ -142,17 +141,16 @@ def test_search_works_in_pages_that_are_files(site: Path, opens: Opens) -> None:
 def test_pages_follow_the_scheme_of_the_system(site: Path, opens: Opens, scheme: str) -> None:
     """And the button changes it."""
     page = opens(site / "project" / "index.html", ready=False, color_scheme=scheme).page
-    first = _brightness(page)
-    assert (first > 128) is (scheme == "light")
+    _await_brightness(page, light=scheme == "light")
     picture = page.locator("article img").first.evaluate("image => image.currentSrc")
     assert ("dark" in picture) is (scheme == "dark")
     page.locator("[data-md-component=palette] label:visible").click()
-    assert (_brightness(page) > 128) is not (scheme == "light")
+    _await_brightness(page, light=scheme != "light")
 
 
-def _brightness(page: Page) -> int:
-    color = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    return int(re.findall(r"\d+", color)[0])
+def _await_brightness(page: Page, light: bool) -> None:
+    red = "+getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0]"
+    page.wait_for_function(f"({red} > 128) === {str(light).lower()}", timeout=READY_MS)
 
 
 def test_kaput_docs_prints_the_page(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
