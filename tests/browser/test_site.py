@@ -107,6 +107,7 @@ def test_the_reference_has_every_verb_key_and_name(site: Path) -> None:
     assert f"kaput {kaput.__version__}" in names
 
 
+@pytest.mark.long  # half of this file's time
 def test_pages_fit_a_screen_and_a_telephone(site: Path, opens: Opens) -> None:
     """No page is wider than the window, and none asks for anything but files or complains."""
     opened = opens(site / "index.html", ready=False)
