@@ -38,6 +38,14 @@ ClusterName = Annotated[
         help="Cluster to use (default: the running one).",
     ),
 ]
+ClusterScenario = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SCENARIO",
+        autocompletion=completion.scenarios,
+        help="Use the cluster and topics of this built-in name or YAML file.",
+    ),
+]
 CommandConfig = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Client properties file with the security settings (Java format)."),

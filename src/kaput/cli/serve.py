@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli import completion
-from kaput.cli.options import BrokerConfig, Brokers, Controllers, Kafka, KafkaHome, Security, cluster_block
+from kaput.cli.options import (
+    BrokerConfig,
+    Brokers,
+    ClusterScenario,
+    Controllers,
+    Kafka,
+    KafkaHome,
+    Security,
+    cluster_block,
+)
 
 if TYPE_CHECKING:
     from kaput.api.lab import Lab
@@ -28,14 +36,7 @@ _READ_TIMEOUT_S = 60.0
 
 
 def serve_command(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SCENARIO",
-            autocompletion=completion.scenarios,
-            help="Use the cluster and topics of this built-in name or YAML file.",
-        ),
-    ] = None,
+    scenario: ClusterScenario = None,
     *,
     brokers: Brokers = None,
     controllers: Controllers = None,

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli import completion
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
     AllowUnknown,
     BrokerConfig,
     Brokers,
+    ClusterScenario,
     Controllers,
     Json,
     Kafka,
@@ -42,14 +42,7 @@ _POLL_S = 0.05
 
 
 def up_command(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SCENARIO",
-            autocompletion=completion.scenarios,
-            help="Use the cluster and topics of this built-in name or YAML file.",
-        ),
-    ] = None,
+    scenario: ClusterScenario = None,
     *,
     brokers: Brokers = None,
     controllers: Controllers = None,

@@ -277,7 +277,7 @@ class _ImportedTable:
     def _row_groups(self, path: Path) -> Iterator[pa.Table]:
         """The rows of a Parquet file; every value must be readable."""
         file, before = open_file(path), 0
-        names = [file.schema_arrow.names[i] for i in range(len(file.schema_arrow.names))]
+        names = file.schema_arrow.names
         self._check_names(path, names, lines=False)
         sources = {source for c in self._table.columns if (source := _source_of(self._table, c, names))}
         for index in range(file.metadata.num_row_groups):

@@ -208,14 +208,14 @@ class TimeColumn:
             return self._texts(pc.utf8_trim_whitespace(array), where)
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             return self._floats(array.cast(pa.float64()), where)
-        return self._scaled(_whole(array), where, whole=True)
+        return self._scaled(_whole(array), where)
 
     def _texts(self, text: pa.Array, where: Where) -> pa.Array:
         blank = pc.is_in(text, pa.array(_NULL_WORDS))
         text = pc.if_else(blank, None, text)
         whole = pc.fill_null(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"), True)
         if pc.all(whole).as_py():
-            return self._scaled(_whole(text), where, whole=True)
+            return self._scaled(_whole(text), where)
         times: list[int | None] = []
         for row, each in enumerate(text.to_pylist()):
             times.append(None if each is None else self._text(each, row, where))
@@ -247,9 +247,9 @@ class TimeColumn:
         fractions = np.rint((values - floor) * 10**digits) * (NS[units] // 10**digits)
         return pa.array(floor.astype(np.int64) * NS[units] + fractions.astype(np.int64), mask=~valid)
 
-    def _scaled(self, numbers: pa.Array, where: Where, whole: bool) -> pa.Array:
+    def _scaled(self, numbers: pa.Array, where: Where) -> pa.Array:
         values = np.asarray(numbers.fill_null(0), np.int64)
-        unit = self._units(values, np.asarray(numbers.is_valid()), where, whole)
+        unit = self._units(values, np.asarray(numbers.is_valid()), where, whole=True)
         return numbers if unit is None or unit == "ns" else pc.multiply_checked(numbers, NS[unit])
 
     def _units(

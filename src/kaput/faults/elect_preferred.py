@@ -41,7 +41,7 @@ class ElectPreferred(Fault[Sequence[int]]):
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: an election is over once it took place."""
-        return (now_ns() if effect.effective_ns is None else effect.effective_ns), effect
+        return effect.with_nothing_to_heal()
 
     def elect(self, before: Places, wanted: Mapping[TopicPartition, int]) -> Effect:
         """Elects these preferred leaders, and waits until brokers know of them. Raises LabError."""

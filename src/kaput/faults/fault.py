@@ -60,6 +60,10 @@ class Effect:
         """The effect with one more sentence; not confirmed any more unless `still_confirmed`."""
         return Effect(self.effective_ns, self.confirmed and still_confirmed, f"{self.proof}; {details}")
 
+    def with_nothing_to_heal(self) -> tuple[int, Effect]:
+        """What `heal` returns for a change that is over once it has taken effect."""
+        return (now_ns() if self.effective_ns is None else self.effective_ns), self
+
 
 def cannot_grow(count: int) -> list[int]:
     """Raises LabError."""

@@ -52,7 +52,7 @@ class MoveReplicas(Fault[Sequence[int]]):
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the replicas stay where they are."""
-        return (now_ns() if effect.effective_ns is None else effect.effective_ns), effect
+        return effect.with_nothing_to_heal()
 
     def _wanted(self, brokers: Sequence[int]) -> Assignment:
         """The new replicas of each partition that is meant. Raises LabError."""

@@ -53,7 +53,7 @@ class ResetOffsets(MemberFault):
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the group reads again what it has read."""
-        return (now_ns() if effect.effective_ns is None else effect.effective_ns), effect
+        return effect.with_nothing_to_heal()
 
     def _set_back(self, group: str, member: Member) -> tuple[int, Offsets, Offsets]:
         """When the offsets were set, and what was committed before and after. Raises LabError."""
