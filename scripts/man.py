@@ -9,9 +9,9 @@ from typing import Any
 
 import typer.main
 
-from kaput import __version__
 from kaput.cli.main import app
 from kaput.cli.verbs import COMMON, OUTPUT
+from kaput.core import VERSION
 
 _STATUSES = (
     ("0", "held: everything promised was kept; success of any other verb"),
@@ -32,7 +32,7 @@ def man_page() -> str:
     """The page in man(7)'s macros."""
     root: Any = typer.main.get_command(app)
     lines = [
-        f'.TH KAPUT 1 "" "kaput {__version__}"',
+        f'.TH KAPUT 1 "" "kaput {VERSION}"',
         ".SH NAME",
         "kaput \\- break a real Apache Kafka cluster on purpose, and account for every message",
         ".SH SYNOPSIS",

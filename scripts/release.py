@@ -59,9 +59,9 @@ def not_ready(version: str) -> list[str]:
     tagged = _git("tag", "--list", f"v{version}")
     if tagged and _git("rev-parse", f"v{version}^{{commit}}") != _git("rev-parse", "HEAD"):
         found.append(f"v{version} is the tag of another commit: raise the version in pyproject.toml")
-    init = (ROOT / "src" / "kaput" / "__init__.py").read_text(encoding="utf-8")
-    if f'__version__ = "{version}"' not in init:
-        found.append(f"src/kaput/__init__.py does not have version {version}")
+    core = (ROOT / "src" / "kaput" / "core.py").read_text(encoding="utf-8")
+    if f'VERSION = "{version}"' not in core:
+        found.append(f"src/kaput/core.py does not have version {version}")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     if not re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE):
         found.append(f"CHANGELOG.md has no line `## [{version}] - YYYY-MM-DD`")

@@ -26,7 +26,7 @@ from mkdocs.structure.pages import Page
 from pydantic import BaseModel
 from reference import _kind, _models, _table  # MkDocs adds the folder of a hook to the path while it loads it
 
-from kaput import __version__
+from kaput.core import VERSION
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -47,7 +47,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """The navigation, and the version at the foot of each page."""
     sections = _sections((DOCS / "README.md").read_text(encoding="utf-8"))
     sections[-1]["Reference"] += [{title: path} for path, title in REFERENCE.items()]
-    config.copyright = f"kaput {__version__}"
+    config.copyright = f"kaput {VERSION}"
     config.nav = [{"Home": "README.md"}, *sections]
     return config
 

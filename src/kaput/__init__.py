@@ -8,6 +8,8 @@ cluster for your own program or tests. `kaput.keep` keeps messages that Kafka di
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kaput.core import VERSION as __version__
+
 if TYPE_CHECKING:
     from kaput import keep
     from kaput.api.findings import Findings, load
@@ -21,7 +23,6 @@ __all__ = [
     "FaultError", "Findings", "InjectedFault", "KaputError", "Lab", "LabError", "Run", "UsageError",
     "__version__", "analyze", "keep", "lab", "load", "run",
 ]  # fmt: skip
-__version__ = "0.1.0"
 
 _HOMES = {
     "Findings": "api.findings", "load": "api.findings", "Run": "api.runs",

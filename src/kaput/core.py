@@ -1,5 +1,5 @@
-"""Basic types and constants of all layers: partitions, nanoseconds, limits of 64-bit columns, runs/, versions
-of Kafka; and the format of topics of named clusters, times of day and plurals.
+"""Basic types and constants of all layers: versions, partitions, nanoseconds, limits of 64-bit columns,
+runs/; and the format of topics of named clusters, times of day and plurals.
 
 Imports nothing of kaput, and no library.
 """
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+VERSION = "0.1.0"
 DEFAULT_RUNS = Path("runs")  # the default of --runs
 # The versions of Kafka that kaput works with: these and what lies between them. The newest is the default.
 OLDEST_KAFKA, NEWEST_KAFKA = "3.7.0", "4.4.0"

@@ -38,7 +38,7 @@ CHANGELOG = """\
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A committed project of version 1.2.3."""
     (tmp_path / "src" / "kaput").mkdir(parents=True)
-    (tmp_path / "src" / "kaput" / "__init__.py").write_text('__version__ = "1.2.3"\n')
+    (tmp_path / "src" / "kaput" / "core.py").write_text('VERSION = "1.2.3"\n')
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
     monkeypatch.setattr(release, "ROOT", tmp_path)
     for command in ("init", "add .", "commit"):
@@ -71,7 +71,7 @@ def test_everything_that_is_not_ready_is_named(project: Path) -> None:
     assert [re.sub(r":.*", "", problem) for problem in problems] == [
         "there are uncommitted changes",
         "v1.2.4 is the tag of another commit",
-        "src/kaput/__init__.py does not have version 1.2.4",
+        "src/kaput/core.py does not have version 1.2.4",
         "CHANGELOG.md has no line `## [1.2.4] - YYYY-MM-DD`",
         "CHANGELOG.md has entries under Unreleased",
     ]

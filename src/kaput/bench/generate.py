@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import yaml
 
-from kaput import __version__
 from kaput.bench.plan import PlantingPlan, SlabPlan
 from kaput.bench.shape import START_NS, STORE, TOPIC, Shape
 from kaput.bench.tables import write_slab
-from kaput.core import MS
+from kaput.core import MS, VERSION
 from kaput.errors import AccountingError, UsageError
 from kaput.evidence.folder import EVIDENCE_SCHEMA, GroupDrain, Manifest, RunFolder, StoreRead, replace_text
 from kaput.evidence.schemas import TABLES
@@ -192,7 +191,7 @@ def _manifest(plan: PlantingPlan) -> Manifest:
         scenario="bench-generate",
         seed=shape.seed,
         state="sealed",
-        versions={"kaput": __version__},
+        versions={"kaput": VERSION},
         started_ns=START_NS - 1000 * MS,
         ended_ns=shape.ended_ns,
         groups=[GroupDrain(group=shape.group(number), drained=True) for number in range(shape.groups)],

@@ -76,8 +76,7 @@ def bug_command(
 
 def installed() -> dict[str, Any]:
     """kaput, Python, Java, the machine, and the packages that matter; null: not installed."""
-    from kaput import __version__
-    from kaput.core import NEWEST_KAFKA
+    from kaput.core import NEWEST_KAFKA, VERSION
     from kaput.errors import JavaError
     from kaput.java import find_java
 
@@ -86,7 +85,7 @@ def installed() -> dict[str, Any]:
     except JavaError as error:
         java = str(error)
     return {
-        "kaput": __version__,
+        "kaput": VERSION,
         "default_kafka": NEWEST_KAFKA,
         "python": platform.python_version(),
         "java": java,

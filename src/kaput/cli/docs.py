@@ -36,13 +36,13 @@ def docs_command(
 
     Example: kaput docs loss-window --open
     """
-    from kaput import __version__
+    from kaput.core import VERSION
     from kaput.errors import LabError
 
     page, anchor = _found(name) if name else (_built(SITE / "index.html"), "")
     address = f"{page}{anchor}"
     if json:
-        typer.echo(json_library.dumps({"version": __version__, "path": str(page), "anchor": anchor[1:]}))
+        typer.echo(json_library.dumps({"version": VERSION, "path": str(page), "anchor": anchor[1:]}))
     else:
         typer.echo(address)
     if open_browser:

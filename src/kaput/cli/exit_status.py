@@ -184,10 +184,10 @@ def _saved(trace: str) -> Path | None:
 
     import platformdirs
 
-    from kaput import __version__
+    from kaput.core import VERSION
 
     name = f"fault-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.txt"
-    about = f"kaput {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    about = f"kaput {VERSION}, Python {platform.python_version()}, {platform.platform()}"
     try:
         path = Path(platformdirs.user_log_dir("kaput")) / name
         path.parent.mkdir(parents=True, exist_ok=True)

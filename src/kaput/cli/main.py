@@ -183,9 +183,9 @@ for group, name, command, settings in (
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from kaput import __version__
+        from kaput.core import VERSION
 
-        typer.echo(f"kaput {__version__}")
+        typer.echo(f"kaput {VERSION}")
         raise typer.Exit
 
 

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from kaput.cli.verbs import Output
 from kaput.errors import UsageError
 
 
 @contextlib.contextmanager
-def printed_as(form: Output, *, lines: bool = False) -> Iterator[None]:
-    """Within the block, stdout is kept back; then the JSON document written there is printed in that form.
+def printed_as(form: str, *, lines: bool = False) -> Iterator[None]:
+    """Within the block, stdout is kept back; then the JSON document written there is printed as `markdown`
+    or `csv`.
 
     `lines`: whether the verb prints a document again and again. Raises UsageError if so.
     """
@@ -30,7 +30,7 @@ def printed_as(form: Output, *, lines: bool = False) -> Iterator[None]:
     # What a verb prints before it fails is a document, too.
     if text.strip():
         rows = rows_of(json.loads(text))
-        sys.stdout.write(to_csv(rows) if form is Output.CSV else to_markdown(rows))
+        sys.stdout.write(to_csv(rows) if form == "csv" else to_markdown(rows))
 
 
 def rows_of(document: Any) -> list[dict[str, str]]:

@@ -7,51 +7,15 @@ the broker answers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, in_parallel, now_ns
+from kaput.faults.fault import CommandResult, Commands, Effect, Fault, Scene, in_parallel, now_ns
 from kaput.scenario.fault_kinds import CommandOptions
 
 _POLL_S = 0.2
 # Statuses of a shell (not executable, not found, ended by a signal) or ssh (no connection), not of `prove`.
 _NO_ANSWER_FROM = 126
-
-
-@dataclass(frozen=True)
-class CommandResult:
-    """How a command ended: its exit status, None if it timed out; and the last line of its output."""
-
-    status: int | None
-    last: str = ""
-
-    def how(self, kind: str) -> str:
-        """`inject ended with exit status 1: no such container`"""
-        ended = (
-            "took too long and was ended" if self.status is None else f"ended with exit status {self.status}"
-        )
-        return f"{kind} {ended}" + (f": {self.last}" if self.last else "")
-
-
-class Commands(Protocol):
-    """Runs commands. Thread-safe."""
-
-    def run(
-        self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
-    ) -> CommandResult:
-        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: placeholders in addition to
-        the broker and its address. Raises LabError if it cannot be started.
-        """
-
-    def add_pending_heal(
-        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
-    ) -> None:
-        """Records that these brokers are about to be broken, and how to heal them if kaput is killed."""
-
-    def heal_done(self, step: str) -> None:
-        """Records that they are healed."""
 
 
 class Command(Fault[Sequence[int]]):

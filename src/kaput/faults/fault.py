@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
@@ -22,9 +22,6 @@ from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
 from kaput.scenario.fault_kinds import Options
 from kaput.scenario.targets import CLUSTERS, NODES
 from kaput.scenario.timeline import Step
-
-if TYPE_CHECKING:
-    from kaput.faults.command import Commands
 
 _Hit = TypeVar("_Hit")
 _T = TypeVar("_T")
@@ -63,6 +60,40 @@ class Effect:
     def with_nothing_to_heal(self) -> tuple[int, Effect]:
         """What `heal` returns for a change that is over once it has taken effect."""
         return (now_ns() if self.effective_ns is None else self.effective_ns), self
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """How a command ended: its exit status, None if it timed out; and the last line of its output."""
+
+    status: int | None
+    last: str = ""
+
+    def how(self, kind: str) -> str:
+        """`inject ended with exit status 1: no such container`"""
+        ended = (
+            "took too long and was ended" if self.status is None else f"ended with exit status {self.status}"
+        )
+        return f"{kind} {ended}" + (f": {self.last}" if self.last else "")
+
+
+class Commands(Protocol):
+    """Runs commands. Thread-safe."""
+
+    def run(
+        self, step: str, kind: str, broker: int, line: str, known: Mapping[str, str], timeout_s: float
+    ) -> CommandResult:
+        """Runs a command line to its end. `kind`: inject, heal or prove; `known`: placeholders in addition to
+        the broker and its address. Raises LabError if it cannot be started.
+        """
+
+    def add_pending_heal(
+        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+    ) -> None:
+        """Records that these brokers are about to be broken, and how to heal them if kaput is killed."""
+
+    def heal_done(self, step: str) -> None:
+        """Records that they are healed."""
 
 
 def cannot_grow(count: int) -> list[int]:

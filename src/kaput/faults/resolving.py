@@ -18,9 +18,8 @@ from kaput.cluster.node import Node
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
-from kaput.faults.command import Commands
 from kaput.faults.event_triggers import Occurrence
-from kaput.faults.fault import Fault, Scene, cannot_grow, cannot_upgrade
+from kaput.faults.fault import Commands, Fault, Scene, cannot_grow, cannot_upgrade
 from kaput.faults.frame_log import FrameLog
 from kaput.faults.process_target import Clients, DiskTarget, Member, NoGroups, RunMembers
 from kaput.scenario.fault_kinds import COMMAND, KINDS

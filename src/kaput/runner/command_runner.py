@@ -17,7 +17,7 @@ from typing import IO
 
 from kaput.cluster.kafka_cluster import KafkaCluster
 from kaput.errors import LabError
-from kaput.faults.command import CommandResult
+from kaput.faults.fault import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.runner.cleanup import CleanupJournal, PendingHeal
 from kaput.scenario.fault_kinds import filled_in
@@ -26,7 +26,7 @@ _LAST_CHARACTERS = 300
 
 
 class CommandRunner:
-    """Implements faults.command.Commands on the brokers of this cluster."""
+    """Implements faults.fault.Commands on the brokers of this cluster."""
 
     def __init__(self, owner: Owner, folder: Path, kafka: KafkaCluster, journal: CleanupJournal) -> None:
         self._owner, self._folder, self._kafka, self._journal = owner, folder, kafka, journal

@@ -19,8 +19,7 @@ from kaput.runner.mirrors.drain import await_mirrored, record_mirrored
 from kaput.runner.progress import Progress
 from kaput.runner.run_cluster import RunCluster, RunClusters
 from kaput.scenario.mirrors import Mirror
-from kaput.scenario.model import Group, Scenario
-from kaput.scenario.pipes import pipes
+from kaput.scenario.model import Group, Scenario, pipes
 from kaput.workload.drain import LogReader, await_groups, await_settled
 from kaput.workload.supervision.supervisor import Supervisor
 

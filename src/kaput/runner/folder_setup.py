@@ -16,7 +16,7 @@ import psutil
 import yaml
 from pydantic import JsonValue
 
-import kaput
+from kaput.core import VERSION
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recording import RecordingLock, hold_to_record
@@ -28,7 +28,7 @@ def commit(root: Path | None = None) -> str | None:
 
     None if that is not a checkout, or has no commit. Ignores uncommitted changes.
     """
-    root = root or Path(kaput.__file__).resolve().parents[2]
+    root = root or Path(__file__).resolve().parents[3]
     try:
         git = _directory(root / ".git")
         head = (git / "HEAD").read_text().strip()
@@ -97,7 +97,7 @@ def open_folder(
         state="recording",
         mode=scenario.cluster.mode,
         versions={
-            "kaput": kaput.__version__,
+            "kaput": VERSION,
             **({"kaput-commit": known} if (known := commit()) else {}),
             **versions,
             "python": platform.python_version(),

@@ -31,7 +31,7 @@ from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder
-from kaput.faults.command import Commands
+from kaput.faults.fault import Commands
 from kaput.faults.resolving import ClusterPart
 from kaput.java import Java
 from kaput.processes.ownership import Owner

@@ -1,8 +1,8 @@
 """The model of a scenario: frozen pydantic models, one for each block of the YAML file.
 
-Not here: clusters (cluster.py, several.py), mirrors (mirrors.py), producers (producers.py), groups
-(groups.py), stores (stores.py), faults (steps.py), the plan (plan.py), formats of values (values.py), reading
-files (loader.py), checks between blocks (checks/scenario.py), the timeline (timeline.py).
+Not here: clusters (cluster.py; the part of one of several: several.py), mirrors (mirrors.py), producers
+(producers.py), groups (groups.py), stores (stores.py), faults (steps.py), the plan (plan.py), values
+(values.py), reading files (loader.py), checks between blocks (checks/scenario.py), timeline (timeline.py).
 Field names are those of the file in snake_case; the text below a field is its description in the JSON Schema.
 """
 
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
 from kaput.core import cluster_and_topic, qualified
-from kaput.scenario import several
 from kaput.scenario.block import Block, Found
 from kaput.scenario.cluster import (
     FIRST_CONTROLLER_ID,
@@ -50,15 +49,13 @@ from kaput.scenario.values import (
     parse_duration_ms,
 )
 
-if TYPE_CHECKING:
-    from kaput.scenario.cluster import Cluster
-    from kaput.scenario.steps import FaultStep
-
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",
     "Cluster", "Config", "Drain", "Expect", "Group", "Mirror", "Producers", "Scenario", "Topic",
     "Transactions", "Workload", "format_duration", "parse_duration_ms",
 ]  # fmt: skip
+
+_Belonging = TypeVar("_Belonging", "Topic", Producers, Group)
 
 KAFKAS_DELIVERY_LIMIT = 5
 KAFKAS_RECORD_LOCK_MS = 30_000
@@ -157,7 +154,7 @@ class Scenario(Block):
         """With several clusters, makes the first one `cluster`, and the default for whatever names none."""
         if self.clusters:
             named_anyway = "cluster" in self.model_fields_set  # a mistake: see checks/clusters.py
-            for name, value in several.with_default_clusters(self).items():
+            for name, value in _with_default_clusters(self).items():
                 object.__setattr__(self, name, value)  # the model is frozen from now on
             if not named_anyway:
                 self.model_fields_set.discard("cluster")
@@ -189,7 +186,7 @@ class Scenario(Block):
 
     def all_topics(self) -> list[Topic]:
         """The topics that the scenario creates, and those that mirrors create."""
-        return [*self.topics, *several.mirrored_topics(self)]
+        return [*self.topics, *_mirrored_topics(self)]
 
     def topic_names(self, cluster: str | None) -> list[str]:
         """The names of topics in that cluster (None: the only one), including copies made by mirrors."""
@@ -331,6 +328,81 @@ class Scenario(Block):
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}
         left_out |= set() if self.plan else {"plan"}
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
+
+
+def _with_default_clusters(scenario: Scenario) -> dict[str, Any]:
+    """Fields of a scenario with several clusters: unique node ids, and the first cluster as the default."""
+    clusters = {name: each.numbered(place) for place, (name, each) in enumerate(scenario.clusters.items())}
+    first, cluster = next(iter(clusters.items()))
+    work = scenario.workload
+    return {
+        "clusters": clusters,
+        "cluster": cluster,
+        "topics": [_in(first, topic) for topic in scenario.topics],
+        "workload": work.model_copy(
+            update={
+                "producers": [_in(first, block) for block in work.producers],
+                "groups": [_in(first, block) for block in work.groups],
+            }
+        ),
+    }
+
+
+def _in(cluster: str, block: _Belonging) -> _Belonging:
+    return block if block.cluster is not None else block.model_copy(update={"cluster": cluster})
+
+
+def _mirrored_topics(scenario: Scenario) -> list[Topic]:
+    """The topics that mirrors create, without those that the scenario creates in the target itself.
+
+    A mirror may copy a copy, so this repeats as often as there are mirrors.
+    """
+    known = {(topic.cluster, topic.name): topic for topic in scenario.topics}
+    made: dict[tuple[str | None, str], Topic] = {}
+    for _ in scenario.mirrors:
+        for mirror in scenario.mirrors:
+            for name in mirror.topics:
+                source, place = known.get((mirror.from_, name)), (mirror.to, mirror.copy_of(name))
+                if source is None or place in known or mirror.to not in scenario.clusters:
+                    continue
+                factor = min(source.replica_count(), scenario.clusters[mirror.to].brokers)
+                update = {"name": place[1], "cluster": mirror.to, "replication_factor": factor}
+                copy = source.model_copy(
+                    update=update | {"partitions": source.partition_count, "assignment": None}
+                )
+                known[place] = made[place] = copy
+    return list(made.values())
+
+
+def pipes(scenario: Scenario) -> list[Group]:
+    """The groups that consume, transform and produce, in the order of the file."""
+    return [group for group in scenario.workload.groups if group.produces is not None]
+
+
+def producer_number(scenario: Scenario, group: Group, process: int) -> int:
+    """The producer number of a pipe's process, numbered from 0.
+
+    Each is a separate producer. Their numbers follow those of `workload.producers` and are dealt to the pipes
+    round-robin, so a number identifies its pipe.
+    """
+    every = pipes(scenario)
+    return len(scenario.producer_specs()) + process * len(every) + every.index(group)
+
+
+def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
+    """The block of a producer, or a pipe's producers block; None for an unknown number."""
+    if producer is None or producer < 0:
+        return None
+    specs, every = scenario.producer_specs(), pipes(scenario)
+    if producer < len(specs):
+        return specs[producer]
+    made = every[(producer - len(specs)) % len(every)].produces if every else None
+    return made.producers if made is not None else None
+
+
+def member_transactional_id(group: str, member: str) -> str:
+    """The transactional id of a pipe's member, which all its processes share: `member-1`."""
+    return f"kaput-{group}-{member}"
 
 
 # Broker settings that correspond to a topic's retention.ms and retention.bytes.

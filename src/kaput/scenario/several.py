@@ -1,43 +1,10 @@
-"""Several clusters in a scenario: default clusters, views of single clusters, and topics made by mirrors.
-
-Used by model.py. Checks: checks/clusters.py.
-"""
+"""Several clusters in a scenario: the part of one, and which one is meant. Checks: checks/clusters.py."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from kaput.core import cluster_and_topic
-from kaput.scenario.groups import Group
-from kaput.scenario.producers import Producers
+from kaput.scenario.model import Scenario
 from kaput.scenario.targets import CLUSTERS, MIRROR, Target
-
-if TYPE_CHECKING:
-    from kaput.scenario.model import Scenario, Topic
-
-_Belonging = TypeVar("_Belonging", "Topic", Producers, Group)
-
-
-def with_default_clusters(scenario: Scenario) -> dict[str, Any]:
-    """Fields of a scenario with several clusters: unique node ids, and the first cluster as the default."""
-    clusters = {name: each.numbered(place) for place, (name, each) in enumerate(scenario.clusters.items())}
-    first, cluster = next(iter(clusters.items()))
-    work = scenario.workload
-    return {
-        "clusters": clusters,
-        "cluster": cluster,
-        "topics": [_in(first, topic) for topic in scenario.topics],
-        "workload": work.model_copy(
-            update={
-                "producers": [_in(first, block) for block in work.producers],
-                "groups": [_in(first, block) for block in work.groups],
-            }
-        ),
-    }
-
-
-def _in(cluster: str, block: _Belonging) -> _Belonging:
-    return block if block.cluster is not None else block.model_copy(update={"cluster": cluster})
 
 
 def single_cluster(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
@@ -103,25 +70,3 @@ def source_and_target(scenario: Scenario) -> tuple[str, str] | None:
         found = next((name for name in [*fenced, *clients, *others] if name not in (None, step.to)), None)
         return None if found is None else (found, step.to)
     return None
-
-
-def mirrored_topics(scenario: Scenario) -> list[Topic]:
-    """The topics that mirrors create, without those that the scenario creates in the target itself.
-
-    A mirror may copy a copy, so this repeats as often as there are mirrors.
-    """
-    known = {(topic.cluster, topic.name): topic for topic in scenario.topics}
-    made: dict[tuple[str | None, str], Topic] = {}
-    for _ in scenario.mirrors:
-        for mirror in scenario.mirrors:
-            for name in mirror.topics:
-                source, place = known.get((mirror.from_, name)), (mirror.to, mirror.copy_of(name))
-                if source is None or place in known or mirror.to not in scenario.clusters:
-                    continue
-                factor = min(source.replica_count(), scenario.clusters[mirror.to].brokers)
-                update = {"name": place[1], "cluster": mirror.to, "replication_factor": factor}
-                copy = source.model_copy(
-                    update=update | {"partitions": source.partition_count, "assignment": None}
-                )
-                known[place] = made[place] = copy
-    return list(made.values())

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-import kaput
-from kaput.core import MS, NULL_LONG
+from kaput.core import MS, NULL_LONG, VERSION
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder, Values
@@ -43,7 +42,7 @@ class EvidenceFolder:
             run_id=uuid.uuid4(),
             scenario="sequence",
             state="recording",
-            versions={"kaput": kaput.__version__},
+            versions={"kaput": VERSION},
             started_ns=time.time_ns(),
         )
         try:

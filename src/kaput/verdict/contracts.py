@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from kaput.scenario.model import Producers, Scenario, retains_little
-from kaput.scenario.pipes import spec_of
+from kaput.scenario.model import Producers, Scenario, retains_little, spec_of
 from kaput.verdict.facts import Displaced, Loss, Removal, Reordered, ReplayedTwice
 
 Word = Literal["permitted", "violation", "unclear"]

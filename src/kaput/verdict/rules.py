@@ -12,8 +12,7 @@ from typing import Literal
 
 from kaput.core import MS
 from kaput.scenario.fault_kinds import COMMAND
-from kaput.scenario.model import Scenario
-from kaput.scenario.pipes import spec_of
+from kaput.scenario.model import Scenario, spec_of
 from kaput.verdict.contracts import Ruling, min_isr, on_inconsistent_offset, on_loss, unclean_allowed
 from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss, Reordered
 

@@ -11,8 +11,8 @@ import pytest
 
 from fakes.cluster import FakeAdmin, fake_scene
 from kaput.errors import LabError
-from kaput.faults.command import Command, CommandResult
-from kaput.faults.fault import Effect, now_ns
+from kaput.faults.command import Command
+from kaput.faults.fault import CommandResult, Effect, now_ns
 
 
 class Shell:

@@ -22,8 +22,8 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.command import CommandResult
 from kaput.faults.engine import into
+from kaput.faults.fault import CommandResult
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.resolving import Surroundings, resolve, resolve_members
 from kaput.scenario.targets import parse_target

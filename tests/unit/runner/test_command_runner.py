@@ -14,7 +14,7 @@ import pytest
 
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
-from kaput.faults.command import CommandResult
+from kaput.faults.fault import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER
 from kaput.runner.cleanup import CleanupJournal, CreatedResources, read_journal

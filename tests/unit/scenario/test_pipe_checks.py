@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kaput.scenario.checks.scenario import check
-from kaput.scenario.model import Group, Scenario
-from kaput.scenario.pipes import pipes, producer_number, spec_of, transactional_id
+from kaput.scenario.model import Group, Scenario, member_transactional_id, pipes, producer_number, spec_of
 from kaput.scenario.source import dotted
 
 MADE = {"produces": {"topic": "invoices", "size": 7, "config": {"transaction.timeout.ms": 5000}}}
@@ -53,7 +52,7 @@ def test_each_pipe_process_has_its_own_producer_number() -> None:
     assert mine is not None and mine.transactions is not None
     assert (mine.acks, mine.idempotence, mine.transactions.size) == ("all", True, 7)
     assert mine.transaction_timeout_ms == 5000
-    assert transactional_id("billing", "member-1") != transactional_id("billing", "member-2")
+    assert member_transactional_id("billing", "member-1") != member_transactional_id("billing", "member-2")
     assert Scenario.model_validate(read.dump()) == read
 
 

@@ -26,8 +26,7 @@ from kaput.evidence.schemas import CLUSTER, countable
 from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.groups import Group, client_title
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.model import Scenario
-from kaput.scenario.pipes import pipes
+from kaput.scenario.model import Scenario, pipes
 from kaput.scenario.vocabulary import NOOP, Isolation
 
 

@@ -19,7 +19,7 @@ from kaput.evidence.findings import RateFindings
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.evidence.schemas import CPU
-from kaput.scenario.pipes import pipes
+from kaput.scenario.model import pipes
 
 if TYPE_CHECKING:
     from kaput.analysis.run import Run

@@ -23,8 +23,7 @@ from socket import SHUT_RDWR
 from typing import Any, Protocol, TextIO
 from urllib.parse import unquote, urlsplit
 
-from kaput import __version__
-from kaput.core import MS, SECOND, clock
+from kaput.core import MS, SECOND, VERSION, clock
 from kaput.errors import UsageError
 from kaput.monitor.alerts.engine import Alert, Transition
 from kaput.monitor.alerts.prometheus import alert_name
@@ -124,7 +123,7 @@ def _connection(endpoint: PostTarget, timeout_s: float) -> http.client.HTTPConne
 
 
 def _headers(endpoint: PostTarget) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": f"kaput/{__version__}"}
+    headers = {"Content-Type": "application/json", "User-Agent": f"kaput/{VERSION}"}
     return headers | ({"Authorization": endpoint.authorization} if endpoint.authorization else {})
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import kaput
+from kaput.core import VERSION
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS, SEVERITIES, Severity
 from kaput.operate.doctor.snapshot import ClusterSnapshot
@@ -110,7 +110,7 @@ def as_sarif(findings: Sequence[Finding]) -> str:
         }
         for finding in findings
     ]
-    driver = {"name": "kaput doctor", "version": kaput.__version__, "rules": rules}
+    driver = {"name": "kaput doctor", "version": VERSION, "rules": rules}
     run = {"tool": {"driver": driver}, "results": results}
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2)

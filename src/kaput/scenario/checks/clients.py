@@ -12,9 +12,8 @@ from kaput.core import NEWEST_KAFKA, cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.fault_kinds import faults_on
-from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.model import Config, Group, Producers, Scenario, pipes
 from kaput.scenario.nearest import hint
-from kaput.scenario.pipes import pipes
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Store
 from kaput.scenario.targets import STORE

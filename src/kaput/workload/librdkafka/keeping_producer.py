@@ -6,6 +6,7 @@ Records one outcome per message, and a row in the table `kept` for each kept mes
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from kaput.clients.keep.producer import TIMEOUT_MS
 from kaput.errors import AccountingError
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.vocabulary import OUTCOMES
-from kaput.workload.client_spec import ProducerSpec
+from kaput.workload.client_spec import ProducerSpec, run_client
 from kaput.workload.counters import FIELDS
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.librdkafka.producer import Sender
+from kaput.workload.librdkafka.producer import Sender, main
 from kaput.workload.moving import MoveTo
 
 _CLOSE_S = 30.0
@@ -130,3 +131,7 @@ class KeepingSender(Sender):
         else:
             outcome = "unknown" if record.in_doubt else "failed"
             self.reports.row(seq, attempt_ns, outcome, record.partition, error)
+
+
+if __name__ == "__main__":
+    run_client(partial(main, KeepingSender))

@@ -274,15 +274,6 @@ def run(sender: Sender) -> None:
     notify("done", attempted=sender.counts[0], acked=sender.counts[1])
 
 
-def sender_of(spec: dict[str, Any]) -> Sender:
-    """The sender for one producer, from the JSON of its ProducerSpec."""
-    if spec.get("on_failure") is None:
-        return Sender(ProducerSpec(**spec))
-    from kaput.workload.librdkafka.keeping_producer import KeepingSender
-
-    return KeepingSender(ProducerSpec(**spec))
-
-
 def run_together(senders: Sequence[Sender]) -> None:
     """Runs several producers from `ready` to `done`, reporting for all of them together. If one raises, stops
     the others and re-raises.
@@ -323,15 +314,15 @@ def _stop_all(senders: Sequence[Sender]) -> None:
         sender.stopping.set()
 
 
-def main() -> None:
+def main(sender: type[Sender] = Sender) -> None:
     """Runs one producer, or several, until every outcome is known."""
     spec = json.loads(Path(sys.argv[1]).read_text())
     if "producer" in spec:
-        run(sender_of(spec))
+        run(sender(ProducerSpec(**spec)))
         return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each client is connected to every broker
-    run_together([sender_of(each) for each in spec["producers"]])
+    run_together([sender(ProducerSpec(**each)) for each in spec["producers"]])
 
 
 if __name__ == "__main__":

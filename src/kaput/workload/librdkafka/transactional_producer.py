@@ -8,11 +8,10 @@ a commit request, and the outcome of the others is unknown.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
@@ -21,7 +20,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.scenario.transactions import Transactions
 from kaput.workload.client_spec import ProducerSpec, run_client
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.librdkafka.producer import PURGE_S, Sender, run
+from kaput.workload.librdkafka.producer import PURGE_S, Sender, main
 
 CALL_S = 5.0  # how long a call to the coordinator may block; callbacks run between calls
 _PATIENCE_S = 180.0  # for retries of one call
@@ -172,10 +171,5 @@ def _error_text(error: KafkaException) -> str:
     return f"{error.args[0].name()}: {error.args[0].str()}"
 
 
-def main() -> None:
-    """Runs one producer until every outcome is known."""
-    run(TransactionalSender(ProducerSpec(**json.loads(Path(sys.argv[1]).read_text()))))
-
-
 if __name__ == "__main__":
-    run_client(main)
+    run_client(partial(main, TransactionalSender))

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
-from kaput.scenario import pipes
 from kaput.scenario.groups import kind_of_client
-from kaput.scenario.model import Config, Group, Producers, Scenario
+from kaput.scenario.model import Config, Group, Producers, Scenario, member_transactional_id, producer_number
 from kaput.scenario.transactions import transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
@@ -41,6 +40,11 @@ def client_id(number: int, tag: str = "") -> str:
     shares its cluster.
     """
     return f"kaput-producer-{number}" + (f"@{tag}" if tag else "")
+
+
+def _module(block: Producers) -> str:
+    kind = "transactional_" if block.transactions else "keeping_" if block.on_failure else ""
+    return f"librdkafka.{kind}producer"
 
 
 def producer_config(bootstrap_servers: str, number: int, spec: Producers, tag: str = "") -> Config:
@@ -150,7 +154,7 @@ class LaunchPlan:
             return self.producer(numbers[0], block)
         specs = [vars(self.producer(number, block).spec) for number in numbers]
         name = f"producers-{numbers[0]}-{numbers[-1]}"
-        return Launch(name, "librdkafka.producer", SharedProducersSpec(specs))
+        return Launch(name, _module(block), SharedProducersSpec(specs))
 
     def producer(self, number: int, block: Producers) -> Launch:
         """The launch of the producer with that number. Raises DistributionError, JavaError for
@@ -159,11 +163,7 @@ class LaunchPlan:
         name, servers = f"producer-{number}", self.servers_of(block)
         if block.client == "librdkafka":
             spec = self._producer(number, block, producer_config(servers, number, block, self.tag))
-            return Launch(
-                name,
-                "librdkafka.transactional_producer" if block.transactions else "librdkafka.producer",
-                spec,
-            )
+            return Launch(name, _module(block), spec)
         spec = self._producer(number, block, {"bootstrap.servers": servers})
         common: dict[str, Any] = {**vars(spec), "acks": block.acks, "idempotence": block.idempotence}
         if block.transactions is not None:
@@ -296,10 +296,10 @@ class LaunchPlan:
             process = self._pipe_processes.get(group.id, 0)
             self._pipe_processes[group.id] = process + 1
         assert group.produces is not None
-        number = pipes.producer_number(self.scenario, group, process)
+        number = producer_number(self.scenario, group, process)
         block = group.produces.producers.model_copy(update={"cluster": group.cluster})
         config = producer_config(self.servers_of(group), number, block, self.tag)
-        config["transactional.id"] = pipes.transactional_id(group.id, place)
+        config["transactional.id"] = member_transactional_id(group.id, place)
         made = vars(self._producer(number, block, config))
         own = {"counters": f"{self.counters}-{number}", "producers": number + 1, "thresholds": []}
         return PipeMemberSpec(**vars(member), outputs=made | own, size=group.produces.size)
