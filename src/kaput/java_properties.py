@@ -37,14 +37,14 @@ _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Property:
     """A value and the line of the file, from 1, on which its setting begins."""
 
     value: str
     line: int
 
 
-def read_settings(path: Path) -> dict[str, Setting]:
+def read_settings(path: Path) -> dict[str, Property]:
     """Reads a properties file; the last of several settings with one name wins.
 
     Text is ISO 8859-1, as in Java, or UTF-8 if the file begins with a byte order mark. Raises UsageError
@@ -61,7 +61,7 @@ def read_settings(path: Path) -> dict[str, Setting]:
             raise UsageError(f"{path}:{number}: \\u needs four hexadecimal digits after it")
         entry = _ENTRY.match(line)
         assert entry is not None  # each of its parts may be empty
-        settings[_unescaped(entry[1])] = Setting(_unescaped(entry[2]), number)
+        settings[_unescaped(entry[1])] = Property(_unescaped(entry[2]), number)
     return settings
 
 

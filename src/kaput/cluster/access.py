@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import UsageError
-from kaput.java_properties import Setting, login_options, read_settings
+from kaput.java_properties import Property, login_options, read_settings
 
 # From Java's names to librdkafka's.
 _LIBRDKAFKA_NAMES = {
@@ -177,7 +177,7 @@ OPEN = Access()  # a cluster without security
 AccessOf = Callable[[str | None, str], Access]  # of a user; in one of several clusters, or None
 
 
-def _check_names(path: Path, settings: Mapping[str, Setting]) -> None:
+def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
     """Raises UsageError for a librdkafka name unless its Kafka name is there too, and for a bad protocol."""
     for name, setting in settings.items():
         kafka = _KAFKA_NAMES.get(name)
@@ -190,7 +190,7 @@ def _check_names(path: Path, settings: Mapping[str, Setting]) -> None:
         )
 
 
-def _check_login(path: Path, settings: Mapping[str, Setting], access: Access) -> None:
+def _check_login(path: Path, settings: Mapping[str, Property], access: Access) -> None:
     """Raises UsageError for a login that Kafka could not read, or a mechanism without its user."""
     login = settings.get("sasl.jaas.config")
     if login is None:

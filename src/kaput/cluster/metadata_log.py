@@ -150,14 +150,14 @@ def decode_metadata(batch: StoredBatch) -> Iterator[MetadataRecord]:
     """
     for record in decode([batch.unpacked()]).whole():
         try:
-            decoded = _decode(_Fields(record.value or b""))
+            decoded = _decode(_RecordFields(record.value or b""))
         except (IndexError, struct.error):
             raise ValueError(f"the metadata record at offset {record.offset} is broken") from None
         if decoded is not None:
             yield MetadataRecord(*decoded, record.timestamp_ms)
 
 
-class _Fields:
+class _RecordFields:
     """Kafka's flexible encoding, read field by field. Raises IndexError or struct.error at its end."""
 
     def __init__(self, data: bytes) -> None:
@@ -188,11 +188,11 @@ class _Fields:
     def ints(self) -> list[int]:
         return [self.int32() for _ in range(self.unsigned() - 1)]
 
-    def tagged(self) -> dict[int, _Fields]:
-        return {self.unsigned(): _Fields(self.raw(self.unsigned())) for _ in range(self.unsigned())}
+    def tagged(self) -> dict[int, _RecordFields]:
+        return {self.unsigned(): _RecordFields(self.raw(self.unsigned())) for _ in range(self.unsigned())}
 
 
-def _decode(fields: _Fields) -> tuple[str, dict[str, Any]] | None:
+def _decode(fields: _RecordFields) -> tuple[str, dict[str, Any]] | None:
     """None for records about anything else."""
     if (frame := fields.unsigned()) != _FRAME:
         raise UnknownFormat(f"the metadata log has records in frames of version {frame}")

@@ -234,7 +234,7 @@ def decode(encoded: Sequence[Batch]) -> Records:
     counts = np.where(attributes & _CONTROL, 0, messages)
     data = b"".join([b"" if batch.head.control else batch.body for batch in encoded])
     starts, ends = _positions(encoded, data)
-    fields = _Fields(np.frombuffer(data, dtype=np.uint8), starts)
+    fields = _BatchFields(np.frombuffer(data, dtype=np.uint8), starts)
     try:
         fields.at += 1  # attributes i8
         time_delta, offset_delta = fields.varints(), fields.varints()
@@ -304,7 +304,7 @@ def _positions(encoded: Sequence[Batch], data: bytes) -> tuple[np.ndarray, np.nd
     return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
 
 
-class _Fields:
+class _BatchFields:
     """Reads the same fields of all records at once. Raises IndexError beyond the data."""
 
     def __init__(self, data: np.ndarray, at: np.ndarray) -> None:

@@ -61,14 +61,14 @@ class UnreadableLines:
 
 
 @dataclass(frozen=True)
-class Block:
+class LineBlock:
     """Some rows: their columns, all of text, and the line that each ends on."""
 
     columns: dict[str, pa.Array]
     lines: list[int]
 
 
-def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[Block]:
+def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[LineBlock]:
     """The rows of a file. Raises EvidenceError naming it if it cannot be read at all."""
     import pyarrow as pa  # here alone: `kaput sequence check` needs none of it
 
@@ -96,7 +96,7 @@ def _kind(path: Path) -> str:
     return ".csv" if kind == ".tsv" else kind
 
 
-def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[Block]:
+def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[LineBlock]:
     header = text.readline()
     separator = max(_SEPARATORS, key=header.count)
     names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
@@ -125,7 +125,7 @@ def _csv_rows(
             unreadable.add(path, rows.line_num + 1, separator.join(row))
 
 
-def _json_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[Block]:
+def _json_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[LineBlock]:
     documents = _json_documents(path, text, unreadable)
     rows: list[tuple[int, dict[str, Any]]] = []
     for line, document in documents:
@@ -168,7 +168,7 @@ def _json_array(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _json_block(
     path: Path, rows: list[tuple[int, dict[str, Any]]], unreadable: UnreadableLines
-) -> Iterator[Block]:
+) -> Iterator[LineBlock]:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     if rows and all(isinstance(value, dict) for value in rows[0][1].values()) and len(rows[0][1]) > 1:
         raise EvidenceError(
@@ -190,7 +190,7 @@ def _together(
     names: list[str],
     rows: Iterable[tuple[int, list[Any]]],
     unreadable: UnreadableLines,
-) -> Iterator[Block]:
+) -> Iterator[LineBlock]:
     """Rows in blocks. A row whose text is not UTF-8 is unreadable."""
     lines: list[int] = []
     found: list[list[Any]] = []
@@ -206,16 +206,16 @@ def _together(
 
 def _block(
     path: Path, names: list[str], lines: list[int], rows: list[list[Any]], unreadable: UnreadableLines
-) -> Block:
+) -> LineBlock:
     try:
-        return Block(_arrays(names, rows), lines)
+        return LineBlock(_arrays(names, rows), lines)
     except UnicodeEncodeError:
         good = [_is_text(row) for row in rows]
         for line, row, fine in zip(lines, rows, good, strict=True):
             if not fine:
                 unreadable.add(path, line, "not UTF-8: " + ",".join(map(str, row)))
         kept = [row for row, fine in zip(rows, good, strict=True) if fine]
-        return Block(_arrays(names, kept), [at for at, fine in zip(lines, good, strict=True) if fine])
+        return LineBlock(_arrays(names, kept), [at for at, fine in zip(lines, good, strict=True) if fine])
 
 
 def _arrays(names: list[str], rows: list[list[Any]]) -> dict[str, pa.Array]:

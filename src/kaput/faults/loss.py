@@ -17,14 +17,14 @@ _SAMPLE_S = 1.5
 _EXPECTED = 30  # lost datagrams per sample, if time allows
 
 
-class Sample(NamedTuple):
+class LossSample(NamedTuple):
     """How many datagrams were sent one way, and how many of them arrived."""
 
     sent: int
     arrived: int
 
 
-def loses(sample: Sample, percent: float) -> bool:
+def loses(sample: LossSample, percent: float) -> bool:
     """Whether a direction loses that share of packets: at least a third of the expected loss, and at least
     one.
 
@@ -99,17 +99,17 @@ class PacketLoss(NodeFault):
         )
         return healed if over else None, effect.with_proof("; ".join(details), over and not gone)
 
-    def _sample(self, ways: Sequence[probes.Path]) -> dict[probes.Path, Sample]:
+    def _sample(self, ways: Sequence[probes.Path]) -> dict[probes.Path, LossSample]:
         """Sends enough datagrams each way that about thirty are lost, within the time limit; returns the
         counts.
         """
         count = round(_EXPECTED * 100 / self.options.percent)
         samples = in_parallel(
-            lambda way: Sample(*probes.send_datagrams(way, self.scene, count, _SAMPLE_S)), ways
+            lambda way: LossSample(*probes.send_datagrams(way, self.scene, count, _SAMPLE_S)), ways
         )
         return dict(zip(ways, samples, strict=True))
 
-    def _loses(self, sample: Sample) -> bool:
+    def _loses(self, sample: LossSample) -> bool:
         return loses(sample, self.options.percent)
 
     def _count(self, node: int) -> Mapping[str, int] | None:
@@ -134,5 +134,5 @@ def _sum(counters: Mapping[str, int], what: str) -> int:
     return sum(count for name, count in counters.items() if name.endswith(what))
 
 
-def _details(samples: Mapping[probes.Path, Sample]) -> str:
+def _details(samples: Mapping[probes.Path, LossSample]) -> str:
     return ", ".join(f"{sample.arrived:,} of {sample.sent:,}" for sample in samples.values())

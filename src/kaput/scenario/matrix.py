@@ -30,7 +30,7 @@ _KIND = FileKind("matrix", "kaput matrix --default --format yaml")
 Word = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
-class Setting(Block):
+class VariedSetting(Block):
     """A setting that varies."""
 
     key: str
@@ -66,7 +66,7 @@ class MatrixFile(Block):
     """Paragraphs above the tables."""
     set: dict[str, JsonValue] = Field(default={})
     """Changes to every scenario, by their paths."""
-    vary: dict[Word, Setting] = Field(default={})
+    vary: dict[Word, VariedSetting] = Field(default={})
     """Settings by their labels; every combination is a row."""
     faults: Annotated[dict[Word, FaultOfMatrix], Field(min_length=1)]
     """Faults by their labels; each is a column."""
@@ -175,7 +175,7 @@ def _replaced(matrix: MatrixFile, varied: Sequence[str]) -> MatrixFile:
         key, _, value = text.partition("=")
         values.setdefault(key.strip(), []).append(yaml.safe_load(value))
     labels = {setting.key: label for label, setting in matrix.vary.items()}
-    more = {labels.get(key, key): Setting(key=key, values=found) for key, found in values.items()}
+    more = {labels.get(key, key): VariedSetting(key=key, values=found) for key, found in values.items()}
     return matrix.model_copy(update={"vary": {**matrix.vary, **more}})
 
 

@@ -152,7 +152,7 @@ def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
     return values[first], time, producer
 
 
-class Producers:
+class ProducerNumbers:
     """The names of producers. A number is its own name, unless another producer has it already."""
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class LineReader:
     """
 
     def __init__(self, unit: str | None = None) -> None:
-        self.times, self.producers = Times(unit), Producers()
+        self.times, self.producers = Times(unit), ProducerNumbers()
         self.lines = 0
         self.example: str | None = None
 

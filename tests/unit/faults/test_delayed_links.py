@@ -19,7 +19,7 @@ from kaput.errors import LabError
 from kaput.faults.bandwidth import End, Flow, keeps
 from kaput.faults.delay import least_ms, rounds
 from kaput.faults.fault import Effect
-from kaput.faults.loss import Sample, loses
+from kaput.faults.loss import LossSample, loses
 from kaput.faults.rules import blocking
 
 RATE = 1e6
@@ -47,7 +47,7 @@ def test_loss_is_proven_from_a_third_of_the_configured_rate(
     sent: int, arrived: int, percent: float, lossy: bool
 ) -> None:
     """And never without a single loss."""
-    assert loses(Sample(sent, arrived), percent) is lossy
+    assert loses(LossSample(sent, arrived), percent) is lossy
 
 
 @pytest.mark.parametrize(

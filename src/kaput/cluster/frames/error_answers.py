@@ -79,7 +79,7 @@ def error_answer(both: Sequence[Schema], request: bytes, answer: ErrorAnswer) ->
 
 
 def _asked(codec: _Codec, request: bytes) -> dict[str, Any]:
-    reader = _Reader(request, 8)
+    reader = _RequestReader(request, 8)
     reader.text(flexible=False)  # the client id
     if codec.flexible:
         reader.skip_tags()
@@ -93,7 +93,7 @@ def _within(versions: str | None, version: int) -> bool:
     return int(first) <= version <= (int(last) if last else version if versions.endswith("+") else int(first))
 
 
-class _Reader:
+class _RequestReader:
     """Reads values from the bytes of a message."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -155,16 +155,16 @@ class _Codec:
     def nullable(self, field: Schema) -> bool:
         return _within(field.get("nullableVersions"), self._version)
 
-    def read(self, reader: _Reader) -> dict[str, Any]:
+    def read(self, reader: _RequestReader) -> dict[str, Any]:
         return self._read_struct(reader, self._schema["fields"])
 
-    def _read_struct(self, reader: _Reader, fields: Sequence[Schema]) -> dict[str, Any]:
+    def _read_struct(self, reader: _RequestReader, fields: Sequence[Schema]) -> dict[str, Any]:
         values = {field["name"]: self._read(reader, field, field["type"]) for field in self.fields(fields)}
         if self.flexible:
             reader.skip_tags()
         return values
 
-    def _read(self, reader: _Reader, field: Schema, type_: str) -> Any:
+    def _read(self, reader: _RequestReader, field: Schema, type_: str) -> Any:
         if type_.startswith("[]"):
             count = reader.length(self.flexible, "int32")
             return [self._read(reader, field, type_[2:]) for _ in range(count)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kaput.cluster.frames.connection_end import REQUEST, RESPONSE, ConnectionEnd, Request, Splitter
-from kaput.cluster.frames.rule import FrameRule
+from kaput.cluster.frames.rule import RuleInForce
 
 # Size, API key and version, correlation id, no client id. Sent in place of a request that gets an error, so
 # that the error takes the place of Kafka's answer and keeps the order.
@@ -27,7 +27,7 @@ class _Waiting(NamedTuple):
 
     due: float
     data: bytes
-    rule: FrameRule | None
+    rule: RuleInForce | None
 
 
 class Link:
@@ -40,7 +40,7 @@ class Link:
     def __init__(
         self,
         listener: str,
-        rules: Mapping[int, list[FrameRule]],
+        rules: Mapping[int, list[RuleInForce]],
         count: Callable[[int], None],
         on_end: Callable[[Link], None],
     ) -> None:
@@ -51,8 +51,8 @@ class Link:
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._wake: asyncio.TimerHandle | None = None
-        self._drops_requests: FrameRule | None = None  # drops all requests from now on
-        self._drops_answers: FrameRule | None = None
+        self._drops_requests: RuleInForce | None = None  # drops all requests from now on
+        self._drops_answers: RuleInForce | None = None
         self.client = ConnectionEnd(self._from_client, self._client_lost)
         self.broker = ConnectionEnd(self._from_broker, self._broker_lost)
         self.client.other, self.broker.other = self.broker, self.client
@@ -76,7 +76,7 @@ class Link:
         self.client.abort()
         self.broker.abort()
 
-    def end_rule(self, rule: FrameRule) -> None:
+    def end_rule(self, rule: RuleInForce) -> None:
         """Sends what the rule delayed; closes the connection if the rule dropped anything on it."""
         if rule in (self._drops_requests, self._drops_answers):
             self.abort()
@@ -104,7 +104,7 @@ class Link:
                 return
         self._to_broker(request.data)
 
-    def _apply(self, request: Request, rule: FrameRule) -> None:
+    def _apply(self, request: Request, rule: RuleInForce) -> None:
         handlers = self._answer_handlers.setdefault(request.correlation_id, [])
         match rule.what:
             case "delay":
@@ -128,7 +128,7 @@ class Link:
         if not handlers:
             del self._answer_handlers[request.correlation_id]
 
-    def _to_broker(self, data: bytes, rule: FrameRule | None = None) -> None:
+    def _to_broker(self, data: bytes, rule: RuleInForce | None = None) -> None:
         if self._drops_requests is not None:
             return
         if rule is None and not self._waiting and self.broker.transport is not None:
@@ -174,7 +174,7 @@ class Link:
         if self._drops_answers is None and self.client.transport is not None and not self.client.lost:
             self.client.transport.write(data)
 
-    def _drop_answers(self, rule: FrameRule, answer: bytes) -> None:
+    def _drop_answers(self, rule: RuleInForce, answer: bytes) -> None:
         """Drops this answer and all that follow, unless the rule has ended."""
         if rule.ended:
             self._to_client(answer)

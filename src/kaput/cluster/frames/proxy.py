@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from kaput.cluster.frames.link import Link
-from kaput.cluster.frames.rule import FrameRule
+from kaput.cluster.frames.rule import RuleInForce
 
 _BACKLOG = 512
 
@@ -23,7 +23,7 @@ class Proxy:
 
     def __init__(self, host: str, out: asyncio.WriteTransport) -> None:
         self._host, self._out = host, out
-        self._rules: dict[int, list[FrameRule]] = {}  # by API key
+        self._rules: dict[int, list[RuleInForce]] = {}  # by API key
         self._seen_before: dict[str, int] = {}  # by rule: the value of _seen when it began
         self._links: set[Link] = set()
         self._connecting: set[asyncio.Task[None]] = set()
@@ -47,7 +47,7 @@ class Proxy:
         """Executes a command: `{"rule": ID, "api": ...}` begins a rule, `{"end": ID}` ends it."""
         command = json.loads(line)
         if "rule" in command:
-            rule = FrameRule(command, self.report)
+            rule = RuleInForce(command, self.report)
             rules = self._rules.setdefault(rule.api, [])
             # Observers come first: they see every frame, also those that a fault acts upon.
             rules.insert(0 if rule.what == "observe" else len(rules), rule)

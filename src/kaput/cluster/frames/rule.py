@@ -18,7 +18,7 @@ REPORTED_ACTED = 10_000  # the most frames acted upon that are reported, per rul
 REPORTED_PASSED = 100  # the same for frames that matched but passed
 
 
-class FrameRule:
+class RuleInForce:
     """One rule in force at one proxy. `report` is called with the details of frames that matched."""
 
     def __init__(self, spec: Mapping[str, Any], report: Callable[[dict[str, Any]], None]) -> None:

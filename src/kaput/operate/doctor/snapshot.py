@@ -225,7 +225,7 @@ def read_snapshot(
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
-        reader = partial(_Reader, admin, access, folder or Folder())
+        reader = partial(_SnapshotReader, admin, access, folder or Folder())
         try:
             return retry_connection_errors(lambda: reader().snapshot(client))
         except (KafkaError, OSError) as error:
@@ -246,7 +246,7 @@ def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOU
             time.sleep(_POLL_S)
 
 
-class _Reader:
+class _SnapshotReader:
     """Reads one snapshot."""
 
     def __init__(self, admin: Any, access: Access, folder: Folder) -> None:
