@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kaput.cluster.unsynced import UnsyncedTail
+from kaput.faults.power_loss import UnsyncedTail
 
 
 @dataclass

@@ -21,7 +21,7 @@ from kaput.clients.keep.store import records_of
 from kaput.cluster.network.loopback import Ports
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
-from kaput.stores.server import GoNotFound, Kind, StoreServer
+from kaput.stores.running import GoNotFound, Kind, StoreServer
 from waiting import PATIENCE_S, eventually
 
 URI = os.environ.get("KAPUT_TEST_MONGODB_URI")

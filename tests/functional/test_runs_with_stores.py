@@ -16,7 +16,7 @@ import pytest
 from driving import KAPUT, Kaput, Result, mentions
 from kaput.errors import DistributionError
 from kaput.java import find_java
-from kaput.stores.server import mongodb_program, search_engine_home
+from kaput.stores.running import mongodb_program, search_engine_home
 from waiting import PATIENCE_S, wait_for
 
 AUDIT = "workload.groups=[{id: audit, topics: [orders]}]"

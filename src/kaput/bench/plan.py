@@ -264,7 +264,7 @@ class PlantingPlan:
         return {"fates": _in_order(fates), "anomalies": {name: expected[name] for name in GROUP_ANOMALIES}}
 
     def _commits_that_owe(self, group: int) -> int:
-        """The number of regular commits above a record that was never delivered to the group (deliveries.py).
+        """The number of regular commits above a record that was never delivered to the group (tables.py).
 
         In the slab of the first such record there is one commit, after it; later slabs have all commits.
         """

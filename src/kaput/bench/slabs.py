@@ -1,7 +1,7 @@
 """Generates one slab as arrays: the times of sends and acknowledgements, and its part of every partition's
 log.
 
-Applies plants (plan.py) to sends and logs. Not here: deliveries (deliveries.py). Vectorized: most is
+Applies plants (plan.py) to sends and logs. Not here: deliveries (tables.py). Vectorized: most is
 computed per batch and spread over its messages.
 """
 

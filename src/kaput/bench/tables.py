@@ -1,4 +1,5 @@
-"""Writes a slab's arrays as tables of kaput.evidence/1: one Parquet file per producer, partition and member.
+"""Writes a slab's arrays as tables of kaput.evidence/1: one Parquet file per producer, partition and member;
+and generates the deliveries to members.
 
 File names sort by time. Not here: the small files of the folder (generate.py).
 """
@@ -6,6 +7,7 @@ File names sort by time. Not here: the small files of the folder (generate.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kaput.bench import deliveries
-from kaput.bench.plan import SlabPlan
-from kaput.bench.shape import STORE, TOPIC, Longs
-from kaput.bench.slabs import ACKED, FAILED, KEPT, Log, Slab
-from kaput.core import SECOND
+from kaput.bench.plan import PlantKind, Plants, SlabPlan
+from kaput.bench.shape import START_NS, STORE, TOPIC, Longs, commits_in
+from kaput.bench.slabs import ACKED, FAILED, KEPT, NOBODY, Log, Slab
+from kaput.core import MS, SECOND
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import CLUSTER, TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
@@ -37,7 +38,7 @@ def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
     for group in range(plan.shape.groups):
         for number in range(plan.shape.members):
             name = plan.shape.member(group, number)
-            stream, events = deliveries.member(slab, group, number)
+            stream, events = member(slab, group, number)
             words = {"group": plan.shape.group(group), "member": name}
             file = f"{name}-{plan.slab:06d}"
             delivered += _write(folder, "deliveries", iter([(file, words | _delivered(stream))]))
@@ -120,7 +121,7 @@ def _log(slab: Slab, log: Log) -> tuple[str, dict[str, Any]]:
     return f"partition-{log.partition:05d}-{slab.plan.slab:06d}", columns
 
 
-def _delivered(stream: deliveries.Stream) -> dict[str, Any]:
+def _delivered(stream: Stream) -> dict[str, Any]:
     nameless = stream.producer < 0
     return {
         "topic": TOPIC,
@@ -133,9 +134,9 @@ def _delivered(stream: deliveries.Stream) -> dict[str, Any]:
     }
 
 
-def _events(events: deliveries.DeliveryEvents) -> dict[str, Any]:
+def _events(events: DeliveryEvents) -> dict[str, Any]:
     return {
-        "kind": _words(events.kind, deliveries.EVENT_KINDS),
+        "kind": _words(events.kind, EVENT_KINDS),
         "topic": _words(np.where(events.partition < 0, 1, 0), (TOPIC, None)),
         "partition": _nullable(events.partition, events.partition < 0),
         "offset": _nullable(events.offset, events.offset < 0),
@@ -149,3 +150,191 @@ def _nullable(values: Longs, null: npt.NDArray[np.bool_]) -> pa.Array:
 
 def _words(numbers: npt.NDArray[Any], words: tuple[str | None, ...]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(words, pa.string()))
+
+
+_POLL_NS = 5_000_000
+_STEP_NS = 200  # approximate time between two records of a poll
+_MIN_STEP_NS = 8  # events of plants are placed in half of this time in between
+JOINED, ASSIGNED, REVOKED, COMMITTED, LEFT = range(5)
+EVENT_KINDS = ("joined", "assigned", "revoked", "committed", "left")
+NOTHING = -1  # instead of a partition or offset: none
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A member's deliveries in poll order."""
+
+    partition: Longs
+    offset: Longs
+    producer: Longs
+    seq: Longs
+    intact: npt.NDArray[np.bool_]
+    polled_ns: Longs
+
+
+@dataclass(frozen=True)
+class DeliveryEvents:
+    """A member's group events by time; NOTHING stands for null."""
+
+    kind: Longs
+    partition: Longs
+    offset: Longs
+    at_ns: Longs
+
+
+@dataclass(frozen=True)
+class _PartitionDeliveries:
+    """One partition's deliveries to the group, before they are sorted into polls.
+
+    `planted`: positions of the plants' (first) deliveries; `commits`: positions of deliveries followed by a
+    commit.
+    """
+
+    log: Log
+    offset: Longs
+    producer: Longs
+    seq: Longs
+    intact: npt.NDArray[np.bool_]
+    poll: Longs
+    plants: Plants
+    planted: Longs
+    commits: Longs
+
+
+def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]:
+    """The deliveries and events of one member in the slab."""
+    parts = [_part(slab, log, group) for log in slab.logs[number :: slab.shape.members]]
+    poll = np.concatenate([part.poll for part in parts])
+    order = np.argsort(poll, kind="stable")
+    times = np.empty(len(order), np.int64)
+    times[order] = _polled_ns(poll[order], slab.rng)
+    bounds = np.cumsum([0, *(len(part.poll) for part in parts)])
+    partition = np.repeat([part.log.partition for part in parts], np.diff(bounds))
+    stream = Stream(
+        partition[order],
+        np.concatenate([part.offset for part in parts])[order],
+        np.concatenate([part.producer for part in parts])[order],
+        np.concatenate([part.seq for part in parts])[order],
+        np.concatenate([part.intact for part in parts])[order],
+        times[order],
+    )
+    collector = _EventCollector()
+    last_ns = int(times.max(initial=slab.shape.starts_ns(slab.plan.slab)))
+    if slab.plan.slab == 0:
+        _begin(collector, [part.log.partition for part in parts])
+    for part, low, high in zip(parts, bounds, bounds[1:], strict=False):
+        _group_events(collector, part, times[low:high])
+        if high > low:
+            end = slab.plan.ends[part.log.partition]
+            collector.add(COMMITTED, [part.log.partition], [end], [last_ns + MS])
+    if slab.plan.slab == slab.shape.slabs - 1:
+        collector.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * MS])
+    return stream, collector.sorted()
+
+
+def _part(slab: Slab, log: Log, group: int) -> _PartitionDeliveries:
+    mine = log.plants.group == group
+    plants, at = log.plants.only(mine), log.planted[mine]
+    log_index = np.arange(len(log.offset))
+
+    def of(kind: PlantKind) -> Longs:
+        found: Longs = at[plants.kind == kind]
+        return found
+
+    swapped = of(PlantKind.SWAPPED_POLL)
+    log_index[swapped], log_index[swapped + 1] = swapped + 1, swapped
+    times = np.ones(len(log_index), np.int64)
+    times[of(PlantKind.UNSEEN)] = times[of(PlantKind.UNSEEN) + 1] = 0
+    times[of(PlantKind.FOREIGN_SKIPPED) + 1] = 0
+    times[of(PlantKind.REDELIVERED)] = times[of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)] = 2
+    times[of(PlantKind.VANISHED)] += 1  # before the record after the hole
+    producer, seq, intact = log.producer.copy(), log.seq.copy(), log.intact.copy()
+    misread, damaged = of(PlantKind.MISREAD), of(PlantKind.DAMAGED_DELIVERY)
+    producer[misread], seq[misread] = log.producer[misread - 1], log.seq[misread - 1]
+    producer[damaged] = seq[damaged] = NOBODY
+    intact[damaged] = False
+    fetched_ns = slab.appended_ns + slab.delays_ns(len(slab.appended_ns), median_ms=2.0, spread=0.7)
+    poll = np.maximum.accumulate(-(-fetched_ns[log.batch] // _POLL_NS))
+    position = np.cumsum(times) - times
+    log_index = np.repeat(log_index, times)
+    offset, producer, seq = log.offset[log_index], producer[log_index], seq[log_index]
+    gone = plants.only(plants.kind == PlantKind.VANISHED)
+    first = position[of(PlantKind.VANISHED)]
+    offset[first] -= 1
+    producer[first], seq[first] = gone.producer, gone.batch * slab.shape.batch + gone.at
+    return _PartitionDeliveries(
+        log,
+        offset,
+        producer,
+        seq,
+        intact[log_index],
+        poll[log_index],
+        plants,
+        position[at],
+        position[log.ends[_committed(slab, log, group)]],
+    )
+
+
+def _committed(slab: Slab, log: Log, group: int) -> Longs:
+    """The batches followed by a commit, except the one at the end."""
+    batches = len(log.ends)
+    count = int(commits_in(np.array(batches)))
+    if slab.plan.owes_from[group, log.partition] == slab.plan.slab:
+        count = 0
+    return (np.arange(count) + 1) * batches // (count + 1) - 1
+
+
+def _polled_ns(poll: Longs, rng: np.random.Generator) -> Longs:
+    """Times of deliveries, from the ascending numbers of their polls."""
+    if not len(poll):
+        return poll
+    begins = np.flatnonzero(np.diff(poll, prepend=poll[0] - 1))
+    sizes = np.diff(begins, append=len(poll))
+    step = min(_STEP_NS, _POLL_NS // int(sizes.max() + 1))
+    assert step >= _MIN_STEP_NS, "more records in a poll than there is time for"
+    in_poll = np.arange(len(poll)) - np.repeat(begins, sizes)
+    return poll * _POLL_NS + in_poll * step + rng.integers(0, step // 2, len(poll), np.int64)
+
+
+class _EventCollector:
+    """Collects events."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Longs, Longs, Longs, Longs]] = []
+
+    def add(self, kind: int, partition: npt.ArrayLike, offset: npt.ArrayLike, at_ns: npt.ArrayLike) -> None:
+        """Adds events of one kind."""
+        times = np.asarray(at_ns, np.int64)
+        columns = np.broadcast_arrays(np.int64(kind), np.asarray(partition), np.asarray(offset), times)
+        self._rows.append(tuple(columns))  # type: ignore[arg-type]
+
+    def sorted(self) -> DeliveryEvents:
+        """All events by time; at equal times in the order in which they were added."""
+        kind, partition, offset, at_ns = (np.concatenate(column) for column in zip(*self._rows, strict=True))
+        order = np.argsort(at_ns, kind="stable")
+        return DeliveryEvents(kind[order], partition[order], offset[order], at_ns[order])
+
+
+def _begin(collector: _EventCollector, partitions: list[int]) -> None:
+    before_ns = START_NS - 100 * MS
+    collector.add(JOINED, [NOTHING], [NOTHING], [before_ns - MS])
+    collector.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
+
+
+def _group_events(collector: _EventCollector, part: _PartitionDeliveries, times: Longs) -> None:
+    """Adds the events of a partition's plants and commits. `times`: of its deliveries."""
+    where = part.log.partition
+
+    def of(kind: PlantKind) -> Longs:
+        planted: Longs = part.planted[part.plants.kind == kind]
+        return planted
+
+    collector.add(COMMITTED, where, part.offset[part.commits] + 1, times[part.commits] + 1)
+    early = of(PlantKind.COMMIT_AHEAD)
+    collector.add(COMMITTED, where, part.offset[early] + 3, times[early] + 1)
+    again = of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)
+    collector.add(REVOKED, where, NOTHING, times[again] + 1)
+    collector.add(ASSIGNED, where, part.offset[again], times[again] + 2)
+    unassigned = of(PlantKind.UNASSIGNED)
+    collector.add(REVOKED, where, NOTHING, times[unassigned] - 2)
+    collector.add(ASSIGNED, where, part.offset[unassigned] + 1, times[unassigned] + 1)

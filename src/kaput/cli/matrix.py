@@ -62,7 +62,7 @@ def matrix_command(
     from kaput.errors import UsageError
     from kaput.report.matrix_report import document
     from kaput.scenario.matrix import chosen, default_text, load_matrix
-    from kaput.scenario.variation import split
+    from kaput.scenario.overrides import split
 
     if default == (file is not None):
         raise UsageError("give either FILE or --default")

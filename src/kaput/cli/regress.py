@@ -102,7 +102,7 @@ def _trials(
     """
     from kaput.cli.scenario_choice import choose
     from kaput.scenario.loader import find, resolve
-    from kaput.scenario.variation import varied
+    from kaput.scenario.overrides import varied
     from kaput.trials.batch import Trial
 
     files = {Path(name).stem: name for name in names}
@@ -127,8 +127,8 @@ def _space_trials(
     import yaml
 
     from kaput.scenario.loader import resolve
+    from kaput.scenario.overrides import varied
     from kaput.scenario.source import parse
-    from kaput.scenario.variation import varied
     from kaput.search.draw import draw
     from kaput.search.loading import load
     from kaput.trials.batch import Trial

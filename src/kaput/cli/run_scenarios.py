@@ -225,7 +225,7 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
     """
     from kaput.cli.jars import distribution_for
     from kaput.scenario.stores import SERVER_KINDS
-    from kaput.stores.server import mongodb_program, search_engine_home
+    from kaput.stores.running import mongodb_program, search_engine_home
 
     wanted = {
         version

@@ -17,7 +17,7 @@ from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import find, load_builtin, resolve
 from kaput.scenario.nearest import hint
-from kaput.scenario.variation import Combination, combinations, varied
+from kaput.scenario.overrides import Combination, combinations, varied
 
 if TYPE_CHECKING:
     from kaput.scenario.model import Scenario

@@ -1,7 +1,4 @@
-"""Lock files: every jar of a Kafka version by its Maven coordinates and SHA-256, in classpath order.
-
-Its place: distribution.py reads them; locking.py makes them.
-"""
+"""Lock files: every jar of a Kafka version by its Maven coordinates and SHA-256, in classpath order."""
 
 from __future__ import annotations
 

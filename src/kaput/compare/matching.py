@@ -7,7 +7,7 @@ columns, and matches them in tasks.
     Parquet of both sides -- round 1 --> matched, left -- round 2 --> matched, left -- ... --> unmatched
 
 Each task writes its results as Parquet into the comparison's directory; memory is bounded by the rows of one
-task. Not here: order (positions.py), what is left (leftovers.py).
+task. Not here: order (positions.py), what is left (records.py).
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class TopicTotals:
         return replace(row, partitions=partitions)
 
     def left(self, kind: str) -> int:
-        """The number of unmatched records of a kind (leftovers.py)."""
+        """The number of unmatched records of a kind (records.py)."""
         return sum(totals.left_of(kind) for totals in self.partitions.values())
 
     def left_row(

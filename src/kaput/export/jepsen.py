@@ -3,22 +3,366 @@
 Each message is a transaction of one send; records that a member received together are one poll; the drain's
 reading of the whole log is the last polls. A process has one operation in progress at a time, so a producer
 has as many processes per partition as it had messages in flight there. Times are ns since the start of the
-run. Not here: reading and sorting events (events.py, rows.py).
+run. Events are read in batches, in order of time; rows.py sorts what is not.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaput.core import FOREVER_NS, NULL_LONG
+from kaput.evidence.column_values import with_clusters
+from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
-from kaput.export.events import ERROR, KEY, OFFSET, PRODUCER, SEQ, EventKind, EventReader
-from kaput.export.rows import CHUNK_ROWS, Rows, in_order
+from kaput.evidence.schemas import CLUSTER
+from kaput.export.rows import CHUNK_ROWS, Rows, among, identity, in_order, ints, mapped, nowhere
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class SentIdentities:
+    """The identities of all messages, as stretches of seqs. `keys`: where messages sent to an unknown
+    partition were found.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[tuple[int, int], int] = {}
+        self._stretches: dict[int, Rows] = {}  # by producer: first and last seqs, in order
+        self._unplaced = np.empty(0, np.int64)
+
+    def add(self, producer: Rows, seq: Rows, unplaced: Mask) -> None:
+        """Adds messages. `unplaced`: whether each was sent to an unknown partition."""
+        for each in np.unique(producer).tolist():
+            own = seq[producer == each]
+            known = self._stretches.get(each, np.empty((2, 0), np.int64))
+            self._stretches[each] = _merged(np.concatenate((known, np.stack((own, own))), axis=1))
+        if unplaced.any():
+            self._unplaced = np.union1d(self._unplaced, identity(producer[unplaced], seq[unplaced]))
+
+    @property
+    def all_placed(self) -> bool:
+        """Whether the partition of every message is known."""
+        return not len(self._unplaced)
+
+    def found(self, producer: Rows, seq: Rows, key: Rows) -> dict[tuple[int, int], int]:
+        """The lowest key of each of these messages that may have been sent to an unknown partition."""
+        keys: dict[tuple[int, int], int] = {}
+        for at, message in self._possibly_unplaced(producer, seq):
+            keys[message] = min(keys.get(message, int(key[at])), int(key[at]))
+        return keys
+
+    def has(self, producer: Rows, seq: Rows, key: Rows) -> Mask:
+        """Whether each message was sent; if its partition was unknown, only under the key found for it."""
+        sent = np.zeros(len(seq), np.bool_)
+        for each in np.unique(producer).tolist():
+            if each in self._stretches:
+                own = np.flatnonzero(producer == each)
+                firsts, lasts = self._stretches[each]
+                sent[own] = among(firsts, lasts, seq[own]) >= 0
+        for at, message in self._possibly_unplaced(producer, seq):
+            sent[at] &= self.keys.get(message, key[at]) == key[at]
+        return sent
+
+    def _possibly_unplaced(self, producer: Rows, seq: Rows) -> Iterator[tuple[int, tuple[int, int]]]:
+        for at in np.flatnonzero(np.isin(identity(producer, seq), self._unplaced)).tolist():
+            yield at, (int(producer[at]), int(seq[at]))
+
+
+def _merged(stretches: Rows) -> Rows:
+    """Sorts stretches and merges those that touch or overlap."""
+    stretches = stretches[:, np.argsort(stretches[0], kind="stable")]
+    firsts, reached = stretches[0], np.maximum.accumulate(stretches[1])
+    before = np.concatenate(([NULL_LONG], reached[:-1]))
+    begins = np.flatnonzero((before == NULL_LONG) | (firsts - 1 > before))
+    return np.stack((firsts[begins], reached[np.append(begins[1:], len(firsts)) - 1]))
+
+
+_BATCH_ROWS = 1 << 16
+
+
+class EventKind(IntEnum):
+    """The kind of an event. Events at the same time are sorted by it."""
+
+    ATTEMPT = 0
+    GIVEN_UP = 1
+    ASSIGNED = 2
+    DELIVERED = 3
+    ACKED = 4
+    FAILED = 5
+    UNKNOWN = 6
+    STORED = 7
+
+
+# The columns of a row of numbers. WHO is a producer, or the number of a member.
+TIME, KIND, WHO, KEY, OFFSET, PRODUCER, SEQ, ERROR = range(8)
+_COLUMNS = 8
+_TRANSACTIONS = {"committed": EventKind.ACKED, "aborted": EventKind.FAILED, "unknown": EventKind.UNKNOWN}
+_OUTCOMES = {
+    "acked": EventKind.ACKED,
+    "failed": EventKind.FAILED,
+    "unknown": EventKind.UNKNOWN,
+    "kept": EventKind.UNKNOWN,  # a replay may still store it
+    "refused": EventKind.FAILED,
+}
+
+
+@dataclass
+class EventNames:
+    """The numbers of topic-partitions (keys), members and errors, each from 0."""
+
+    keys: dict[tuple[str, int], int] = field(default_factory=dict)
+    members: dict[tuple[str, str], int] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def key(self, topic: str, partition: int) -> int:
+        """The number of a partition."""
+        return self.keys.setdefault((topic, partition), len(self.keys))
+
+    def member(self, group: str, member: str) -> int:
+        """The number of a member of a group."""
+        return self.members.setdefault((group, member), len(self.members))
+
+    def of_groups(self, groups: Collection[str]) -> frozenset[int]:
+        """The numbers of these groups' members."""
+        return frozenset(number for (group, _), number in self.members.items() if group in groups)
+
+    def error(self, text: str) -> int:
+        """The number of an error, which is its index in `texts`."""
+        if text not in self.errors:
+            self.errors[text] = len(self.texts)
+            self.texts.append(text)
+        return self.errors[text]
+
+
+class EventReader:
+    """Reads the events of one run folder. `skipped`: records left out: not intact messages of this run."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self.names = EventNames()
+        self.skipped = 0
+        for topic, partition in sorted(self._places()):
+            self.names.key(topic, partition)
+
+    def _places(self) -> set[tuple[str, int]]:
+        """Every partition in the evidence. Numbered first, so keys do not depend on the order of rows."""
+        places = {(row["topic"], row["partition"]) for row in self._evidence.rows("end_offsets")}
+        for table in ("sends", "log", "deliveries"):
+            for batch in self._batches(table, ["topic", "partition"]):
+                known = batch.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+                places |= {
+                    (row["topic"], row["partition"])
+                    for row in known
+                    if row["partition"] is not None and row["partition"] >= 0
+                }
+        return places
+
+    @property
+    def share_group_members(self) -> frozenset[int]:
+        """The members of share groups, which promise no order."""
+        return self.names.of_groups(self._evidence.words["share_events", "group"])
+
+    def client_events(self) -> Iterator[Rows]:
+        """All events except the drain's, unsorted."""
+        yield from self._sends()
+        yield from self._deliveries()
+        yield from self._assignments()
+
+    def drain_events(self) -> Iterator[Rows]:
+        """The stored records. TIME is the key and KIND constant, so that they sort by key and offset."""
+        names = ["topic", "partition", "offset", "producer", "seq", "intact"]
+        has_visible = "visible" not in self._evidence.tables["log"].lacking
+        for batch in self._batches("log", [*names, "visible"] if has_visible else names):
+            # Records of aborted transactions are not visible to readers.
+            known = self._known(batch.filter(pc.fill_null(batch["visible"], True)) if has_visible else batch)
+            rows = _rows(len(known))
+            rows[TIME] = rows[KEY] = self._keys(known)
+            rows[KIND] = EventKind.STORED
+            rows[WHO] = rows[OFFSET] = ints(known, "offset")
+            rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
+            yield self._messages(rows)
+
+    def _sends(self) -> Iterator[Rows]:
+        names = [
+            "producer",
+            "seq",
+            "topic",
+            "partition",
+            "attempt_ns",
+            "done_ns",
+            "outcome",
+            "offset",
+            "error",
+        ]
+        for batch in self._batches("sends", names):
+            rows = _rows(len(batch))
+            rows[KIND] = EventKind.ATTEMPT
+            rows[TIME] = ints(batch, "attempt_ns")
+            rows[WHO] = rows[PRODUCER] = ints(batch, "producer")
+            rows[SEQ] = ints(batch, "seq")
+            rows[KEY] = self._keys(batch, self._sent.keys)
+            rows[OFFSET] = ints(batch, "offset")
+            yield rows.copy()
+            done = ints(batch, "done_ns")
+            rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER_NS, done), rows[TIME])
+            rows[KIND] = mapped(batch, "outcome", lambda word: _OUTCOMES[word])
+            self._apply_transaction_outcomes(rows)
+            rows[ERROR] = mapped(batch, "error", self.names.error)
+            yield rows
+
+    def _apply_transaction_outcomes(self, rows: Rows) -> None:
+        """Sets the outcome of acknowledged messages in transactions to that of the transaction."""
+        ends = self._ends(rows)
+        judged = (rows[KIND] == EventKind.ACKED) & (ends != NULL_LONG)
+        rows[KIND, judged] = ends[judged]
+
+    def _ends(self, rows: Rows) -> Rows:
+        """The outcome of each message's transaction; NULL_LONG without one."""
+        ends = np.full(rows.shape[1], NULL_LONG, np.int64)
+        for producer, (first, last, kind) in self._transactions.items():
+            own = np.flatnonzero(rows[PRODUCER] == producer)
+            at = among(first, last, rows[SEQ, own])
+            ends[own[at >= 0]] = kind[at[at >= 0]]
+        return ends
+
+    @cached_property
+    def _transactions(self) -> dict[int, tuple[Rows, Rows, Rows]]:
+        """By producer: first and last seq of its transactions, sorted, and their outcomes."""
+        parts: list[Rows] = []
+        for batch in self._batches("transactions", ["producer", "first_seq", "last_seq", "outcome"]):
+            kinds = mapped(batch, "outcome", lambda word: _TRANSACTIONS[word])
+            parts.append(np.stack([ints(batch, n) for n in ("producer", "first_seq", "last_seq")] + [kinds]))
+        if not parts:
+            return {}
+        every = np.concatenate(parts, axis=1)
+        every = every[:, every[2] >= every[1]]
+        every = every[:, np.argsort(every[1], kind="stable")]
+        own = {int(producer): every[1:, every[0] == producer] for producer in np.unique(every[0])}
+        return {producer: (rows[0], rows[1], rows[2]) for producer, rows in own.items()}
+
+    @cached_property
+    def _sent(self) -> SentIdentities:
+        """Every message that was sent. Those with an unknown partition get the key where they were found."""
+        sent = SentIdentities()
+        for batch in self._batches("sends", ["producer", "seq", "partition"]):
+            unplaced = nowhere(batch).to_numpy().astype(np.bool_)
+            sent.add(ints(batch, "producer"), ints(batch, "seq"), unplaced)
+        for table in () if sent.all_placed else ("log", "deliveries"):
+            keys: dict[tuple[int, int], int] = {}
+            for batch in self._batches(table, ["topic", "partition", "producer", "seq", "intact"]):
+                known = _intact(batch)
+                found = sent.found(ints(known, "producer"), ints(known, "seq"), self._keys(known))
+                for message, key in found.items():
+                    keys[message] = min(keys.get(message, key), key)
+            sent.keys = keys | sent.keys
+        return sent
+
+    def _deliveries(self) -> Iterator[Rows]:
+        names = ["group", "member", "topic", "partition", "offset", "producer", "seq", "intact", "polled_ns"]
+        for batch in self._batches("deliveries", names):
+            known = self._known(batch)
+            rows = _rows(len(known))
+            rows[TIME], rows[KIND] = ints(known, "polled_ns"), EventKind.DELIVERED
+            rows[WHO] = self._members(known)
+            rows[KEY], rows[OFFSET] = self._keys(known), ints(known, "offset")
+            rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
+            # Groups with read_uncommitted may read aborted messages.
+            aborted = np.isin(rows[WHO], self._read_uncommitted_members()) & (
+                self._ends(rows) == EventKind.FAILED
+            )
+            yield self._messages(rows[:, ~aborted])
+
+    def _read_uncommitted_members(self) -> list[int]:
+        """The members of groups with read_uncommitted."""
+        groups = self._evidence.manifest.groups
+        return list(self.names.of_groups({g.group for g in groups if g.isolation == "read_uncommitted"}))
+
+    def _assignments(self) -> Iterator[Rows]:
+        """Changes of members' assignments; key -1 stands for everything that the member had."""
+        kinds = dict.fromkeys(("revoked", "lost"), EventKind.GIVEN_UP) | {"assigned": EventKind.ASSIGNED}
+        for row in self._evidence.rows("group_events"):
+            kind = kinds.get(row["kind"])
+            if kind is None:
+                continue
+            rows = _rows(1)
+            rows[TIME], rows[KIND] = row["at_ns"], kind
+            rows[WHO] = self.names.member(row["group"], row["member"])
+            known = row["topic"] is not None and row["partition"] is not None
+            rows[KEY] = self.names.key(row["topic"], row["partition"]) if known else -1
+            yield rows
+
+    def _batches(self, table: str, names: Sequence[str]) -> Iterator[pa.Table]:
+        """A big table in batches, with qualified topic names. Raises EvidenceError."""
+        files = self._evidence.tables[table]
+        read = [*names, *([CLUSTER] if "topic" in names and CLUSTER not in files.lacking else [])]
+        schema = pa.schema([files.table.schema.field(name) for name in read])
+        for path in files.files:
+            for batch in open_file(path).iter_batches(_BATCH_ROWS, columns=read, use_threads=False):
+                yield _with_cluster_names(pa.Table.from_batches([batch]).select(read).cast(schema)).select(
+                    names
+                )
+
+    def _known(self, batch: pa.Table) -> pa.Table:
+        """The intact messages of a batch; counts the others as skipped."""
+        known = _intact(batch)
+        self.skipped += len(batch) - len(known)
+        return known
+
+    def _messages(self, rows: Rows) -> Rows:
+        """The rows of messages that were sent to this key in this run; counts the others as skipped."""
+        sent = self._sent.has(rows[PRODUCER], rows[SEQ], rows[KEY])
+        self.skipped += int((~sent).sum())
+        return rows[:, sent]
+
+    def _keys(self, batch: pa.Table, keys_by_message: dict[tuple[int, int], int] | None = None) -> Rows:
+        topics = batch["topic"].combine_chunks().dictionary_encode()
+        words, partition = topics.dictionary.to_pylist(), ints(batch, "partition")
+        topic = topics.indices.to_numpy(zero_copy_only=False)
+        keys = np.zeros(len(batch), np.int64)
+        for number, word in enumerate(words):
+            for each in np.unique(partition[topic == number]).tolist():
+                keys[(topic == number) & (partition == each)] = self.names.key(word, max(each, 0))
+        if keys_by_message:
+            for at in np.flatnonzero(partition < 0).tolist():
+                message = batch["producer"][at].as_py(), batch["seq"][at].as_py()
+                keys[at] = keys_by_message.get(message, keys[at])
+        return keys
+
+    def _members(self, batch: pa.Table) -> Rows:
+        pairs = pc.binary_join_element_wise(batch["group"], batch["member"], "\0").combine_chunks()
+        encoded = pairs.dictionary_encode()
+        words = [word.partition("\0") for word in encoded.dictionary.to_pylist()]
+        numbers = np.array([self.names.member(group, member) for group, _, member in words], np.int64)
+        return numbers[encoded.indices.to_numpy(zero_copy_only=False)] if len(batch) else numbers
+
+
+def _rows(count: int) -> Rows:
+    return np.full((_COLUMNS, count), NULL_LONG, np.int64)
+
+
+def _intact(batch: pa.Table) -> pa.Table:
+    return batch.filter(pc.and_(batch["intact"], pc.is_valid(batch["seq"])))
+
+
+def _with_cluster_names(batch: pa.Table) -> pa.Table:
+    if CLUSTER not in batch.column_names or batch[CLUSTER].null_count == len(batch):
+        return batch
+    at = batch.column_names.index("topic")
+    return batch.set_column(at, "topic", with_clusters(batch[CLUSTER], batch["topic"]))
+
 
 PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
 _DRAIN_POLL_RECORDS = 500

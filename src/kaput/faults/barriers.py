@@ -17,8 +17,7 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
-from kaput.faults.peers import addresses, everybody, listens, title
-from kaput.faults.rules import StepRules, blocking
+from kaput.faults.rules import StepRules, addresses, blocking, everybody, listens, title
 from kaput.scenario.fault_kinds import CutOptions, Direction, IsolateOptions, PartitionOptions
 
 

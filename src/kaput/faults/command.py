@@ -1,6 +1,6 @@
 """command: the user's own command lines break brokers that kaput did not start.
 
-runner/command_runner.py runs them; here is what they prove. Without a `prove` command the proof is whether
+runner/existing_cluster.py runs them; here is what they prove. Without a `prove` command the proof is whether
 the broker answers.
 """
 

@@ -15,8 +15,7 @@ from kaput.cluster.wire import Unanswered, ask
 from kaput.faults import probes
 from kaput.faults.delayed_links import DelayedLink, delayed_link
 from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
-from kaput.faults.peers import CLIENTS, across
-from kaput.faults.rules import StepRules
+from kaput.faults.rules import CLIENTS, StepRules, across
 from kaput.scenario.fault_kinds import DelayOptions
 
 _ANSWER_S = 3.0  # in addition to the delay

@@ -15,8 +15,7 @@ from abc import ABC, abstractmethod
 from kaput.cluster.network.interface import Chain, PacketRule, Process
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
-from kaput.faults.peers import addresses
-from kaput.faults.rules import StepRules
+from kaput.faults.rules import StepRules, addresses
 from kaput.scenario.fault_kinds import DelayOptions
 
 _READY_S = 15.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault, barrier
-from kaput.faults.peers import across, nodes_to_block
+from kaput.faults.rules import across, nodes_to_block
 from kaput.scenario.fault_kinds import IsolateOptions
 
 

@@ -9,8 +9,7 @@ from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
-from kaput.faults.peers import across, addresses
-from kaput.faults.rules import StepRules, dropping
+from kaput.faults.rules import StepRules, across, addresses, dropping
 from kaput.scenario.fault_kinds import LossOptions
 
 _SAMPLE_S = 1.5

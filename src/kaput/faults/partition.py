@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kaput.cluster.node import Node
 from kaput.faults.barriers import Barrier, BarrierFault
-from kaput.faults.peers import CLIENTS
+from kaput.faults.rules import CLIENTS
 from kaput.scenario.fault_kinds import PartitionOptions
 
 

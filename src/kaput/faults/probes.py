@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from kaput.cluster.wire import Endpoint
 from kaput.faults.fault import Scene, in_parallel
-from kaput.faults.peers import CLIENTS
+from kaput.faults.rules import CLIENTS
 
 Path = tuple[int, int]  # from a party to a node
 

@@ -17,7 +17,7 @@ from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
-from kaput.faults.peers import addresses, named
+from kaput.faults.rules import addresses, named
 from kaput.scenario.apis import API_KEYS, ERROR_CODES, ERRORS_OF
 from kaput.scenario.fault_kinds import ProtocolOptions
 from kaput.scenario.values import format_duration

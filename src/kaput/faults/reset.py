@@ -14,8 +14,7 @@ from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.faults import probes
 from kaput.faults.fault import Effect, NodeFault, Scene, in_parallel, name_all, now_ns
-from kaput.faults.peers import CLIENTS, across, addresses
-from kaput.faults.rules import StepRules
+from kaput.faults.rules import CLIENTS, StepRules, across, addresses
 from kaput.scenario.fault_kinds import ResetOptions
 
 _GONE_S = 5.0

@@ -19,8 +19,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.event_triggers import Occurrence
-from kaput.faults.fault import Commands, Fault, Scene, cannot_grow, cannot_upgrade
-from kaput.faults.frame_log import FrameLog
+from kaput.faults.fault import Commands, Fault, FrameLog, Scene, cannot_grow, cannot_upgrade
 from kaput.faults.process_target import Clients, DiskTarget, Member, NoGroups, RunMembers
 from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mirrors import FIRST_MIRROR_ID

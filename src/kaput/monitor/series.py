@@ -2,7 +2,7 @@
 
 Prometheus's client library keeps every series it was ever given; here a series disappears with its partition,
 group or broker, and the number of series per signal is limited. Not here: how they are written
-(exposition.py).
+(metrics_server.py).
 """
 
 from __future__ import annotations

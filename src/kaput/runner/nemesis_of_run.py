@@ -9,7 +9,7 @@ from typing import Protocol
 from kaput.evidence.recorder import Recorder
 from kaput.faults.engine import OnFault, OnRecord, Witness, into
 from kaput.faults.event_triggers import EventSource
-from kaput.faults.frame_log import FrameLog
+from kaput.faults.fault import FrameLog
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.process_target import Clients
 from kaput.faults.resolving import Surroundings

@@ -1,6 +1,6 @@
 """Events that steps of the timeline may wait for, by Kafka's names, and the `at` block of a step.
 
-Not here: checks against the rest of the file (checks/events.py), and noticing events in a run
+Not here: checks against the rest of the file (checks/steps.py), and noticing events in a run
 (runner/event_sources.py).
 """
 

@@ -1,6 +1,6 @@
-"""Draws the next experiments: as many faults as allowed, combined as they were least before (covering.py).
+"""Draws the next experiments: as many faults as allowed, combined as they were least before.
 
-One draw in eight follows the rewards instead (bandit.py), in a random subset of the space. With `uniform`,
+One draw in eight follows the rewards instead, in a random subset of the space. With `uniform`,
 all draws are random.
 """
 
@@ -23,7 +23,7 @@ from kaput.trials.batch import can_share, shareable
 @dataclass
 class BanditState:
     """A Thompson bandit over named choices: each has a Beta distribution of the rewards of its experiments
-    (signatures.py). One number is drawn from each distribution, and the largest wins.
+    (experiments.py). One number is drawn from each distribution, and the largest wins.
 
     Source: Thompson, "On the likelihood that one unknown probability exceeds another", Biometrika 25 (1933).
 

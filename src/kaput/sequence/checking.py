@@ -60,7 +60,7 @@ class BlockListener(Protocol):
 
 
 @dataclass
-class Sequence:
+class ProducerSequence:
     """The state of one producer's sequence. `seen`, `duplicated`: numbers that came at least once, and more
     than once; `copies`: lines beyond the first of a number; `unexpected`: lines with unexpected numbers.
     """
@@ -151,7 +151,7 @@ class Checker:
         listener: BlockListener | None = None,
     ) -> None:
         self._anyone, self._watcher = anyone or Sent(), listener
-        self.sequences = {producer: Sequence(each) for producer, each in (sent or {}).items()}
+        self.sequences = {producer: ProducerSequence(each) for producer, each in (sent or {}).items()}
         self.lines = self.unreadable = 0
         self.unreadable_lines: list[Unreadable] = []
 
@@ -171,9 +171,9 @@ class Checker:
         if not self.sequences and self._anyone.expected is not None:
             self._sequence(0)
 
-    def _sequence(self, producer: int) -> Sequence:
+    def _sequence(self, producer: int) -> ProducerSequence:
         if producer not in self.sequences:
-            self.sequences[producer] = Sequence(self._anyone)
+            self.sequences[producer] = ProducerSequence(self._anyone)
         return self.sequences[producer]
 
     def _note_unreadable(self, line: int, block: bytes) -> None:

@@ -1,17 +1,77 @@
-"""The result of a check, as numbers, JSON and text. Not here: checking (checking.py)."""
+"""The result of a check, as numbers, windows of time, JSON and text. Not here: checking (checking.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kaput.core import NULL_LONG, SECOND
-from kaput.sequence.checking import Checker, Sent, Sequence, Unreadable
+from kaput.core import MS, NULL_LONG, SECOND
+from kaput.sequence.checking import Checker, ProducerSequence, Sent, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.parsing import LineReader
-from kaput.sequence.windows import JOIN_MS, Window, windows
+
+JOIN_MS = 1000
+
+
+@dataclass(frozen=True)
+class Window:
+    """Of the numbers `first` to `last`, `missing` ones are missing. `from_ns`, `to_ns`: the times of the last
+    message before and of the first one after; None without such a message, or without its time.
+    """
+
+    producer: int
+    first: int
+    last: int
+    missing: int
+    from_ns: int | None
+    to_ns: int | None
+
+    @property
+    def numbers(self) -> int:
+        """The number of numbers that it spans, missing or not."""
+        return self.last - self.first + 1
+
+    @property
+    def ms(self) -> float | None:
+        """Its duration; None if unknown."""
+        if self.from_ns is None or self.to_ns is None:
+            return None
+        return (self.to_ns - self.from_ns) / MS
+
+    @property
+    def percent(self) -> float:
+        """The percentage of its numbers that are missing."""
+        return 100 * self.missing / self.numbers
+
+
+def windows(producer: int, gaps: Sequence[Gap], join_ms: float = JOIN_MS) -> list[Window]:
+    """The windows of one producer. Skips gaps without a dated message on either side."""
+    found: list[list[Gap]] = []
+    for gap in gaps:
+        if found and _follows(found[-1][-1], gap, join_ms):
+            found[-1].append(gap)
+        else:
+            found.append([gap])
+    return [_window(producer, some) for some in found if any(_dated(gap) for gap in some)]
+
+
+def _dated(gap: Gap) -> bool:
+    return gap.before_ns != NULL_LONG or gap.after_ns != NULL_LONG
+
+
+def _follows(before: Gap, gap: Gap, join_ms: float) -> bool:
+    """Whether the messages between two gaps came within `join_ms`."""
+    if NULL_LONG in (before.after_ns, gap.before_ns):
+        return False
+    return gap.before_ns - before.after_ns <= join_ms * MS
+
+
+def _window(producer: int, gaps: list[Gap]) -> Window:
+    times = [None if ns == NULL_LONG else ns for ns in (gaps[0].before_ns, gaps[-1].after_ns)]
+    return Window(producer, gaps[0].first, gaps[-1].last, sum(gap.numbers for gap in gaps), *times)
+
 
 _MAX_SHOWN = 20  # ranges, windows and producers in the text; JSON has all
 
@@ -91,7 +151,9 @@ def summarise(checker: Checker, join_ms: float = JOIN_MS, reader: LineReader | N
     return CheckSummary(checker.lines, checker.unreadable, checker.unreadable_lines, producers, unit)
 
 
-def _producer_summary(producer: int, name: int | str, sequence: Sequence, join_ms: float) -> ProducerSummary:
+def _producer_summary(
+    producer: int, name: int | str, sequence: ProducerSequence, join_ms: float
+) -> ProducerSummary:
     gaps, lost = sequence.missing(), sequence.lost()
     missing, seen = sum(gap.numbers for gap in gaps), sequence.seen.count()
     acked = sequence.sent.acked
@@ -169,7 +231,7 @@ def _lines(summary: CheckSummary) -> Iterator[str]:
     yield from _gaps_line("missing", [(each.name, each.gaps) for each in summary.producers])
     every = [(each, window) for each in summary.producers for window in each.windows]
     for each, window in every[:_MAX_SHOWN]:
-        yield _window(window, f" of producer {each.name}" if several else "")
+        yield _window_texts(window, f" of producer {each.name}" if several else "")
     yield from _more_line(len(every), "windows")
     if summary.unreadable_lines:
         yield _unreadable(summary)
@@ -213,7 +275,7 @@ def _range(gap: Gap, producer: int | str | None) -> str:
     return where if producer is None else f"{where} of producer {producer}"
 
 
-def _window(window: Window, of: str) -> str:
+def _window_texts(window: Window, of: str) -> str:
     """A line such as `42 of 393 in 783 ms, 10.7 % (...)`."""
     lasted = f" in {window.ms:,.0f} ms" if window.ms is not None else ""
     between = [

@@ -1,26 +1,264 @@
-"""The stores of a run: created before the load, hit by faults, read at the end, and removed after it.
+"""The stores of a run and their servers: owned like brokers, hit by faults, read at the end, removed.
 
-Not here: the replay (runner/replays.py), and a single server (server.py).
+Not here: the replay (runner/replays.py).
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
 import time
+import urllib.error
+import urllib.request
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, get_args
 
+import psutil
+
+from kaput.cache import cache_dir, exclusive
 from kaput.clients import keep
 from kaput.clients.keep.store import PAGE, count, records_of
 from kaput.cluster import disk
-from kaput.cluster.network.loopback import Ports
-from kaput.errors import LabError
-from kaput.java import find_java
-from kaput.processes.ownership import Owner
+from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
+from kaput.cluster.lock import LockedJar, sha256_of
+from kaput.cluster.network.loopback import HOST, Ports
+from kaput.errors import DistributionError, LabError
+from kaput.java import Java, find_java
+from kaput.processes.ownership import OwnedProcess, Owner
+from kaput.processes.pausable import cpu_seconds, is_stopped
 from kaput.scenario.stores import Store
-from kaput.stores.server import StoreServer
+
+# From Maven Central, where they are published for integration tests: without plugins and without Java.
+_ZIPS = {
+    "opensearch": LockedJar(
+        "org.opensearch.distribution.integ-test-zip",
+        "opensearch",
+        "2.17.0",
+        "e52c98b626cd17843f91399cdbb3a3c74dedc04df64335c11342eecee2b7c92c",
+    ),
+    "elasticsearch": LockedJar(
+        "org.elasticsearch.distribution.integ-test-zip",
+        "elasticsearch",
+        "8.17.0",
+        "c3e814c3fa6b31ffaa2bad55c3aa2121fd595b3ffe08a7adf3a4579adbcb91d9",
+    ),
+}
+_MODULE = Path(__file__).parent / "mongodb"
+_BUILD_TIMEOUT_S = 900
+
+
+class GoNotFound(DistributionError):
+    """Go is missing, which builds FerretDB."""
+
+
+def search_engine_home(kind: str, java: Java) -> Path:
+    """The directory of opensearch or elasticsearch, fetched if missing. Raises DistributionError."""
+    locked, root = _ZIPS[kind], cache_dir("stores")
+    home = root / f"{locked.artifact}-{locked.version}"
+    if not home.is_dir():
+        with exclusive(root / ".lock", TOTAL_TIMEOUT_S):
+            if not home.is_dir():  # another kaput may have fetched it while this one waited
+                _fetch(locked, java, root, home)
+    return home
+
+
+def _fetch(locked: LockedJar, java: Java, root: Path, home: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as name:
+        staging = Path(name)
+        module = (locked.group, locked.artifact, locked.version)
+        fetch([module], java, staging, lambda: None, ext="zip")
+        fetched = (staging / locked.relative).with_suffix(".zip")
+        if (actual := sha256_of(fetched)) != locked.sha256:
+            raise DistributionError(
+                f"{fetched.name} is not the one that kaput knows: expected SHA-256 {locked.sha256}, "
+                f"found {actual}"
+            )
+        with zipfile.ZipFile(fetched) as archive:
+            archive.extractall(staging / "files")
+        (staging / "files" / home.name).rename(home)
+
+
+def mongodb_program() -> Path:
+    """A server program for MongoDB's protocol, built if missing. Raises GoNotFound, DistributionError."""
+    root = cache_dir("stores")
+    program = root / f"ferretdb-{sha256_of(_MODULE / 'go.sum')[:16]}"
+    if not program.is_file():
+        go = shutil.which("go")
+        if go is None:
+            raise GoNotFound("FerretDB is built with Go, and there is no go on the PATH: https://go.dev/dl")
+        with exclusive(root / ".lock", _BUILD_TIMEOUT_S):
+            if not program.is_file():
+                _build(go, root, program)
+    return program
+
+
+def _build(go: str, root: Path, program: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=root) as name:
+        source = Path(name)
+        for file in ("go.mod", "go.sum", "main.go"):
+            shutil.copy(_MODULE / file, source)
+        done = subprocess.run(
+            [go, "build", "-trimpath", "-buildvcs=false", "-o", "mongodb", "."],
+            cwd=source,
+            env={**os.environ, "GOFLAGS": "-mod=readonly"},
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise DistributionError(f"FerretDB was not built: {done.stderr[-500:]}")
+        (source / "mongodb").rename(program)
+
+
+Kind = Literal["opensearch", "elasticsearch", "mongodb"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_READY_S = 180.0
+_HEAP = "-Xms256m -Xmx256m"
+_LOG_BYTES = 2_000
+_AS_ANOTHER_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+
+
+class StoreServer:
+    """A server with its own folder and two ports."""
+
+    def __init__(self, owner: Owner, kind: Kind, folder: Path, ports: tuple[int, int], java: Java) -> None:
+        self.kind, self.folder, self.port = kind, folder, ports[0]
+        self._owner = owner
+        self._process: OwnedProcess | None = None
+        self._log = folder / "output.log"
+        self._env: dict[str, str] = {}
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        if kind == "mongodb":
+            self._command = [str(mongodb_program()), f"{HOST}:{self.port}", str(folder / "data")]
+        else:
+            self._command = self._search_engine_command(search_engine_home(kind, java), ports, java)
+
+    def url(self, name: str) -> str:
+        """The URL of the collection or index `name`, for keep.open_store."""
+        if self.kind == "mongodb":
+            return f"mongodb://{HOST}:{self.port}/kaput.{name}"
+        return f"{self.kind}+http://{HOST}:{self.port}/{name}"
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists; this includes paused ones."""
+        return self._process is not None and self._process.running
+
+    def start(self) -> None:
+        """Starts it with its port and data, unless it runs. Returns before it is ready."""
+        if self.running:
+            return
+        with self._log.open("ab") as log:
+            self._process = self._owner.spawn(
+                self._command, name=self.kind, stdout=log, stderr=log, env=self._env, cwd=self.folder
+            )
+
+    def wait_ready(self, timeout_s: float = _READY_S) -> None:
+        """Waits until it answers. Raises LabError with the end of its output."""
+        limit = time.monotonic() + timeout_s
+        while not self._answers():
+            if not self.running or time.monotonic() > limit:
+                why = f"was not ready within {timeout_s:.0f} s" if self.running else "ended"
+                end = self._log.read_bytes()[-_LOG_BYTES:].decode(errors="replace")
+                raise LabError(f"{self.kind} {why}; its output ends:\n{end}")
+            time.sleep(0.1)
+
+    def kill(self) -> int:
+        """SIGKILL to all of its processes; returns when (ns) they were gone."""
+        family = self._processes()
+        for process in family:
+            process.kill()
+        if psutil.wait_procs(family, 10)[1]:
+            raise LabError(f"{self.kind} is still there 10 s after SIGKILL")
+        self._started().wait(10)
+        return time.time_ns()
+
+    def pause(self) -> None:
+        """SIGSTOP; see is_stopped for when all threads have stopped."""
+        for process in self._processes():
+            process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        for process in self._processes():
+            process.send_signal(signal.SIGCONT)
+
+    def is_stopped(self) -> bool:
+        """Whether all of its processes are stopped."""
+        return all(is_stopped(process.pid) for process in self._processes())
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of its last start."""
+        return None if self._process is None else self._process.pid
+
+    def cpu_seconds(self) -> float:
+        """The CPU time that its processes have used. Raises LabError if they have ended."""
+        used = [cpu_seconds(process.pid) for process in self._processes()]
+        if not used or None in used:
+            raise LabError(f"{self.kind} has ended")
+        return sum(each or 0.0 for each in used)
+
+    def _started(self) -> OwnedProcess:
+        if self._process is None:
+            raise LabError(f"{self.kind} has not been started")
+        return self._process
+
+    def _processes(self) -> list[psutil.Process]:
+        """All of its processes: Elasticsearch's launcher has the server as a child."""
+        try:
+            parent = psutil.Process(self._started().pid)
+            return [*parent.children(recursive=True), parent]
+        except psutil.NoSuchProcess:
+            return []
+
+    def _answers(self) -> bool:
+        if self.kind == "mongodb":
+            with socket.socket() as probe:
+                return probe.connect_ex((HOST, self.port)) == 0
+        url = f"http://{HOST}:{self.port}/_cluster/health?wait_for_status=yellow&timeout=1s"
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def _search_engine_command(self, home: Path, ports: tuple[int, int], java: Java) -> list[str]:
+        config = self.folder / "config"
+        if not config.exists():
+            shutil.copytree(home / "config", config)  # the server writes to it
+        temporary = self.folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        prefix = "OPENSEARCH" if self.kind == "opensearch" else "ES"
+        self._env = {
+            # The default is in /tmp, where a killed server would leave it.
+            f"{prefix}_TMPDIR": str(temporary),
+            f"{prefix}_JAVA_HOME": str(java.path.resolve().parent.parent),
+            f"{prefix}_JAVA_OPTS": _HEAP,
+            f"{prefix}_PATH_CONF": str(config),
+        }
+        settings = {
+            "discovery.type": "single-node",
+            "http.port": str(ports[0]),
+            "transport.port": str(ports[1]),
+            "path.data": str(self.folder / "data"),
+            "path.logs": str(self.folder / "logs"),
+            # Otherwise indexes become read-only when the disk is nearly full.
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            **({"xpack.security.enabled": "false"} if self.kind == "elasticsearch" else {}),
+        }
+        program = ["bash", str(home / "bin" / self.kind), *(f"-E{k}={v}" for k, v in settings.items())]
+        return [*_AS_ANOTHER_USER, *program] if os.geteuid() == 0 else program
+
 
 COLLECTION = "kept"
 _WARM_UPS = 5

@@ -25,8 +25,7 @@ from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.faults.fault import Scene
-from kaput.faults.frame_log import FrameLog
+from kaput.faults.fault import FrameLog, Scene
 from kaput.faults.protocol import Protocol
 from kaput.java import find_java
 from kaput.processes.ownership import Owner

@@ -8,8 +8,8 @@ import pytest
 
 from fakes.segments import batch, write_segment
 from kaput.cluster.segments import log_end
-from kaput.cluster.unsynced import cut, tails
 from kaput.errors import UnknownFormat
+from kaput.faults.power_loss import cut, tails
 
 THREE = [b"a", b"b", b"c"]
 

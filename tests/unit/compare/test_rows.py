@@ -12,10 +12,10 @@ import pytest
 from kaput.cluster.admin.resources import AccessRule
 from kaput.cluster.record_batches import LogRecord
 from kaput.compare.answer import AspectRow, ComparisonAnswer, document
+from kaput.compare.comparing import Naming, naming, wanted_topics
 from kaput.compare.description import HIDDEN, ClusterDescription, TopicDescription
 from kaput.compare.groups import GroupPlace, GroupPositions, PartitionPair, group_rows
 from kaput.compare.mirrors import checkpoints, offset_sync_topics, offset_syncs
-from kaput.compare.pairing import Naming, naming, wanted_topics
 from kaput.compare.reading import PartitionFacts
 from kaput.compare.record_rows import TopicTotals, compared_partitions, log_rows, record_rows
 from kaput.compare.records import PairTotals, RecordTotals

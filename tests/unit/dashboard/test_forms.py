@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.dashboard.forms import Field, by_tag, form_of
+from kaput.dashboard.new_runs import FormField, by_tag, form_of
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 
 COMMANDS = {"command", "inject", "heal", "prove", "client", "client-version", "where"}
 
 
-def _fields(name: str) -> dict[str, Field]:
+def _fields(name: str) -> dict[str, FormField]:
     return {field.key: field for group in form_of(name).groups for field in group.fields}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kaput.dashboard.watching.steps import MOST, LiveSteps
+from kaput.dashboard.watching.reader import MOST, LiveSteps
 from kaput.evidence import tails
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.recorder import Recorder

@@ -11,8 +11,8 @@ from fakes.network import FakeNetwork
 from kaput.faults.cut import Cut
 from kaput.faults.fault import Scene
 from kaput.faults.isolate import Isolate
-from kaput.faults.peers import CLIENTS, across, listens, named, nodes_to_block
 from kaput.faults.resolving import ClusterPart
+from kaput.faults.rules import CLIENTS, across, listens, named, nodes_to_block
 from kaput.scenario.model import Scenario
 from kaput.scenario.several import cluster_of_target
 from kaput.scenario.targets import parse_target

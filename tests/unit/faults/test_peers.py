@@ -8,7 +8,7 @@ from fakes.cluster import FakeNode, fake_scene
 from kaput.faults.cut import Cut
 from kaput.faults.isolate import Isolate
 from kaput.faults.partition import Partition
-from kaput.faults.peers import CLIENTS, named, title
+from kaput.faults.rules import CLIENTS, named, title
 from kaput.scenario.fault_kinds import Side
 
 NODES = [FakeNode(1), FakeNode(2), FakeNode(3), FakeNode(101, role="controller")]

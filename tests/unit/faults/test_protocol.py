@@ -14,8 +14,7 @@ from kaput.cluster.frames.error_answers import ErrorAnswer
 from kaput.cluster.frames.frame_proxy import FrameCounts, FrameRule, OnFrame, SeenFrame
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
-from kaput.faults.fault import Effect
-from kaput.faults.frame_log import FrameLog
+from kaput.faults.fault import Effect, FrameLog
 from kaput.faults.protocol import Protocol
 from streams import rows_so_far
 

@@ -8,8 +8,7 @@ from kaput.core import SECOND
 from kaput.monitor.alerts.engine import Engine
 from kaput.monitor.alerts.rules import builtin
 from kaput.monitor.signals import Sample
-from kaput.operate.changes import changes
-from kaput.operate.observer import PositionRates
+from kaput.operate.observer import PositionRates, changes
 
 
 def _row(topic: str, partition: int, leader: int | None, isr: list[int], epoch: int = 0) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from kaput.faults.fault import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER
 from kaput.runner.cleanup import CleanupJournal, CreatedResources, read_journal
-from kaput.runner.command_runner import CommandRunner
+from kaput.runner.existing_cluster import CommandRunner
 from waiting import eventually
 
 KNOWN = {"topic": "orders", "partition": "3"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.scenario.variation import combinations, split, varied
+from kaput.scenario.overrides import combinations, split, varied
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from fakes.trials import findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.draw import BanditState, Played, draw
+from kaput.search.experiments import EventRows, reward, signatures
 from kaput.search.loading import from_text, load
-from kaput.search.signatures import EventRows, reward, signatures
 from kaput.search.space import Choices, Space
 from unit.search.test_search_space import space
 

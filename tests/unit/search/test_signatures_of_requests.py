@@ -11,7 +11,7 @@ from kaput.core import MS
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.evidence.findings_parts import TransactionFindings
-from kaput.search.signatures import EventRows, signatures
+from kaput.search.experiments import EventRows, signatures
 
 
 def frame(at_ns: int, connection: int, action: str | None = None, **more: Any) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from kaput import keep
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner
 from kaput.scenario.stores import Store
-from kaput.stores.running import RunningStores
-from kaput.stores.server import StoreServer
+from kaput.stores.running import RunningStores, StoreServer
 
 
 def test_store_files_exist_only_during_the_run(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.timeline import AtEvent, timeline
 from kaput.scenario.transactions import partition_of, transactional_id
-from kaput.trials.batch import can_share, shareable, warmable
-from kaput.trials.naming import with_unique_names
+from kaput.trials.batch import can_share, shareable, warmable, with_unique_names
 
 
 def test_unique_names_replace_topic_and_group_everywhere() -> None:

@@ -19,9 +19,8 @@ from pathlib import Path
 from kaput.cluster import disk
 from kaput.cluster.network.connections import tear_down
 from kaput.cluster.network.interface import Chain, Hook, PacketRule
-from kaput.cluster.network.links import make_bridge, make_link, raise_loopback
+from kaput.cluster.network.links import KernelQueue, make_bridge, make_link, raise_loopback
 from kaput.cluster.network.packet_filter import KernelFilter
-from kaput.cluster.network.queues import KernelQueue
 from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
 from kaput.processes.mounts import freeze, thaw, unmount

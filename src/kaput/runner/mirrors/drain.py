@@ -2,7 +2,7 @@
 
 MirrorMaker copies each partition in order, so once the last record of each source partition is in the target,
 everything before it has been copied as well, if it ever will be. Runs before the drain, while mirrors still
-run. compare/waiting.py does the same for any two clusters, which must answer; here one may be gone and a
+run. compare/mirrors.py does the same for any two clusters, which must answer; here one may be gone and a
 topic may not exist yet, so it polls the end of each partition with a librdkafka client.
 
 The comparison, for `expect: {mirror: identical}`, runs when clients and mirrors have ended. Not here: how two

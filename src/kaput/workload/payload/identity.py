@@ -5,7 +5,7 @@ A message is one (producer, seq) of one run. Layout, big endian, 45 bytes, then 
     magic 4s "KPT1" | run id 16s | producer i32 | seq i64 | send time i64 (ns) | version u8 | crc u32
 
 The CRC (zlib's CRC-32) covers the whole payload without its own four bytes, padding included, so that
-damage anywhere shows. For clients that read only text, messages are encoded as in text.py.
+damage anywhere shows. For clients that read only text, messages are encoded as text.
 Not here: sending (workload) and counting (analysis).
 
 For clients that read only text, such as Kafka's own Verifiable consumer, the header is in base64: 60
@@ -79,7 +79,7 @@ CORRUPT = Decoded(False, None)
 class Codec:
     """Encodes and decodes the payloads of one run. `payload_bytes` is their size, at least HEADER_BYTES.
 
-    `text`: whether to encode as text (text.py), of at least 60 bytes; decodes every form in any case.
+    `text`: whether to encode as text, of at least 60 bytes; decodes every form in any case.
     """
 
     def __init__(
