@@ -25,7 +25,8 @@ class InSession:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         self._capsys, self._monkeypatch = capsys, monkeypatch
-        monkeypatch.setattr(background, "Background", lambda *_, **__: _There(spark))
+        for name in ("Background", "engine_for"):
+            monkeypatch.setattr(background, name, lambda *_, **__: _There(spark))
 
     def __call__(self, *words: str) -> Said:
         return called(list(words), self._monkeypatch, self._capsys)

@@ -10,7 +10,7 @@ Tasks ask questions (questions/) of views (views/) of runs (runs/); the driver a
 
 from __future__ import annotations
 
-from pyspark import SparkContext
+from typing import TYPE_CHECKING
 
 from kaput.analysis import document, outputs
 from kaput.analysis.engine.asking import RunTotals
@@ -26,6 +26,9 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence
 from kaput.processes.signals import end_interrupted_calls
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 end_interrupted_calls()  # by now Polars is loaded
 

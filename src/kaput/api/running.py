@@ -51,7 +51,6 @@ def run(
     A violated promise does not raise an exception: see `Run.findings.verdict`. Raises UsageError for a
     mistake in the arguments, LabError if there is nothing to judge, Interrupted.
     """
-    from kaput.analysis.spark.program import PROGRAM
     from kaput.api.sealed import Scratch
     from kaput.cluster.network.reexec import check_inside
     from kaput.java import find_java
@@ -76,7 +75,7 @@ def run(
         else:
             provider, resolved = existing.provider_for(resolved)
         folder = _record(name, resolved, drawn, Path(runs), provider, _Notes(note), scratch)
-        _judge(folder, PROGRAM.session, scratch, "stretches", page)
+        _judge(folder, None, scratch, "stretches", page)
     return Run(folder)
 
 
@@ -89,26 +88,27 @@ def analyze(
 ) -> Findings:
     """Judges a run folder, from any writer, and writes findings.json, as `kaput analyze` does.
 
-    `spark`: the SparkSession to use; None: the program's active session, else a new one that later calls
-    share. `ledger`: what the ledger's rows are. `page`: whether to write report.html.
+    `spark`: the SparkSession to use; None: the program's active session, else none for a run of fewer than
+    500,000 messages, else a new one that later calls share. `ledger`: what the ledger's rows are. `page`:
+    whether to write report.html.
 
     Raises EvidenceError with the file at fault.
     """
-    from kaput.analysis.spark.program import context_of
     from kaput.api.sealed import Scratch
     from kaput.processes.signals import interrupts
 
     with _environment_restored(), interrupts(), Scratch() as scratch:
-        return _judge(Path(folder), lambda: context_of(spark), scratch, ledger, page)
+        return _judge(Path(folder), spark, scratch, ledger, page)
 
 
-def _judge(path: Path, session: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
+def _judge(path: Path, spark: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
+    from kaput.analysis.spark.program import context_of
     from kaput.api.judging import judge, keep_report
     from kaput.api.sealed import sealed_evidence
     from kaput.evidence.folder import RunFolder
 
     evidence = sealed_evidence(RunFolder(path), scratch)
-    found = judge(evidence, session, scratch, ledger)
+    found = judge(evidence, lambda: context_of(spark, evidence.most_rows), scratch, ledger)
     if page:
         keep_report(evidence.folder, found)
     return Findings.of(found, path)
@@ -186,11 +186,13 @@ def _record(
     scratch: Scratch,
 ) -> Path:
     """Plays a run and returns its folder. Raises LabError with a note on where the evidence is."""
-    from kaput.analysis.spark.program import PROGRAM
+    from kaput.analysis.spark.background import messages_to_judge
+    from kaput.analysis.spark.program import PROGRAM, engine_of_program
     from kaput.api.sealed import mirror_comparison
     from kaput.errors import KaputError
     from kaput.runner.experiment import Experiment
 
+    spark = engine_of_program(messages_to_judge(scenario))
     experiment = Experiment(
         name,
         scenario,
@@ -198,8 +200,8 @@ def _record(
         runs,
         provider,
         progress,
-        on_load=PROGRAM.prepare,
-        on_load_over=PROGRAM.begin,
+        on_load=spark.prepare,
+        on_load_over=spark.begin,
         compare=mirror_comparison(PROGRAM.session, scratch),
     )
     try:

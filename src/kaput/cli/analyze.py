@@ -17,6 +17,7 @@ from kaput.cli.verbs import pairs
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.in_process import WithoutSpark
     from kaput.api.sealed import Scratch
     from kaput.cli.results import Result
     from kaput.evidence.folder import LedgerRows
@@ -46,7 +47,8 @@ Master = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*]).",
+        help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*] from "
+        "500,000 messages on; fewer are judged sooner without Spark).",
     ),
 ]
 AsJson = Annotated[
@@ -84,19 +86,18 @@ def analyze_command(
     reports: Reports = False,
     scratch: ScratchDirectory = None,
 ) -> None:
-    """Judge recorded evidence again with PySpark.
+    """Judge recorded evidence again.
 
-    Writes RUN_DIR/findings.json. Needs Java, but no Kafka.
+    Writes RUN_DIR/findings.json. Needs no Kafka; from 500,000 messages on it uses PySpark, which needs Java.
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --json
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
-    from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.background import FEW, engine_for
     from kaput.api.sealed import Scratch, sealed_evidence
     from kaput.cli.results import show
     from kaput.evidence.folder import RunFolder
-    from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     settings = pairs("--spark-conf", spark_conf)
@@ -106,8 +107,10 @@ def analyze_command(
         space = stack.enter_context(Scratch(scratch))
         # Mistakes in the evidence are reported before waiting for Spark.
         local = {text: sealed_evidence(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
-        find_java()
-        spark = stack.enter_context(Background(master, settings))
+        # At a URL, only Spark can tell.
+        most = max((evidence.most_rows for evidence in local.values()), default=0)
+        spark = engine_for(most if len(local) == len(run_dir) else FEW, master, settings)
+        stack.enter_context(spark)
         spark.begin()
         found = [local[text] if text in local else _fetch(text, spark, space) for text in run_dir]
         varied = [key for evidence in found for key in evidence.manifest.varied]
@@ -121,7 +124,7 @@ def _is_url(text: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None
 
 
-def _fetch(url: str, spark: Background, scratch: Scratch) -> Evidence:
+def _fetch(url: str, spark: Background | WithoutSpark, scratch: Scratch) -> Evidence:
     """Copies evidence that only Spark can read into the scratch directory."""
     session = spark.session()
     from kaput.analysis.spark.remote_folders import bring, check_scratch
@@ -132,7 +135,11 @@ def _fetch(url: str, spark: Background, scratch: Scratch) -> Evidence:
 
 
 def _judge(
-    found: list[Evidence], spark: Background, scratch: Scratch, ledger: LedgerRows, page: bool
+    found: list[Evidence],
+    spark: Background | WithoutSpark,
+    scratch: Scratch,
+    ledger: LedgerRows,
+    page: bool,
 ) -> list[Result]:
     from kaput.cli.results import judge_folder, keep_report, result_of
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.in_process import WithoutSpark
     from kaput.api.running import ExistingClusterOptions
     from kaput.api.sealed import Scratch
     from kaput.cli.progress import RunProgress
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from kaput.runner.run_cluster import ClusterProvider
     from kaput.scenario.model import Scenario
     from kaput.trials.trials import Trials
-
-
-_MANY = 500_000  # messages: fewer are judged sooner than a JVM for Spark starts
 
 
 @contextmanager
@@ -53,7 +51,7 @@ def run_all(
 
     Yields the results before Spark stops, so that they can be shown at once.
     """
-    from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.background import engine_for, messages_to_judge
     from kaput.api.sealed import Scratch
     from kaput.cli.results import play
     from kaput.java import find_java
@@ -72,7 +70,8 @@ def run_all(
         first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
         provider = partial(_provider, java, existing)
-        with interrupts(), Scratch() as scratch, Background(rehearse=True) as spark:
+        most = max(messages_to_judge(choice.scenario) for choice in choices)
+        with interrupts(), Scratch() as scratch, engine_for(most, rehearse=True) as spark:
             reap_orphans()
             between = _keep if pages else lambda _result: None
             yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
@@ -94,11 +93,11 @@ def run_together(
 
     Raises UsageError if their clusters or faults differ.
     """
+    from kaput.analysis.spark.background import messages_to_judge, without_spark
     from kaput.cli.progress import RunProgress
     from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.runner.folder_setup import check_runs
-    from kaput.scenario.timeline import total_messages
     from kaput.trials.batch import why_apart
     from kaput.trials.trials import Trials
 
@@ -111,8 +110,8 @@ def run_together(
     first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     plans = _plans(choices, first_seed, repeat, runs, kafka_home)
     shown = progress or RunProgress(f"{len(choices)} together")
-    messages = [total_messages(choice.scenario) or _MANY for choice in choices]
-    spark = repeat > 1 or sum(messages) >= _MANY
+    messages = sum(messages_to_judge(choice.scenario) for choice in choices)
+    spark = repeat > 1 or not without_spark(messages)
     with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home, spark=spark) as trials:
         with shown:
             series = _played_together(plans, trials)
@@ -310,7 +309,7 @@ def _own_cluster(scenario: Scenario, java: Java, kafka_home: Path | None) -> Clu
 def run_one(
     plan: PlannedRun,
     provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
-    spark: Background,
+    spark: Background | WithoutSpark,
     scratch: Scratch,
     shown: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:

@@ -95,6 +95,11 @@ class Evidence:
     tables: Mapping[str, TableFiles]
     words: Mapping[tuple[str, str], frozenset[str]]
 
+    @property
+    def most_rows(self) -> int:
+        """The rows of its largest table."""
+        return max(table.rows for table in self.tables.values())
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A small table's rows in file order (faults, cluster_events, end_offsets). Raises EvidenceError."""
         return [row for _, row in self.located(name)]

@@ -7,13 +7,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkContext
-from pyspark.errors import PySparkException
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kaput.errors import EvidenceError, LabError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _EVERY_S = 0.5
 
@@ -38,9 +38,12 @@ def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[Non
 
 
 def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
-    # If the JVM is gone the job itself fails, and its caller gets that error.
-    with suppress(Py4JError):
+    try:
         _poll(spark, total, progress, over)
+    except Exception as error:
+        # If the JVM is gone the job itself fails, and its caller gets that error.
+        if not _of_spark(error):
+            raise
 
 
 def _poll(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
@@ -78,7 +81,9 @@ def readable() -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
+    except Exception as error:
+        if not _of_spark(error):
+            raise
         # Read now: the message of a Java exception is only available while its JVM lives.
         text = str(error)
         if match := _RAISED_IN_TASK.search(text):
@@ -89,3 +94,8 @@ def readable() -> Iterator[None]:
             number = int(match[1] or errno.ENOSPC)
             raise OSError(number, os.strerror(number), match[2].strip(" :'") or None) from None
         raise TaskError(text) from None
+
+
+def _of_spark(error: Exception) -> bool:
+    """Whether PySpark or Py4J raised an error. Asked like this, small runs are judged without loading them."""
+    return any(kind.__module__.startswith(("pyspark.", "py4j.")) for kind in type(error).__mro__)

@@ -18,14 +18,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaput.analysis.spark import driver
+from kaput.analysis.spark.in_process import WithoutSpark
+from kaput.java import find_java
 from kaput.processes.idle_priority import IdlePriority, find_method
 from kaput.processes.ownership import Owner
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from kaput.scenario.model import Scenario
+
 _LOW_PRIORITY = 10  # niceness: must not disturb the run that is being measured
 _GIVE_UP_S = 10
+FEW = 500_000  # messages: fewer are judged sooner than a JVM starts
+
+
+def without_spark(messages: int) -> bool:
+    """Whether so many messages are judged without Spark: they are few, and the user has not set one up."""
+    return messages < FEW and not os.environ.get("SPARK_CONF_DIR")
+
+
+def messages_to_judge(scenario: Scenario) -> int:
+    """How many messages a run will have. As many as need Spark if that is unknown, or if Spark compares the
+    clusters of its mirrors.
+    """
+    from kaput.scenario.timeline import total_messages
+
+    return FEW if scenario.mirrors else total_messages(scenario) or FEW
+
+
+def engine_for(
+    messages: int, master: str | None = None, conf: Mapping[str, str] | None = None, rehearse: bool = False
+) -> Background | WithoutSpark:
+    """What judges so many messages: Spark, or this process. Raises JavaError."""
+    if not master and not conf and without_spark(messages):
+        return WithoutSpark()
+    find_java()
+    return Background(master, conf, rehearse)
 
 
 class Background:

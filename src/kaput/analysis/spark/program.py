@@ -11,7 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kaput.analysis.spark.background import Background
+from kaput.analysis.spark.background import FEW, Background, without_spark
+from kaput.analysis.spark.in_process import WithoutSpark
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class ProgramSession:
             context = self._own_background().session()
         return context
 
+    def there(self) -> bool:
+        """Whether the program has a session, or kaput has begun one for it."""
+        return self._background is not None or self._program_context() is not None
+
     def close(self) -> None:
         """Stops kaput's own session; the next call starts another one."""
         background, self._background = self._background, None
@@ -74,10 +79,17 @@ class ProgramSession:
 PROGRAM = ProgramSession()
 
 
-def context_of(spark: Any) -> SparkContext:
-    """The context of a SparkSession, or the context itself; for None the program's. Raises UsageError."""
+def engine_of_program(messages: int) -> ProgramSession | WithoutSpark:
+    """What judges so many messages: the program's Spark; without one, this process if they are few."""
+    return WithoutSpark() if without_spark(messages) and not PROGRAM.there() else PROGRAM
+
+
+def context_of(spark: Any, messages: int = FEW) -> SparkContext:
+    """The context of a SparkSession, or the context itself; for None the program's, or what stands in for it
+    with so many messages. Raises UsageError.
+    """
     if spark is None:
-        return PROGRAM.session()
+        return engine_of_program(messages).session()
     kind = type(spark).__module__
     if ".connect." in kind:
         raise UsageError("spark: a Spark Connect session has no SparkContext, which the analysis needs")

@@ -1,0 +1,64 @@
+"""What judges a run: this process if it is small and the user has chosen no Spark, else Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaput.analysis.spark import program
+from kaput.analysis.spark.background import FEW, Background, engine_for, messages_to_judge
+from kaput.analysis.spark.in_process import InProcess, WithoutSpark
+from kaput.analysis.spark.program import ProgramSession, engine_of_program
+from kaput.errors import JavaError
+from kaput.scenario.loader import find, resolve
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Spark."""
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+
+
+def test_a_small_run_is_judged_in_this_process() -> None:
+    """Up to the limit; from it on, Spark is used."""
+    with engine_for(FEW - 1) as engine:
+        assert isinstance(engine.session(), InProcess)
+    assert isinstance(engine_for(FEW), Background)
+
+
+def test_whoever_chooses_a_spark_gets_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With a master, a setting of Spark, or a directory of settings."""
+    assert isinstance(engine_for(1, "local[*]"), Background)
+    assert isinstance(engine_for(1, None, {"spark.executor.memory": "2g"}), Background)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert isinstance(engine_for(1), Background)
+
+
+def test_only_spark_needs_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A small run is judged where there is none."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert isinstance(engine_for(1), WithoutSpark)
+    with pytest.raises(JavaError):
+        engine_for(FEW)
+
+
+def test_a_scenario_whose_number_of_messages_is_unknown_gets_spark() -> None:
+    """With a duration instead, or with a mirror, whose clusters Spark compares."""
+    counts = {name: messages_to_judge(resolve(find(name)[1], [])) for name in ("noop", "mirror")}
+    assert 0 < counts["noop"] < FEW == counts["mirror"]
+    changes = ["workload.producers.0.duration=5s", "workload.producers.0.messages=null"]
+    assert messages_to_judge(resolve(find("noop")[1], changes)) == FEW
+
+
+def test_a_program_with_a_spark_uses_it_for_small_runs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only without one are they judged in the program's own process."""
+    own = ProgramSession()
+    monkeypatch.setattr(program, "PROGRAM", own)
+    there: Any = None
+    monkeypatch.setattr(own, "_program_context", lambda: there)
+    assert isinstance(engine_of_program(1), WithoutSpark)
+    assert engine_of_program(FEW) is own
+    there = object()
+    assert engine_of_program(1) is own
