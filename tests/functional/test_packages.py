@@ -112,7 +112,16 @@ def test_kaput_judges_with_both_ends_of_pyspark(
     for name, (where, variables) in ways.items():
         folder = tmp_path / name / "run"
         shutil.copytree(RECORDED, folder)
-        done = run(where / "kaput", "analyze", "run", "--json", cwd=folder.parent, **variables)
+        done = run(
+            where / "kaput",
+            "analyze",
+            "run",
+            "--json",
+            "--master",
+            "local[*]",
+            cwd=folder.parent,
+            **variables,
+        )
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout))
     assert found[0] == found[1] == found[2]

@@ -52,7 +52,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     assert [result.findings["run"]["scenario"] for result in results] == list(PAIR), done.stderr
     pages = Demo(done.stdout, done.stderr, *results)
     found = read_findings(results[0].folder / "findings.json")
-    kaput.call("analyze", str(results[0].folder), "--no-page")
+    kaput.call("analyze", str(results[0].folder), "--no-page", "--master", "local[*]")
     assert read_findings(results[0].folder / "findings.json") == found
     return pages
 

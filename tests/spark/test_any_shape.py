@@ -34,7 +34,7 @@ _START_NS = 1_700_000_000_000_000_000
 
 
 def _analyze(folder: Path) -> dict[str, Any]:
-    command = [*KAPUT, "analyze", str(folder), "--json", "--no-page"]
+    command = [*KAPUT, "analyze", str(folder), "--json", "--no-page", "--master", "local[*]"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode in (0, 1), done.stderr
     assert "Warning" not in done.stderr  # PySpark's of pandas, which is here for the tests' sake

@@ -97,5 +97,5 @@ def readable() -> Iterator[None]:
 
 
 def _of_spark(error: Exception) -> bool:
-    """Whether PySpark or Py4J raised an error. Asked like this, small runs are judged without loading them."""
+    """Whether PySpark or Py4J raised an error. Small runs are judged without loading these."""
     return any(kind.__module__.startswith(("pyspark.", "py4j.")) for kind in type(error).__mro__)
