@@ -100,6 +100,9 @@ class FakeNode:
         self.done.append("resume")
         self.stopped = self.stopped and self.sleeps
 
+    def expect_return(self) -> None:
+        self.done.append("expect-return")
+
     def is_stopped(self) -> bool:
         return self.stopped
 

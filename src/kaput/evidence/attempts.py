@@ -28,26 +28,34 @@ _SLOTS = _CHUNK // 8
 _PAGE_START = 4096  # the numbers start on a page boundary, as a mapping must
 
 
+Times = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
 class AttemptWriter:
     """Writes the attempts of one producer, in the order of seq. Not safe across threads.
 
-    While it is open no other process can seal the folder. Raises EvidenceError if the file exists.
+    While it is open no other process can seal the folder. `again`: after a killed process of the producer,
+    whose attempts (`made`: their times) stay. Raises EvidenceError if the file exists, and not `again`.
     """
 
-    def __init__(self, folder: Path, producer: int, topic: str, cluster: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, producer: int, topic: str, cluster: str | None = None, *, again: bool = False
+    ) -> None:
         directory = folder / "evidence" / "sends"
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"producer-{producer}{SUFFIX}"
         self._hold = hold_to_record(folder, f"sends/{path.name}")
+        earlier = read_attempts(path) if again else None
+        self.made: Times = np.zeros(0, np.int64) if earlier is None else earlier.attempt_ns
         try:
-            self._file = path.open("x+b")
+            self._file = path.open("r+b" if again else "x+b")
         except FileExistsError:
             self._hold.release()
             raise EvidenceError(f"{path}: already recorded, and never overwritten") from None
         self._producer, self._topic = producer, topic
         self.sends_to(cluster)
-        self._base = 0  # the seq that _slots[0] stands for
-        self._map, self._slots = self._mapped(0)
+        self._base = len(self.made) // _SLOTS * _SLOTS  # the seq that _slots[0] stands for
+        self._map, self._slots = self._mapped(self._base // _SLOTS)
 
     def sends_to(self, cluster: str | None) -> None:
         """Records that the producer sends to this cluster from now on."""
@@ -93,7 +101,7 @@ class Attempts(NamedTuple):
     producer: int
     cluster: str | None
     topic: str
-    attempt_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
+    attempt_ns: Times
 
 
 def read_attempts(path: Path) -> Attempts | None:

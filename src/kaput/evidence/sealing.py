@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -178,11 +179,12 @@ def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
     sealed = path.with_suffix(".parquet")
     if attempts is not None:
         table = TABLES["sends"]
-        known = pq.ParquetFile(sealed) if sealed.exists() else None
+        # Processes of the producer after its first have files of their own: producer-3.2.parquet.
+        known = [pq.ParquetFile(each) for each in path.parent.glob(f"{path.stem}.*parquet")]
         total = len(attempts.attempt_ns)
-        if known is not None and known.metadata.num_rows == total:
+        if sum(each.metadata.num_rows for each in known) == total:
             return warnings
-        recorded = () if known is None else known.iter_batches(columns=["seq"])
+        recorded = chain.from_iterable(each.iter_batches(columns=["seq"]) for each in known)
         unresolved = without_outcome(recorded, total)
         if len(unresolved):
             if attempts.producer not in killed:
@@ -230,8 +232,8 @@ def record_unresolved(folder: RunFolder) -> int:
         attempts = read_attempts(path)
         if attempts is not None:
             times = np.array(attempts.attempt_ns)
-            stream = path.with_suffix(".arrows")
-            recorded = whole_batches(TABLES["sends"], stream, []) if stream.exists() else ()
+            streams = path.parent.glob(f"{path.stem}.*arrows")
+            recorded = chain.from_iterable(whole_batches(TABLES["sends"], each, []) for each in streams)
             unresolved = without_outcome(recorded, len(times))
             with Recorder(folder.path, "sends", writer, attempts.cluster) as recorder:
                 rows: dict[str, Values] = {

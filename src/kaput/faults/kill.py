@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kaput.core import MS
 from kaput.faults.fault import Effect, in_parallel, name_all, now_ns
 from kaput.faults.members import Down
-from kaput.faults.process_target import ProcessTarget
+from kaput.faults.process_target import ProcessTarget, RunProducer
 from kaput.faults.restarts import HealedByRestart
 from kaput.scenario.targets import PRODUCER
 
@@ -40,13 +40,23 @@ class Kill(SigkillFault):
         return self.kill_all(nodes)
 
 
-class KillProducer(Kill):
-    """Proof: the process no longer exists. A killed producer is not started again."""
+class KillProducer(SigkillFault):
+    """Proof: the process no longer exists. With `for` the producer is started again, without it is not."""
 
+    name = "kill"
     on = PRODUCER
 
+    def inject(self, nodes: Sequence[RunProducer]) -> Effect:
+        for producer in nodes if self._returns else ():
+            producer.expect_return()
+        return self.kill_all(nodes)
+
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
-        return now_ns(), effect
+        return super().heal(nodes, effect) if self._returns else (now_ns(), effect)
+
+    @property
+    def _returns(self) -> bool:
+        return self.scene.step.duration_ms is not None
 
 
 class KillMember(Down):

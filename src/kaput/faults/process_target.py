@@ -58,6 +58,13 @@ class ProcessTarget(Protocol):
         """CPU time that it has used. May raise LabError."""
 
 
+class RunProducer(ProcessTarget, Protocol):
+    """A producer of a run."""
+
+    def expect_return(self) -> None:
+        """It is started again after its kill."""
+
+
 class DiskTarget(ProcessTarget, Protocol):
     """Something with its data on its own file system."""
 
@@ -130,7 +137,7 @@ class RunMembers(Protocol):
 class Clients(RunMembers, Protocol):
     """All clients of a run."""
 
-    def producer(self, number: int) -> ProcessTarget:
+    def producer(self, number: int) -> RunProducer:
         """That producer. Raises LabError if there is none."""
 
 
@@ -145,6 +152,6 @@ class NoGroups:
         """Empty."""
         return []
 
-    def producer(self, number: int) -> ProcessTarget:
+    def producer(self, number: int) -> RunProducer:
         """Raises LabError."""
         raise LabError(f"there is no producer {number}")

@@ -53,6 +53,11 @@ class OwnedProcess:
         return self.popen.pid
 
     @property
+    def pids(self) -> list[int]:
+        """The processes that signals reach."""
+        return [self.popen.pid]
+
+    @property
     def running(self) -> bool:
         """Whether it has not ended; a stopped process counts as running."""
         return not self._gone.is_set()

@@ -48,8 +48,8 @@ class Signalled(Protocol):
     """What signals can be sent to."""
 
     @property
-    def pid(self) -> int:
-        """The process id."""
+    def pids(self) -> list[int]:
+        """The processes that signals reach."""
 
     def signal(self, number: int) -> None:
         """Sends a signal; nothing to one that has ended."""
@@ -82,11 +82,11 @@ class PausableProcess(ABC):
 
     def is_stopped(self) -> bool:
         """Whether it is stopped, with all of its threads where the system shows them."""
-        return self.running and is_stopped(self._started().pid)
+        return self.running and all(is_stopped(pid) for pid in self._started().pids)
 
     def cpu_seconds(self) -> float:
         """CPU time that its process has used. Raises LabError if it has ended."""
-        used = cpu_seconds(self._started().pid)
-        if used is None:
+        used = [seconds for pid in self._started().pids if (seconds := cpu_seconds(pid)) is not None]
+        if not used:
             raise LabError(f"{self.title} has ended")
-        return used
+        return sum(used)

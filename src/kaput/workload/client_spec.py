@@ -50,7 +50,8 @@ class ProducerSpec:
     `transactions`: scenario/transactions.py; `text`: whether payloads are text; `access`: see
     client_settings; `on_failure`: scenario/stores.py, with the URLs of its `stores` by name; `cluster`:
     the name of the one it sends to, if there are several; `starts_ms`: how long it waits before it sends;
-    `timestamps_ms`: how far timestamps are from the time of the attempt.
+    `timestamps_ms`: how far timestamps are from the time of the attempt; `process`: 2 if it was killed and
+    started again, and so on.
     """
 
     folder: str
@@ -77,6 +78,12 @@ class ProducerSpec:
     partition: int | None = None
     starts_ms: int = 0
     timestamps_ms: int | None = None
+    process: int = 1
+
+    @property
+    def writer(self) -> str:
+        """The name of this process's evidence files."""
+        return f"producer-{self.producer}" + (f".{self.process}" if self.process > 1 else "")
 
     @property
     def chooses(self) -> bool:

@@ -200,6 +200,26 @@ def test_attempts_without_outcome_become_unknown(tmp_path: Path) -> None:
     assert "2 of 5 attempts" in said[0]
 
 
+def test_attempts_of_all_processes_of_a_producer_count_once(tmp_path: Path) -> None:
+    """A producer that was killed and came back: what each of its processes recorded has an outcome."""
+    folder = RunFolder(tmp_path)
+    record(folder, 3)
+    first = AttemptWriter(tmp_path, 0, "orders")
+    for seq in range(5):
+        first.attempt(seq, 10 + seq)
+    first.close()
+    again = AttemptWriter(tmp_path, 0, "orders", again=True)
+    assert list(again.made) == [10, 11, 12, 13, 14]
+    again.attempt(5, 15)
+    again.close()
+    with Recorder(tmp_path, "sends", "producer-0.2") as second:
+        second.row(producer=0, seq=5, topic="orders", partition=0, attempt_ns=15, done_ns=16, outcome="acked")
+    assert seal(folder, killed=[0]) == []
+    found = {row["seq"]: row["outcome"] for row in rows(folder, "sends")}
+    assert found == dict.fromkeys([0, 1, 2, 5], "acked") | dict.fromkeys([3, 4], "unknown")
+    assert len(rows(folder, "sends")) == 6
+
+
 def test_sealing_is_idempotent(tmp_path: Path) -> None:
     """Sealing is idempotent, also when attempts are all known."""
     folder = RunFolder(tmp_path)

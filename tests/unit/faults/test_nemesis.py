@@ -483,6 +483,21 @@ def test_producer_can_be_paused_and_unknown_ones_are_reported(tmp_path: Path) ->
     assert all(node.done == [] for node in nodes.values())
 
 
+def test_killed_producer_is_started_again_only_after_a_duration(tmp_path: Path) -> None:
+    """With `for` it comes back at the heal; without, it is gone for good."""
+    done = []
+    for lasts_ms in (20, None):
+        groups = FakeGroups()
+        steps = [step_of("1-kill", "kill", "producer 0", AfterStart(0), lasts_ms, 1)]
+        (row,), _ = play(
+            tmp_path / str(lasts_ms), steps, lambda nemesis: nemesis.workload_over(), groups=groups
+        )
+        assert row["bit"] and row["healed_ns"] is not None
+        assert ("was started again" in row["proof"]) == (lasts_ms is not None)
+        done.append(groups.producers[0].done)
+    assert done == [["expect-return", "kill", "start"], ["kill"]]
+
+
 class GrowingAdmin(FakeAdmin):
     """Its topic gets as many partitions as anybody asks for."""
 

@@ -62,12 +62,12 @@ def test_invalid_command_client_is_reported_at_its_path(
     assert mistake.startswith(f"workload.{said}")
 
 
-def test_faults_on_command_clients_are_rejected() -> None:
-    """What would be hit is kaput's own process, and not they."""
-    step = {"at": "1s", "fault": "kill", "target": "member 1 of g"}
-    (mistake,) = mistakes({}, COMMAND, [step])
-    assert mistake.startswith("faults.0.target: faults hit kaput's own clients, not other programs")
-    assert mistakes({}, {}, [step]) == []
-    step = {"at": "1s", "fault": "pause", "target": "producer 0"}
-    assert mistakes(COMMAND, {}, [step]) == [mistake]
-    assert mistakes({}, {}, [step]) == []
+def test_faults_on_command_clients_are_accepted() -> None:
+    """All but slow, which only kaput's own members can be."""
+    for fault in ("kill", "stop", "pause"):
+        assert mistakes({}, COMMAND, [{"at": "1s", "fault": fault, "target": "member 1 of g"}]) == []
+    for fault in ("kill", "pause"):
+        step = {"at": "1s", "fault": fault, "target": "producer 0", "for": "1s"}
+        assert mistakes(COMMAND, {}, [step]) == mistakes({}, {}, [step]) == []
+    (mistake,) = mistakes({}, COMMAND, [{"at": "1s", "fault": "slow", "target": "member 1 of g"}])
+    assert mistake == "faults.0.fault: slow changes the pace of kaput's own members, not of client: command"

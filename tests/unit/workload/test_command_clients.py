@@ -70,6 +70,9 @@ class Play(SupervisedClients):
         return len(rows_so_far(self.folder.table(table)))
 
 
+SHELL = "sh -c '{} {}; exit $?'"  # the program is a child of a shell, as it is of npm or go run
+
+
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
     """With an owner that has a registry of its own."""
@@ -348,3 +351,35 @@ def test_program_ends_with_its_adapter(play: Play) -> None:
     (program,) = psutil.Process(adapter.pid).children()
     adapter.kill()
     assert eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_killed_programs_come_back(play: Play, brokers: str) -> None:
+    """Also those below a shell; a producer goes on with its next message, a member has a new name, and that a
+    fault ended them is no mistake of theirs.
+    """
+    command = f"{sys.executable} {EXAMPLE}"
+    of = scenario(SHELL.format(command, "produce"), SHELL.format(command, "consume"), rate=100)
+    supervisor = play.supervisor_of(of, brokers)
+    supervisor.start()
+    supervisor.go()
+    producer, member = supervisor.producer(0), supervisor.member("billing", 1)
+    assert eventually(lambda: supervisor.count("acked") > 20)
+    hit = [*supervisor.producers[0].pids, *member.client.pids]
+    assert len(hit) == 4
+    producer.pause()
+    assert eventually(producer.is_stopped)
+    producer.expect_return()
+    producer.kill()
+    member.kill()
+    assert not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in hit)
+    producer.start()
+    member.start()
+    assert eventually(lambda: supervisor.all_reported("done") and member.ready)
+    supervisor.stop_members()
+    assert member.process.wait(PATIENCE_S) == 0 and member.member == "member-1.2"
+    assert supervisor.troubles() == []
+    seal(play.folder, killed=supervisor.killed_producers())
+    sends = {row["seq"]: row["outcome"] for row in play.rows("sends")}
+    assert len(sends) == len(play.rows("sends")) == MESSAGES and sends[MESSAGES - 1] == "acked"
+    kinds = {(row["member"], row["kind"]) for row in play.rows("group_events")}
+    assert {("member-1", "killed"), ("member-1.2", "joined"), ("member-1.2", "left")} <= kinds

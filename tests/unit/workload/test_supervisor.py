@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 
 from kaput.errors import LabError
@@ -81,6 +82,41 @@ def test_a_producer_that_dies_while_it_sends(supervisor_of: Make, tmp_path: Path
     with pytest.raises(LabError, match=DIED):
         supervisor.all_reported("sent")
     seal(RunFolder(tmp_path / "run"))
+
+
+def test_killed_producer_comes_back_with_its_next_message(supervisor_of: Make, tmp_path: Path) -> None:
+    """The load is not over while it is down; each message has one row, and only one process sent it."""
+    supervisor = supervisor_of(scenario(rate=5000))
+    supervisor.start()
+    supervisor.go()
+    producer = supervisor.producer(0)
+    for threshold in (100, 1500):
+        assert eventually(lambda threshold=threshold: supervisor.count("acked") > threshold)
+        producer.expect_return()
+        producer.kill()
+        assert not producer.running and not supervisor.all_reported("sent")
+        producer.start()
+    assert [client.name for client in supervisor.producers] == ["producer-0", "producer-0.2", "producer-0.3"]
+    assert eventually(lambda: supervisor.all_reported("done"))
+    folder = RunFolder(tmp_path / "run")
+    assert seal(folder, killed=supervisor.killed_producers()) == []
+    rows = ds.dataset(folder.table("sends")).to_table(columns=["seq", "outcome"]).to_pylist()
+    assert sorted(row["seq"] for row in rows) == list(range(10_000))
+    assert {row["outcome"] for row in rows} <= {"acked", "unknown"}
+
+
+def test_producer_that_cannot_come_back_ends_the_load_all_the_same(supervisor_of: Make) -> None:
+    """The fault's heal says so; the run goes on, and is not waiting for it."""
+    supervisor = supervisor_of(scenario())
+    supervisor.start()
+    supervisor.go()
+    producer = supervisor.producer(0)
+    producer.expect_return()
+    producer.kill()
+    supervisor._scenario.workload.producers[0].config["no.such.setting"] = 1
+    with pytest.raises(LabError, match=r"(?s)producer-0.2 ended on its own .*no\.such\.setting"):
+        producer.start()
+    assert supervisor.all_reported("sent") and supervisor.all_reported("done")
 
 
 def test_dead_member_is_reported_and_not_waited_for(supervisor_of: Make, tmp_path: Path) -> None:

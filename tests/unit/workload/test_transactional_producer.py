@@ -26,12 +26,16 @@ Made = Callable[..., tuple[TransactionalSender, Client]]
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """A sender of ten messages, four a transaction, and its client, whose calls may fail."""
 
-    def make(share: str = "0%", **fails: list[KafkaException | None]) -> tuple[TransactionalSender, Client]:
+    def make(
+        share: str = "0%", process: int = 1, messages: int = 10, **fails: list[KafkaException | None]
+    ) -> tuple[TransactionalSender, Client]:
         counters = tmp_path / "counters"
         Counters(counters, 1, create=True)
         client = Client(fails)
         config = {"bootstrap.servers": "127.0.0.1:1", "transactional.id": "t"}
-        spec = producer_spec(tmp_path, config=config, transactions={"size": 4, "abort": share})
+        transactions = {"size": 4, "abort": share}
+        more: dict[str, Any] = {"config": config, "process": process, "messages": messages}
+        spec = producer_spec(tmp_path, transactions=transactions, **more)
         monkeypatch.setattr(transactional_producer, "Producer", lambda *_, **__: client)
         sender = TransactionalSender(spec)
         sender.client = client  # type: ignore[assignment]
@@ -68,6 +72,29 @@ def test_every_message_belongs_to_a_transaction(played: Any) -> None:
     assert done == [*whole, *whole, "begin", "send", "send", "commit"]
     assert all(r["producer"] == 0 and r["transactional_id"] == "t" and r["error"] is None for r in rows)
     assert all(r["begin_ns"] <= r["end_ns"] for r in rows)
+
+
+def test_producer_that_comes_back_goes_on_with_its_next_transaction(made: Made, tmp_path: Path) -> None:
+    """What was open when it was killed has an unknown outcome; numbers of transactions go on."""
+    first, _ = made()
+    first.send_all()
+    assert first._record.begin_ns is not None  # the last two of ten messages
+    first.recorder.close()
+    first.attempts.close()
+    first._record.close()
+    again, client = made(process=2, messages=13)
+    again._record.go_on(tmp_path, again.attempts.made)  # as connect does
+    again.send_all()
+    again.finish()
+    assert client.done == ["begin", *["send"] * 3, "commit"]
+    seal(RunFolder(tmp_path), killed=[0])
+    files = sorted((tmp_path / "evidence" / "transactions").glob("*.parquet"))
+    rows = [row for path in reversed(files) for row in pq.read_table(path).to_pylist()]
+    assert told(rows) == [
+        (0, 0, 3, "committed"), (1, 4, 7, "committed"), (2, 8, 9, "unknown"), (3, 10, 12, "committed"),
+    ]  # fmt: skip
+    assert rows[2]["end_ns"] is None and rows[1]["begin_ns"] < rows[2]["begin_ns"] < rows[3]["begin_ns"]
+    assert [path.name for path in files] == ["producer-0.2.parquet", "producer-0.parquet"]
 
 
 def test_outcomes_are_on_disk_before_a_sigkill(made: Made, tmp_path: Path) -> None:

@@ -136,16 +136,14 @@ def _producer_target(step: FaultStep, number: int, coordinator: bool, scenario: 
         yield ("target",), f"no such producer: {number}; producers are 0 to {len(specs) - 1}"
     elif coordinator and specs[number].transactions is None:
         yield ("target",), f"producer {number} does not use transactions, so it has no coordinator"
-    elif not coordinator and specs[number].client == "command":
-        yield ("target",), UNHITTABLE
     elif not coordinator and specs[number].per_process > 1:
         yield ("target",), f"producer {number} shares its process with others; write per-process: 1"
     if not coordinator and PRODUCER not in step.kind.hits:
         yield ("target",), f"{step.fault} does not hit producers; {' and '.join(faults_on(PRODUCER))} do"
-    elif not coordinator and step.fault == "kill" and specs[number].client != "librdkafka":
-        yield ("target",), f"kill hits producers with client: librdkafka, not {specs[number].client}"
-    elif not coordinator and step.fault == "kill" and step.for_ is not None:
-        yield ("for",), "a killed producer is not restarted; leave it out"
+    elif step.fault == "kill" and not coordinator and step.for_ is not None and number < len(specs):
+        why = "keeps messages in a store" if specs[number].on_failure else "is moved by a plan"
+        if specs[number].on_failure or scenario.plan:
+            yield ("for",), f"producer {number} {why}, and is not started again; leave it out"
 
 
 def _needs(step: FaultStep, cluster: Cluster) -> Found:
@@ -292,7 +290,6 @@ def _partition(target: Target, scenario: Scenario) -> Iterator[str]:
         yield f"{name} has replication-factor 1, so it has no followers"
 
 
-UNHITTABLE = "faults hit kaput's own clients, not other programs; leave out client: command, or the fault"
 _ENDING = ("kill", "stop", "leave")
 
 
@@ -310,16 +307,11 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), no_group(name, scenario)
     elif MEMBERS not in step.kind.hits:
         yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
-    elif group.client == "command":
-        yield ("target",), UNHITTABLE
     elif isinstance(step.options, ResetOffsetsOptions) and (group.type == "share" or group.produces):
         kind = "a share group commits no offsets" if group.type == "share" else "a pipe would send all again"
         yield ("target",), f"{kind}; write a group of another type"
-    elif group.client == "java" and step.fault == "slow":
-        yield (
-            ("fault",),
-            "slow changes the pace of kaput's own members; Kafka's Java consumer has no such setting",
-        )
+    elif group.client != "librdkafka" and step.fault == "slow":
+        yield ("fault",), f"slow changes the pace of kaput's own members, not of client: {group.client}"
     else:
         part = _new_member if step.fault == "join" else _existing_member
         for text in part(target.number, group, scenario):

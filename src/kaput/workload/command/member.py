@@ -161,6 +161,7 @@ def main() -> None:
         member = CommandMember(spec, path.with_suffix(".command.err"))
     except ProgramError as error:
         raise start_failure(COMMAND, error) from None
+    notify("client-pid", pid=member.program.pid)
     run_member(member, COMMAND, member.instructions.take)
 
 

@@ -16,7 +16,6 @@ import threading
 import time
 from pathlib import Path
 
-from kaput.evidence.recorder import Recorder
 from kaput.scenario.transactions import Transactions
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, TRANSACTION_OUTCOMES
 from kaput.workload.client_spec import (
@@ -28,7 +27,7 @@ from kaput.workload.client_spec import (
 )
 from kaput.workload.command.host import READY_S, move_line, start_failure
 from kaput.workload.command.program import ClientProgram, Line, ProgramError, integer, line_of
-from kaput.workload.counters import FIELDS, NumberedProducer
+from kaput.workload.counters import FIELDS, NumberedProducer, TransactionRecord
 from kaput.workload.moving import MoveTo, ProducerMove
 
 BATCH = 64
@@ -47,7 +46,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self._moves_to: str | None = None  # the cluster it was told to move to
         self._recording = threading.Lock()
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
-        self._attempted = 0
+        self._attempted = self.first
         self._flushed_at = time.monotonic()
         self.program = ClientProgram(
             spec.command, stderr, spec.patience_ms / 1000, self.on_line, self.stopping
@@ -112,16 +111,17 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         spec, start = self.spec, time.monotonic() + self.spec.starts_ms / 1000
         self.stopping.wait(self.spec.starts_ms / 1000)
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
-        seq = 0
+        seq = self.first
         while not self.stopping.is_set():
             self.move.follow()
             now = time.monotonic()
             self._flush(now)
             if seq == spec.messages or (end is not None and now >= end):
                 return
-            due = int((now - start) * spec.rate) + 1 - seq if spec.rate else BATCH
+            self.program.check()
+            due = int((now - start) * spec.rate) + 1 + self.first - seq if spec.rate else BATCH
             if due <= 0:
-                time.sleep(min(max(start + seq / spec.rate - now, 0.0), 0.05))
+                time.sleep(min(max(start + (seq - self.first) / spec.rate - now, 0.0), 0.05))
                 continue
             last = seq + min(due, BATCH if not self.watch.left else 1)
             seq = self.send(seq, last if spec.messages is None else min(last, spec.messages))
@@ -230,23 +230,22 @@ class TransactionalCommandSender(CommandSender):
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
         self._plan = Transactions.model_validate(spec.transactions)
-        self._number = self._first = 0
-        self._begin_ns: int | None = None  # of the open transaction
+        self._record = TransactionRecord(spec, str(spec.transactional_id))
         self._broken: str | None = None  # why it can only be aborted
         self._end_requested = False
         self._ended: tuple[str, int, str | None] | None = (
             None  # (outcome, time in ns, error) as the program reported
         )
-        writer = f"producer-{spec.producer}"
-        self._transactions = Recorder(Path(spec.folder), "transactions", writer, spec.cluster)
         super().__init__(spec, stderr)
+        self._record.go_on(Path(spec.folder), self.attempts.made)
 
     def send(self, first: int, end: int) -> int:
         """As CommandSender.send, but not beyond the current transaction, which it ends when complete."""
-        if self._begin_ns is None:
-            self._first, self._begin_ns, self._broken = first, time.time_ns(), None
+        if self._record.begin_ns is None:
+            self._record.begin(first)
+            self._broken = None
             self.program.write(line_of(begin=True))
-        whole = self._first + self._plan.size
+        whole = self._record.first + self._plan.size
         seq = super().send(first, min(end, whole))
         if seq == whole or self._broken is not None:
             self._end(seq - 1)
@@ -254,15 +253,15 @@ class TransactionalCommandSender(CommandSender):
 
     def finish(self) -> None:
         """Ends the last transaction, and waits for every outcome. Raises ProgramError."""
-        if self._begin_ns is not None and not self.stopping.is_set():
+        if self._record.begin_ns is not None and not self.stopping.is_set():
             self._end(self.counts[0] - 1)
         super().finish()
 
     def close(self) -> None:
         super().close()
-        if self._begin_ns is not None:
-            self._row(self.counts[0] - 1, "unknown", None, self._broken)
-        self._transactions.close()
+        if self._record.begin_ns is not None:
+            self._record.end(self.counts[0] - 1, "unknown", None, self._broken)
+        self._record.close()
 
     def on_line(self, line: Line) -> str | None:
         """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
@@ -287,24 +286,13 @@ class TransactionalCommandSender(CommandSender):
         Raises ProgramError.
         """
         self.program.await_lines(lambda: self.idle, self.while_waiting)
-        commit = self._broken is None and not self._plan.aborts(self._number)
+        commit = self._broken is None and not self._plan.aborts(self._record.number)
         self._ended, self._end_requested = None, True
         self.program.write(line_of(end="commit" if commit else "abort"))
         self.program.await_lines(lambda: self._ended is not None, self.while_waiting)
         if self._ended is not None:
             outcome, end_ns, error = self._ended
-            self._row(last, outcome, end_ns, error or self._broken)
-
-    def _row(self, last: int, outcome: str, end_ns: int | None, error: str | None) -> None:
-        spec = self.spec
-        self._transactions.row(
-            transactional_id=spec.transactional_id, producer=spec.producer, transaction=self._number,
-            first_seq=self._first, last_seq=last, outcome=outcome, begin_ns=self._begin_ns, end_ns=end_ns,
-            error=error,
-        )  # fmt: skip
-        self._transactions.flush()  # so that a SIGKILL does not lose earlier outcomes
-        self._begin_ns = None
-        self._number += 1
+            self._record.end(last, outcome, end_ns, error or self._broken)
 
 
 def sender_of(spec: CommandProducerSpec, stderr: Path) -> CommandSender:
@@ -327,9 +315,10 @@ def run_producer(sender: CommandSender, who: str) -> None:
     except ProgramError as error:
         findings.append(str(error))
     sender.close()
-    for finding in (*findings, sender.program.protocol_violations()):
-        if finding is not None:
-            notify("finding", message=f"{who}: {finding}")
+    for finding in findings:
+        notify("finding", message=f"{who}: {finding}", ended=True)
+    if violations := sender.program.protocol_violations():
+        notify("finding", message=f"{who}: {violations}")
     if findings:
         notify("sent", attempted=int(sender.counts[0]))
     notify("done", attempted=int(sender.counts[0]), acked=int(sender.counts[1]))

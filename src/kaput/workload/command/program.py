@@ -68,6 +68,7 @@ class ClientProgram:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                process_group=0,  # signals reach what it starts, too
                 # Safe here: this process has no other threads yet.
                 preexec_fn=_end_with_parent,  # noqa: PLW1509
             )
@@ -128,6 +129,11 @@ class ClientProgram:
                 raise ProgramError(self._ended())
             if time.monotonic() - self._last_line_at > self._patience_s:
                 raise self._hanging("has printed nothing")
+
+    def check(self) -> None:
+        """Raises ProgramError if it has ended."""
+        if not self.running:
+            raise ProgramError(self._ended())
 
     def finish(self, idle: Callable[[], None] = lambda: None) -> None:
         """Closes its input and waits for it to end. Raises ProgramError if it hangs, or ends badly."""
@@ -224,6 +230,8 @@ class ClientProgram:
             try:
                 line = json.loads(text)
             except (ValueError, RecursionError):
+                if not text.endswith(b"\n") and len(text) < _LONGEST:
+                    return  # the half line of a program that was killed
                 wrong: str | None = "not JSON"
             else:
                 wrong = self._on_json(line) if isinstance(line, dict) else "not an object"

@@ -130,8 +130,8 @@ class RequestCounts:
     def __init__(self, spec: ProducerSpec, settings: dict[str, Any]) -> None:
         self._labels = {"producer": str(spec.producer)}
         wanted = str(settings.get(INTERVAL, "0")) != "0"
-        writer = f"producer-{spec.producer}"
-        self._recorder = Recorder(Path(spec.folder), "samples", writer, spec.cluster) if wanted else None
+        folder = Path(spec.folder)
+        self._recorder = Recorder(folder, "samples", spec.writer, spec.cluster) if wanted else None
 
     def settings(self) -> dict[str, Callable[[str], None]]:
         """Additional settings for the client."""

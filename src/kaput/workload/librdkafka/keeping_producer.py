@@ -33,7 +33,7 @@ class KeepingSender(Sender):
     def __init__(self, spec: ProducerSpec) -> None:
         assert spec.on_failure is not None
         self._on_failure = spec.on_failure
-        self._kept = Recorder(Path(spec.folder), "kept", f"producer-{spec.producer}", spec.cluster)
+        self._kept = Recorder(Path(spec.folder), "kept", spec.writer, spec.cluster)
         self._stores = {name: keep.open_store(url) for name, url in self._on_failure["stores"].items()}
         self._names = {store.name: name for name, store in self._stores.items()}
         self._counted = dict.fromkeys(("sent", *OUTCOMES), 0)  # of closed clients

@@ -121,7 +121,7 @@ class Sender(NumberedProducer[ProducerSpec]):
             self.serve(min(left, 0.05))
             if self.move.instructions.waiting:
                 self.move.follow()
-        seq = served = 0
+        seq = served = self.first
         end = start + spec.duration_ms / 1000 if spec.duration_ms else None
         while not (self.stopping.is_set() or self.enough.is_set()):
             if self.move.instructions.waiting:
@@ -129,9 +129,9 @@ class Sender(NumberedProducer[ProducerSpec]):
             now = time.monotonic()
             if seq == spec.messages or (end is not None and now >= end):
                 return
-            due = int((now - start) * spec.rate) + 1 - seq if spec.rate else POLL_EVERY
+            due = int((now - start) * spec.rate) + 1 + self.first - seq if spec.rate else POLL_EVERY
             if due <= 0:
-                self.serve(min(max(start + seq / spec.rate - now, TICK_S), 0.05))
+                self.serve(min(max(start + (seq - self.first) / spec.rate - now, TICK_S), 0.05))
                 continue
             last = seq + min(due, POLL_EVERY)
             seq = self._advance(seq, last if spec.messages is None else min(last, spec.messages))

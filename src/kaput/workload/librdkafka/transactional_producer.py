@@ -16,9 +16,9 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
 
-from kaput.evidence.recorder import Recorder
 from kaput.scenario.transactions import Transactions
 from kaput.workload.client_spec import ProducerSpec, run_client
+from kaput.workload.counters import TransactionRecord
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import PURGE_S, Sender, main
 
@@ -37,11 +37,7 @@ class TransactionalSender(Sender):
         assert spec.transactions is not None
         self._plan = Transactions.model_validate(spec.transactions)
         self._id = str(spec.config["transactional.id"])
-        self._transactions = Recorder(
-            Path(spec.folder), "transactions", f"producer-{spec.producer}", spec.cluster
-        )
-        self._number = self._first = 0
-        self._begin_ns: int | None = None  # of the open transaction
+        self._record = TransactionRecord(spec, self._id)
         self.broken: str | None = None  # why it can only be aborted
         self._commit_asked = False
 
@@ -55,12 +51,13 @@ class TransactionalSender(Sender):
         except KafkaException as error:
             self.authorization.check(error.args[0], "Write", f"transactional id {self._id}")
             raise
+        self._record.go_on(Path(self.spec.folder), self.attempts.made)
 
     def send(self, start: int, end: int) -> int:
         """As Sender.send, but not beyond the current transaction, which it ends when complete."""
-        if self._begin_ns is None:
+        if self._record.begin_ns is None:
             self.begin(start)
-        whole = self._first + self._plan.size
+        whole = self._record.first + self._plan.size
         seq = super().send(start, min(end, whole))
         if seq == whole or self.broken is not None:
             self.end(seq - 1)
@@ -78,14 +75,15 @@ class TransactionalSender(Sender):
 
     def finish(self) -> None:
         """Ends the last transaction, and waits for every outcome."""
-        if self._begin_ns is not None and not self.stopping.is_set():
+        if self._record.begin_ns is not None and not self.stopping.is_set():
             self.end(self.counts[0] - 1)
         super().finish()
-        self._transactions.close()
+        self._record.close()
 
     def begin(self, seq: int) -> None:
         """Begins a transaction whose first message is `seq`."""
-        self._first, self._begin_ns, self.broken = seq, time.time_ns(), None
+        self._record.begin(seq)
+        self.broken = None
         try:
             self.client.begin_transaction()
         except KafkaException as error:
@@ -96,7 +94,7 @@ class TransactionalSender(Sender):
         outcome, self._commit_asked = "unknown", False
         try:
             self._settle()
-            if self.broken is None and not self._plan.aborts(self._number):
+            if self.broken is None and not self._plan.aborts(self._record.number):
                 outcome = self._commit()
             else:
                 outcome = self._abort()
@@ -105,15 +103,7 @@ class TransactionalSender(Sender):
             self._renew()
             if not self._commit_asked:
                 outcome = "aborted"
-        assert self._begin_ns is not None
-        self._transactions.row(
-            transactional_id=self._id, producer=self.spec.producer, transaction=self._number,
-            first_seq=self._first, last_seq=last, outcome=outcome, begin_ns=self._begin_ns,
-            end_ns=time.time_ns(), error=self.broken,
-        )  # fmt: skip
-        self._transactions.flush()  # so that a SIGKILL does not lose earlier outcomes
-        self._begin_ns = None
-        self._number += 1
+        self._record.end(last, outcome, time.time_ns(), self.broken)
         return outcome
 
     def _settle(self) -> None:

@@ -58,6 +58,8 @@ class ClientProcess:
     """Its producer number, if it sends."""
     killed: bool = False
     """Whether a fault killed it, so that it could not report its last outcomes."""
+    returns: bool = False
+    """Whether the fault that killed it has yet to start it again."""
     moves: dict[str, list[Mapping[str, Any]]] = field(default_factory=lambda: {kind: [] for kind in MOVES})
     """What it has reported of its moves, by kind (moves.py)."""
     output_ended: threading.Event = field(default_factory=threading.Event)
@@ -68,13 +70,25 @@ class ClientProcess:
         """The process that sends or reads, which faults hit."""
         return self.process.pid if self.client_pid is None else self.client_pid
 
+    @property
+    def pids(self) -> list[int]:
+        """The process that sends or reads and, of a program, everything that it started."""
+        if self.client_pid is None:
+            return [self.process.pid]
+        with contextlib.suppress(psutil.Error):
+            children = psutil.Process(self.client_pid).children(recursive=True)
+            return [self.client_pid, *(child.pid for child in children)]
+        return [self.client_pid]
+
     def signal(self, number: int) -> None:
-        """Sends a signal to the process that sends or reads; does nothing if it has ended."""
+        """Sends a signal to the process that sends or reads, and of a program to all that it started (it may
+        be a shell that started the client); does nothing if it has ended.
+        """
         if self.client_pid is None:
             self.process.signal(number)
         elif self.process.running:  # its parent has not reaped it yet, so the pid cannot be reused
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.client_pid, number)
+                os.killpg(self.client_pid, number)
 
     def kill(self) -> int:
         """SIGKILLs the process that sends or reads; returns when it ended (ns). Everything it printed is
@@ -83,9 +97,10 @@ class ClientProcess:
         self.killed = True
         if self.client_pid is None:
             return self.process.kill()
+        hit = self.pids
         self.signal(signal.SIGKILL)
         limit = time.monotonic() + KILL_TIMEOUT_S
-        while self.process.running and _exists(self.client_pid):
+        while self.process.running and any(_exists(pid) for pid in hit):
             if time.monotonic() > limit:
                 raise LabError(
                     f"{self.name} (pid {self.client_pid}) is still there {KILL_TIMEOUT_S:.0f} s after SIGKILL"
@@ -162,6 +177,8 @@ class ClientProcess:
                 self.trouble = message["message"]
             elif message["kind"] == "client-pid":
                 self.client_pid = message["pid"]
+            elif message["kind"] == "finding" and self.killed and message.get("ended"):
+                continue  # the fault ended it, and this is no mistake of the program
             elif message["kind"] == "finding":
                 self.findings.append(f"{self.name}: {message['message']}")
             elif message["kind"] in self.moves:

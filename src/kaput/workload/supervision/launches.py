@@ -10,7 +10,7 @@ import shlex
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,6 +184,19 @@ class LaunchPlan:
                 client_config=dict(block.config),
             )
         return Launch(name, "command.producer", launched)
+
+    def producer_again(self, number: int, process: int, passed_ms: int) -> Launch:
+        """The launch of a killed producer, as its process of that number; `passed_ms`: since the load
+        began. Raises as `producer` does.
+        """
+        block = self.scenario.producer_specs()[number]
+        launch = _with_client(block, self.producer(number, block))
+        spec = launch.spec
+        assert isinstance(spec, ProducerSpec)
+        left = None if spec.duration_ms is None else max(spec.starts_ms + spec.duration_ms - passed_ms, 1)
+        starts_ms = max(spec.starts_ms - passed_ms, 0)
+        spec = replace(spec, process=process, starts_ms=starts_ms, duration_ms=left)
+        return launch._replace(name=spec.writer, spec=spec)
 
     def member(self, group: Group, number: int, name: str) -> Launch:
         """The launch of the member with that number, whose process is named `name`. Raises as `producer`

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from kaput.cluster.access import OPEN, AccessOf
 from kaput.cluster.distribution import Distribution
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
@@ -36,10 +37,10 @@ from kaput.workload.supervision.member_slot import MemberSlot
 
 
 class ProducerHandle(PausableProcess):
-    """Producer `number`."""
+    """Producer `number`; it may have had several processes."""
 
-    def __init__(self, number: int, client: ClientProcess) -> None:
-        self.id, self._client, self._process = number, client, client.process
+    def __init__(self, number: int, supervisor: Supervisor) -> None:
+        self.id, self._supervisor = number, supervisor
 
     @property
     def title(self) -> str:
@@ -49,28 +50,36 @@ class ProducerHandle(PausableProcess):
     @property
     def pid(self) -> int | None:
         """The process id."""
-        return self._client.pid
+        return self._started().pid
 
     @property
     def running(self) -> bool:
         """Whether its process exists; a paused process counts as running."""
-        return self._process.running
+        return self._started().process.running
 
     def start(self) -> None:
-        """Does nothing if it runs. Raises LabError if it has ended: producers are not restarted."""
+        """Starts it again if it does not run: it goes on with its next message. Raises LabError."""
         if not self.running:
-            raise LabError(f"{self.title} has ended")
+            self._supervisor.start_again(self.id)
+
+    def expect_return(self) -> None:
+        """The load is not over before it is started again, once it was killed."""
+        self._started().returns = True
 
     def kill(self) -> int:
         """SIGKILLs it; returns when it ended (ns). Raises LabError."""
-        return self._client.kill()
+        try:
+            return self._started().kill()
+        except LabError:
+            self._started().returns = False
+            raise
 
     def terminate(self, timeout_s: float) -> bool:
         """Raises LabError."""
         raise LabError("producers are not ended")
 
     def _started(self) -> ClientProcess:
-        return self._client
+        return self._supervisor.process_of_producer(self.id)
 
 
 _POLL_S = 0.01
@@ -194,6 +203,7 @@ class Supervisor:
         self._by_number: dict[int, ClientProcess] = {}
         self._moved_to: dict[int, str] = {}  # the current cluster of each moved producer
         self.members: list[MemberSlot] = []
+        self._began_ns = 0
 
     def start(self) -> None:
         """Starts every client and waits until all are ready. Raises LabError."""
@@ -237,7 +247,29 @@ class Supervisor:
         """That producer, as faults see it. Raises LabError if there is none."""
         if number not in self._by_number:
             raise LabError(f"there is no producer {number}")
-        return ProducerHandle(number, self._by_number[number])
+        return ProducerHandle(number, self)
+
+    def process_of_producer(self, number: int) -> ClientProcess:
+        """Its current process."""
+        return self._by_number[number]
+
+    def start_again(self, number: int) -> None:
+        """Starts a killed producer again, with its number and ids. Raises LabError."""
+        killed = self._by_number[number]
+        process = 1 + sum(client.producer == number for client in self.producers)
+        passed_ms = (time.time_ns() - self._began_ns) // MS
+        try:
+            client = self._start(self._plan.producer_again(number, process, passed_ms), self._on_message)
+            self._by_number[number] = client
+            self.producers.append(client)
+        finally:
+            killed.returns = False
+        try:
+            client.await_ready(time.monotonic() + READY_TIMEOUT_S)
+            client.go()
+        except LabError:
+            client.killed = True  # its end is part of the fault, and not of the lab
+            raise
 
     def has_members(self, group: str) -> bool:
         """Whether the group still has a running member."""
@@ -298,22 +330,23 @@ class Supervisor:
 
     def go(self) -> int:
         """Lets every producer start; returns the time (ns). Raises LabError if one has already ended."""
-        now = time.time_ns()
+        self._began_ns = time.time_ns()
         for client in self.producers:
             client.go()
-        return now
+        return self._began_ns
 
     def count(self, name: str) -> int:
         """The live total of one counter: attempted, or an outcome."""
         return self._counters.total(FIELDS.index(name))
 
     def all_reported(self, kind: str) -> bool:
-        """Whether every producer has reported `sent` or `done`, or was killed. Raises LabError if one ended
-        without reporting it.
+        """Whether every producer has reported `sent` or `done`, or was killed for good. Raises LabError if
+        one ended without reporting it.
         """
         for client in self.producers:
             client.check(kind)
-        return all(client.killed or client.reported[kind].is_set() for client in self.producers)
+        over = [client.killed or client.reported[kind].is_set() for client in self.producers]
+        return all(over) and not any(client.returns and client.killed for client in self.producers)
 
     def troubles(self) -> list[str]:
         """Sentences about members that ended on their own, and about errors of the user's own programs."""
