@@ -20,8 +20,8 @@ from kaput.errors import UsageError
 from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, unit_of
 from kaput.sequence.intervals import Bools
 from kaput.sequence.tool_lines import Fields, LineMeaning, Role, Skipped
-from kaput.workload.payload.bulk import BulkDecoder, Stamps
-from kaput.workload.payload.identity import HEADER_BYTES, MAGIC, Codec
+from kaput.workload.payload import HEADER_BYTES, MAGIC, Codec
+from kaput.workload.payload_bulk import BulkDecoder, Stamps
 
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 

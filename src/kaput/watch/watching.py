@@ -32,8 +32,7 @@ from kaput.runner.progress import NotesOnly
 from kaput.runner.samplers import LeaderSampler
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
-from kaput.watch.canary import DELIVERY_S, CanaryKeeper, scenario_of
-from kaput.watch.clients import WatchClients
+from kaput.watch.clients import DELIVERY_S, CanaryKeeper, WatchClients, scenario_of
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.message_samples import MessageSamples, Stalls
 from kaput.watch.options import WatchOptions

@@ -20,8 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.current_state import CurrentState, rows_of
-from kaput.dashboard.watching.run_tails import ATTEMPTS, LedgerFile, RunTails
+from kaput.dashboard.watching.run_tails import ATTEMPTS, CurrentState, LedgerFile, RunTails, rows_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
