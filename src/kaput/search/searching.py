@@ -66,11 +66,11 @@ class Pursuit:
             other = self._final(find, fewest)
             if other.hits > rate.hits:
                 choices, rate = fewest, other
-        found = self._store.save_find(find, choices=choices, rate=rate)
+        saved = self._store.save_find(find, choices=choices, rate=rate)
         if rate.hits:
-            self._store.save_find(found, state="found", name=self._publish(found))
+            self._store.save_find(saved, state="found", name=self._publish(saved))
         else:
-            self._store.save_find(found, state="rejected")
+            self._store.save_find(saved, state="rejected")
 
     def _probe(self, find: Find, choices: Choices, test: SequentialTest, least: int = 0) -> bool:
         """Whether these choices show the symptom, by `least` or more tries, which share a cluster if they

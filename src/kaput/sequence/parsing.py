@@ -137,20 +137,20 @@ class TextFormat:
         Raises UsageError for times in several units.
         """
         block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-        found = np.frombuffer(block, np.uint8)
-        separators = np.flatnonzero(found <= _SPACE)
-        line_ends = np.flatnonzero(found[separators] == _NEWLINE)
+        characters = np.frombuffer(block, np.uint8)
+        separators = np.flatnonzero(characters <= _SPACE)
+        line_ends = np.flatnonzero(characters[separators] == _NEWLINE)
         fields = np.diff(line_ends, prepend=-1)
-        plain = self._plain(found, separators, line_ends, fields)
+        plain = self._plain(characters, separators, line_ends, fields)
         if plain.all():
-            parsed = self._bulk(found, fields)
+            parsed = self._bulk(characters, fields)
         elif self.reader.times.unit is None and not plain[0]:
             parsed = self._each(block)  # the first time decides the unit of all
         else:
             lengths = np.diff(separators[line_ends], prepend=-1)
             kept = np.repeat(plain, lengths)
-            bulk = self._bulk(found[kept], fields[plain], np.flatnonzero(plain))
-            parsed = _together(bulk, self._each(found[~kept].tobytes(), np.flatnonzero(~plain)))
+            bulk = self._bulk(characters[kept], fields[plain], np.flatnonzero(plain))
+            parsed = _together(bulk, self._each(characters[~kept].tobytes(), np.flatnonzero(~plain)))
         self.reader.lines += parsed.lines
         return parsed
 

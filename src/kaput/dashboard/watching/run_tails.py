@@ -97,11 +97,11 @@ class LedgerFile:
     def _read(self, final: bool) -> dict[str, Any] | None:
         try:
             text = self._runs.read(self._name, DIRECTORY, FINAL if final else STATUS)
-            found = _LedgerDocument.model_validate_json(text)
+            document = _LedgerDocument.model_validate_json(text)
         except (OSError, ValidationError):
             return None  # for example an audit, which has other counts
-        counts = {name: getattr(found, name) for name in ANOMALIES}
-        return {**counts, "final": _verdict(found, counts) if final else None}
+        counts = {name: getattr(document, name) for name in ANOMALIES}
+        return {**counts, "final": _verdict(document, counts) if final else None}
 
 
 def _verdict(found: _LedgerDocument, counts: dict[str, int]) -> dict[str, str]:
