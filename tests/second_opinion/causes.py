@@ -25,9 +25,11 @@ class Causes:
             return {self._owned(effect, scope, begin, end)} if scope.group is not None else {False}
         if effect.target == "cluster" or effect.target.startswith("topic "):
             topic = effect.target.removeprefix("topic ")
-            return {
-                effect.healed > effect.begin and (scope.place is None or topic in ("cluster", scope.place[0]))
-            }
+            mine = scope.place is None or topic == "cluster" or self._is_of(topic, scope.place)
+            lowers = scope.place is not None and self._lowers(effect, scope.place)
+            return {effect.healed > effect.begin and mine} | (
+                {False} if lowers or scope.place is None else set()
+            )
         if not effect.brokers:
             return {False}
         places = [scope.place] if scope.place is not None else self._places(scope.group)
@@ -35,6 +37,14 @@ class Causes:
         if any(one == {True} for one in found):
             return {True}
         return {False} | {True for one in found if True in one}
+
+    def _is_of(self, topic: str, place: Place) -> bool:
+        return self.tables.place_of(None, topic, place.partition) == place
+
+    def _lowers(self, effect: Effect, place: Place) -> bool:
+        """Whether it is a step that lowers min.insync.replicas: that may have ended the silence."""
+        value = self.tables.sets_min_isr(effect.step, place)
+        return value is not None and value < self.tables.min_isr(place)
 
     def _places(self, group: str | None) -> list[Place]:
         """Of all partitions, or of those that a group reads."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-from second_opinion.raw import SECOND, Row, RunTables
+from second_opinion.raw import SECOND, Place, Row, RunTables
 
 FOREVER = 1 << 62
 CLIENTS = -1
@@ -31,6 +31,7 @@ class Effect(NamedTuple):
     heal_began: int
     bit: bool
     step: Row
+    asked: int = 0  # when it was injected
 
 
 class Effects:
@@ -65,6 +66,7 @@ class Effects:
                 began,
                 bool(row["bit"]),
                 steps[index] if known else {},
+                row["injected_ns"],
             )
 
     @cached_property
@@ -179,9 +181,23 @@ class Effects:
         cuts = [self.cut(node, controller, at) for controller in others]
         return cuts[0] if cuts and all(cuts) else []
 
+    def min_isr(self, place: Place, leader: int, at: int, at_once: bool) -> int:
+        """min.insync.replicas of a partition at this time; `at_once`: a step works when it is asked for, else
+        when all brokers show it. A leader has its own broker's value, unless the topic has one.
+        """
+        found, topics = self.tables.min_isr(place), False
+        for effect in self.all:
+            value = self.tables.sets_min_isr(effect.step, place)
+            mine = not effect.brokers or leader in effect.brokers
+            since = effect.asked if at_once else effect.begin
+            if value is not None and mine and since <= at < effect.healed and not (topics and effect.brokers):
+                found, topics = value, not effect.brokers
+        return found
+
     def moments(self) -> set[int]:
         """Every time at which an effect began or ended, or a process started or stopped."""
         found = {t for e in self.all for t in (e.begin, e.healed)}
+        found |= {e.asked for e in self.all if e.fault == "change-config"}
         return found | {t for changes in self.processes.values() for t, _ in changes}
 
 

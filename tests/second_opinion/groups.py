@@ -82,7 +82,7 @@ class Groups:
         first = self.tables.first_delivery.get(group, {})
         stored, unread = [], []
         for send in sends:
-            if self.tables.visible(send):
+            if self.tables.due(send):
                 stored.append(send)
             elif send["outcome"] == "acked" and not self._known_gone(send):
                 unread.append(send)
@@ -110,7 +110,7 @@ class Groups:
                 continue
             if not self.tables.home_records(send):
                 continue
-            visible = self.tables.visible(send)
+            visible = self.tables.due(send)
             readings[0] += visible
             readings[1] += visible or self._sees_everything(group)
         return set(readings)

@@ -6,6 +6,7 @@ Not here: anything that has to be interpreted. No schema and no reader of kaput'
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import defaultdict
 from functools import cache, cached_property
 from pathlib import Path
@@ -119,8 +120,19 @@ class RunTables:
         return default
 
     def min_isr(self, place: Place) -> int:
-        """min.insync.replicas of a partition's topic."""
+        """min.insync.replicas of a partition's topic, as configured."""
         return int(self.setting(place, "min.insync.replicas", 1))
+
+    def sets_min_isr(self, step: Row, place: Place) -> int | None:
+        """The value that a step of the scenario gives it; null if it is about something else."""
+        value = (step.get("config") or {}).get("min.insync.replicas")
+        kind, _, name = str(step.get("target")).partition(" ")
+        if step.get("fault") != "change-config" or value is None:
+            return None
+        if kind == "topic" and self.place_of(None, name, place.partition) != place:
+            return None
+        own = self.topic_spec(place.cluster, place.topic).get("config") or {}
+        return None if kind != "topic" and "min.insync.replicas" in own else int(value)
 
     def all_acks(self, place: Place) -> bool | None:
         """Whether every producer that sent to the topic has acks=all; null if that of one is unknown."""
@@ -187,12 +199,25 @@ class RunTables:
         """Whether one of those is visible to readers of committed records."""
         return any(record.get("visible") is not False for record in self.home_records(send))
 
+    def due(self, send: Row) -> bool:
+        """Whether it is for readers: visible, and not of a transaction that was aborted (which Kafka may show
+        all the same).
+        """
+        return self.visible(send) and self.transaction_outcome(send) != "aborted"
+
     def transaction_outcome(self, send: Row) -> str | None:
         """What became of a message's transaction; null if it has none."""
-        for row in self.rows("transactions"):
-            if row["producer"] == send["producer"] and row["first_seq"] <= send["seq"] <= row["last_seq"]:
-                return str(row["outcome"])
-        return None
+        mine = self._transactions.get(send["producer"], [])
+        number = bisect_right(mine, send["seq"], key=lambda row: row["first_seq"])
+        row = mine[number - 1] if number else None
+        return str(row["outcome"]) if row is not None and send["seq"] <= row["last_seq"] else None
+
+    @cached_property
+    def _transactions(self) -> dict[int, list[Row]]:
+        found: dict[int, list[Row]] = defaultdict(list)
+        for row in sorted(self.rows("transactions"), key=lambda row: row["first_seq"]):
+            found[row["producer"]].append(row)
+        return found
 
     @cached_property
     def ends(self) -> dict[Place, Row]:

@@ -134,7 +134,7 @@ class Silences:
             if at is None:
                 continue
             wait = Waiting(send["attempt_ns"], max(send["attempt_ns"], at), True)
-            (owed if self.tables.visible(send) else other).append((wait, send["outcome"]))
+            (owed if self.tables.due(send) else other).append((wait, send["outcome"]))
         readings = [[wait for wait, _ in owed]]
         if other:
             # What it did not have to be delivered does not wait, but ends a silence all the same.

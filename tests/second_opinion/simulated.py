@@ -21,12 +21,15 @@ SESSION = 6_000  # of a member of a group
 
 @dataclass(frozen=True)
 class FaultSpec:
-    """`target`: a broker's number, `producer 0`, `member 1` or `mirror`."""
+    """`target`: a broker's number, `producer 0`, `member 1`, `mirror`, or `topic orders` for `change-config`,
+    which gives min.insync.replicas the `value`.
+    """
 
     fault: str
     target: int | str
     begin: int
     length: int
+    value: int | None = None
 
 
 @dataclass(frozen=True)
@@ -225,10 +228,11 @@ class Simulation:
         self.active.append((fault, ends))
         late = (
             self.random.choice((0, 300, 1_400))
-            if fault.fault in ("isolate", "cut")
+            if fault.fault in ("isolate", "cut", "change-config")
             else self.random.choice((0, 1, 4))
         )
-        effect = self.now + (min(500, fault.length // 2) if fault.fault == "disk-stall" else 0)
+        slow = fault.fault in ("disk-stall", "change-config")  # until it is proven
+        effect = self.now + (min(500, fault.length // 2) if slow else 0)
         brokers = [fault.target] if isinstance(fault.target, int) else []
         number = len(self.history.rows["faults"]) + 1
         target = f"broker {fault.target}" if brokers else str(fault.target)
@@ -255,6 +259,8 @@ class Simulation:
         }
         if fault.fault == "cut":
             step["from"] = ["clients"]
+        if fault.value is not None:
+            step["config"] = {"min.insync.replicas": fault.value}
         self.history.faults.append(step)
         if fault.fault in DOWN and brokers:
             self._event("stopped", brokers[0])
@@ -395,7 +401,8 @@ class Simulation:
         if self.world.acks != "all":
             return True
         members = all(b == part.leader or self.fetches(b, part.leader) for b in part.isr)
-        return members and len(part.isr) >= self.world.min_isr
+        values = [f.value for f, _ in self.active if f.value is not None] or [self.world.min_isr]
+        return members and len(part.isr) >= values[-1]
 
     def _append(
         self, producer: int, part: _Partition, client: _Client, log: list[tuple[int, int, int, bool]]

@@ -34,7 +34,7 @@ class Reading(NamedTuple):
     `restarted`: a leader that came back serves only under a new epoch, if one follows. `heal_began`: a fault
     is over when its heal begins. `answers`: a deposed leader that acknowledges keeps nobody waiting.
     `frozen`: clients may still ask a leader that is frozen, also when another one leads. `up_fetches`: a
-    replica counts as up only if it can fetch.
+    replica counts as up only if it can fetch. `set_at_once`: a step changes a setting when it is asked to.
     """
 
     shift: int = 0
@@ -45,6 +45,7 @@ class Reading(NamedTuple):
     answers: bool = False
     frozen: bool = True
     up_fetches: bool = True
+    set_at_once: bool = True
 
 
 def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
@@ -60,6 +61,7 @@ def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> 
         (False, True) if tables.all_acks(place) is not True else (False,),
         (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
         (True, False) if effects.of_brokers and tables.min_isr(place) > 1 else (True,),
+        (True, False) if any(e.fault == "change-config" for e in effects.all) else (True,),
     )
     return [Reading(*values) for values in product(*choices)]
 
@@ -85,7 +87,6 @@ class Story:
     def __init__(self, tables: RunTables, effects: Effects, place: Place, reading: Reading) -> None:
         self.tables, self.effects, self.place, self.reading = tables, effects, place, reading
         self.all_acks = tables.all_acks(place) is True
-        self.min_isr = tables.min_isr(place)
         self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
         self.states = list(self._states())
         self.replicas = {broker for _, state in self.states for broker in state.isr}
@@ -166,10 +167,15 @@ class Story:
         for member in state.isr:
             if member != state.leader and not self._can_fetch(member, state.leader, at):
                 found.add(("member", member))
-        if self.all_acks and len(state.isr) < self.min_isr:
+        lowest = self._min_isr(state.leader, at)
+        if self.all_acks and len(state.isr) < lowest:
             up = sum(self._counts(broker, state.leader, at) for broker in self.replicas)
-            found.add(("few up", 0) if up < self.min_isr else ("few in sync", 0))
+            raised = len(state.isr) >= self.tables.min_isr(self.place)
+            found.add(("raised", 0) if raised else ("few up", 0) if up < lowest else ("few in sync", 0))
         return found
+
+    def _min_isr(self, leader: int, at: int) -> int:
+        return self.effects.min_isr(self.place, leader, at, self.reading.set_at_once)
 
     def _counts(self, replica: int, leader: int, at: int) -> bool:
         """Whether a replica counts as up: its process is there, or it can fetch from the leader as well."""
@@ -283,6 +289,12 @@ class Story:
             return "election" if elected else "heal"
         if kind == "none up":
             return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
+        if kind in ("few up", "few in sync", "raised") and not elected and before.isr == after.isr:
+            less = self._min_isr(after.leader or 0, at) < self._min_isr(after.leader or 0, at - 1)
+            if less:
+                return "heal" if any(e.healed == at for e in self.effects.all) else "setting"
+        if kind == "raised":
+            return "election" if elected else "isr"
         if kind == "owner" and group is not None:
             owner = self._owner(at, group)
             if owner != self._owner(at - 1, group):
@@ -376,10 +388,10 @@ class _Walk:
             return self.end, "heal"  # confirmed just after it
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
-        few = {("few up", 0), ("few in sync", 0)} & unmet
+        few = {("few up", 0), ("few in sync", 0), ("raised", 0)} & unmet
         # A member that leaves an ISR which is too small without it meets nothing, nor does the leader's end.
-        still = reason in unmet or (reason[0] in ("member", "few in sync") and bool(few))
-        still = still or (reason[0] in ("member", "few up", "few in sync") and self._leaderless(at))
+        still = reason in unmet or (reason[0] in ("member", "few in sync", "raised") and bool(few))
+        still = still or (reason[0] in ("member", "few up", "few in sync", "raised") and self._leaderless(at))
         name = None if still else self.story.name(reason, at, self.group)
         if name is None:  # its record met nothing: the stretch goes on in what follows it
             same = [r for r in self.reasons[number] if _same_condition(r, reason)]
@@ -391,7 +403,7 @@ class _Walk:
 def _same_condition(one: Reason, other: Reason) -> bool:
     conditions = (
         ("leader", "none elected", "none up"),
-        ("member", "few up", "few in sync"),
+        ("member", "few up", "few in sync", "raised"),
         ("no owner", "owner"),
     )
     return any(one[0] in kinds and other[0] in kinds for kinds in conditions)

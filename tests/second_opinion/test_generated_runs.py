@@ -103,6 +103,21 @@ EXAMPLES = {
     "clients are moved to another cluster": World(
         7, clusters=2, moved=10_000, faults=(FaultSpec("kill", 1, 8_000, 18_000),)
     ),
+    "a step raises min.insync.replicas while a follower is away": World(
+        31,
+        faults=(
+            FaultSpec("kill", 2, 3_000, 20_000),
+            FaultSpec("change-config", "topic orders", 15_000, 8_000, 3),
+        ),
+    ),
+    "a step lowers min.insync.replicas during an outage": World(
+        32,
+        min_isr=3,
+        faults=(
+            FaultSpec("kill", 2, 3_000, 20_000),
+            FaultSpec("change-config", "topic orders", 15_000, 3_000, 1),
+        ),
+    ),
     "an unclean election": World(
         8,
         acks=1,

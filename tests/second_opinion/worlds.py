@@ -8,6 +8,7 @@ from second_opinion.simulated import FaultSpec, World
 
 BROKER_FAULTS = ("kill", "pause", "isolate", "disk-stall", "cut", "stop", "power-loss", "delay", "noop")
 _TIMES = st.integers(200, 2_000).map(lambda tens: 10 * tens)
+_MINIMA = st.integers(1, 3)
 _LENGTHS = st.sampled_from((500, 3_000, 8_000, 12_000, 18_000))
 
 
@@ -16,6 +17,8 @@ def _faults(draw: st.DrawFn, clusters: int) -> tuple[FaultSpec, ...]:
     """Up to four; never two at once on the same target."""
     brokers = [1, 1, 2, 3] + ([1001, 1002] if clusters == 2 else [])
     found: list[FaultSpec] = []
+    if clusters == 1 and draw(st.sampled_from((True, False, False))):
+        found.append(FaultSpec("change-config", "topic orders", draw(_TIMES), draw(_LENGTHS), draw(_MINIMA)))
     for _ in range(draw(st.integers(0, 4))):
         target = draw(st.sampled_from([*brokers, *brokers, "producer 0", "member 1", "mirror"]))
         fault = draw(st.sampled_from(BROKER_FAULTS if isinstance(target, int) else ("kill", "pause")))

@@ -22,7 +22,7 @@ from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
-from kaput.analysis.facts.serving import serving
+from kaput.analysis.facts.serving import min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
 from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
@@ -32,7 +32,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
 from kaput.scenario.model import compacts, retains_little
-from kaput.verdict.contracts import min_isr, unclean_allowed
+from kaput.verdict.contracts import unclean_allowed
 
 
 class Run:
@@ -108,8 +108,8 @@ class Run:
         if scenario is None:
             return Terms(acks_all=False)
         acks = {spec.acks for spec in scenario.producer_specs() if spec.topic == topic}
-        lowest, unclean = min_isr(scenario, place.topic), unclean_allowed(scenario, place.topic)
-        return Terms(acks == {"all"}, lowest, unclean)
+        lowest = min_isr_of(place.topic, self.given.faults, scenario)
+        return Terms(acks == {"all"}, lowest, unclean_allowed(scenario, place.topic))
 
     def story(
         self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None

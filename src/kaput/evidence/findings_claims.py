@@ -12,7 +12,7 @@ from typing import Literal
 
 from kaput.evidence.findings_parts import FindingsPart
 
-EndedBy = Literal["heal", "election", "isr", "rebalance", "client", "unknown"]
+EndedBy = Literal["heal", "election", "isr", "setting", "rebalance", "client", "unknown"]
 ClaimKind = Literal[
     "silence", "cause", "unavailable", "election", "first-ack", "affected", "stuck", "backlog", "within-1s",
     "load", "rebalance", "times-unknown",
@@ -24,7 +24,8 @@ class Wait(FindingsPart):
 
     condition: EndedBy
     """heal: a broker (or client) of a fault serves again; election: a new leader; isr: a change of the
-    in-sync replicas; rebalance: an owner in the group; client: the client's own time after all of these."""
+    in-sync replicas; setting: a step lowered min.insync.replicas; rebalance: an owner in the group; client:
+    the client's own time after all of these."""
     from_ns: int
     """Since when this condition was the one that was missing."""
     to_ns: int
@@ -32,7 +33,7 @@ class Wait(FindingsPart):
     record: str = ""
     """The record that met it, in words."""
     fault: str | None = None
-    """The fault that was healed; null for the other conditions, and if a broker started again by itself."""
+    """The fault that was healed, or the step that changed the setting; else null."""
 
     @property
     def seconds(self) -> float:

@@ -312,16 +312,21 @@ class Scenario(Block):
 
     def topic_values(self, topic: str, key: str, default: str, *of_brokers: str) -> list[str]:
         """The same setting, and the values that steps of the timeline give it for a while."""
-        found = [self.topic_setting(topic, key, default, *of_brokers)]
-        for step in self.faults:
-            if isinstance(step.options, ChangeConfigOptions):
-                name = step.target.whole_topic
-                mine = name is None or self.topic(name) == self.topic(topic)
-                keys = (key,) if name is not None else of_brokers or (key,)
-                found += [
-                    _text(step.options.config[each]) for each in keys if mine and each in step.options.config
-                ]
-        return found
+        given = self.topic_setting(topic, key, default, *of_brokers)
+        return [
+            given,
+            *(value for step in self.faults for value in self.set_by(step, topic, key, *of_brokers)),
+        ]
+
+    def set_by(self, step: FaultStep, topic: str, key: str, *of_brokers: str) -> list[str]:
+        """The values that one step gives the same setting."""
+        if not isinstance(step.options, ChangeConfigOptions):
+            return []
+        name = step.target.whole_topic
+        if name is not None and self.topic(name) != self.topic(topic):
+            return []
+        keys = (key,) if name is not None else of_brokers or (key,)
+        return [_text(step.options.config[each]) for each in keys if each in step.options.config]
 
     def dump(self) -> dict[str, Any]:
         """The resolved scenario with all defaults, in the names of the file."""

@@ -10,14 +10,16 @@ from fakes.histories import History, at
 from kaput.analysis.facts import leader_history
 from kaput.analysis.facts.assignments import owners
 from kaput.analysis.facts.leader_history import read_faults
-from kaput.analysis.facts.serving import serving
+from kaput.analysis.facts.serving import MinIsr, min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter
 from kaput.core import TopicPartition
 from kaput.evidence.findings_claims import needs_heal
 from kaput.evidence.schemas import TABLES
+from kaput.scenario.model import Scenario
 
+_MINIMUM = "min.insync.replicas"
 PLACE = TopicPartition("orders", 0)
-ALL = Terms(acks_all=True, min_isr=2)
+ALL = Terms(acks_all=True, min_isr=MinIsr(2))
 ONE = Terms(acks_all=False)
 PRODUCER_0 = Waiter(frozenset({"producer 0"}))
 Waits = list[tuple[str, float, float]]
@@ -125,7 +127,12 @@ def test_single_replica_has_no_leader_until_it_is_up_and_elected() -> None:
     [
         ([1], None, ALL, "heal"),  # only the dead broker may be elected
         ([], [2], ALL, "election"),  # an eligible leader replica is up
-        ([1], None, Terms(True, 2, any_replica=True), "election"),  # with unclean elections, anyone may
+        (
+            [1],
+            None,
+            Terms(True, MinIsr(2), any_replica=True),
+            "election",
+        ),  # with unclean elections, anyone may
     ],
 )
 def test_while_there_is_no_leader_an_eligible_replica_decides(
@@ -209,8 +216,62 @@ def test_isr_of_one_is_enough_if_the_minimum_is_one() -> None:
     history = _led().led(1, 0, 12_000, [1], kind="isr")
     for broker in (2, 3):
         _broker(history, broker, 10, 30).fault(broker, 10_000, 30_000)
-    story = _story(history, 10, 12.1, Terms(True, 1))
+    story = _story(history, 10, 12.1, Terms(True, MinIsr(1)))
     assert _waits(story) == [("isr", 10, 12), ("client", 12, 12.1)]
+
+
+# Steps that change min.insync.replicas.
+
+
+def _terms(history: History, configured: int, value: int, target: str, brokers: list[int]) -> Terms:
+    """The second of two steps gives the minimum a value from 12 to 20 s on."""
+    history.add(
+        "faults", id="2-change-config", fault="change-config", target=target, brokers=brokers,
+        injected_ns=at(12_000), effective_ns=at(12_300), healed_ns=at(20_000), bit=True, proof="seen",
+    )  # fmt: skip
+    step = {"at": "12s", "fault": "change-config", "target": target, "config": {_MINIMUM: value}, "for": "8s"}
+    kill = {"at": "9s", "fault": "kill", "target": "broker 3", "for": "50s"}
+    topic = {"name": "orders", "partitions": 1, "replication-factor": 3}
+    scenario = Scenario.model_validate(
+        {
+            "version": 1,
+            "title": "t",
+            "cluster": {"brokers": 3, "config": {_MINIMUM: configured}},
+            "topics": [topic],
+            "workload": {"producers": [{"topic": "orders", "messages": 1}]},
+            "faults": [kill, step],
+        }
+    )
+    return Terms(True, min_isr_of("orders", read_faults(_rows(history, "faults")), scenario))
+
+
+@pytest.mark.parametrize(("target", "brokers"), [("topic orders", []), ("broker 1", [1])])
+def test_minimum_that_a_step_raises_is_waited_for_until_its_heal(target: str, brokers: list[int]) -> None:
+    """The ISR of two is enough again once the step is over."""
+    history = _led(isr=(1, 2))
+    story = _story(history, 12, 20.4, _terms(history, 1, 3, target, brokers))
+    assert _waits(story) == [("heal", 12, 20), ("client", 20, 20.4)]
+    assert (story.ended_by, story.waits[0].fault) == ("heal", "2-change-config")
+
+
+def test_minimum_that_a_step_lowers_ends_the_wait() -> None:
+    """Both followers are dead and out of the ISR: nothing else would have helped."""
+    history = _led().led(1, 0, 10_500, [1], kind="isr")
+    for broker in (2, 3):
+        _broker(history, broker, 10).fault(broker, 10_000, 60_000)
+    story = _story(history, 10, 12.2, _terms(history, 2, 1, "topic orders", []))
+    assert _waits(story) == [("setting", 10, 12), ("client", 12, 12.2)]
+    assert (story.ended_by, story.waits[0].record) == (
+        "setting",
+        "2-change-config set min.insync.replicas of orders",
+    )
+
+
+def test_minimum_of_another_leader_s_broker_is_none() -> None:
+    """A broker's own setting counts for what it leads."""
+    history = _led(isr=(1, 2))
+    story = _story(history, 12, 20.4, _terms(history, 1, 3, "broker 2", [2]))
+    assert (story.waits, story.decidable) == ([], False)
 
 
 # Clients that ask a leader that was deposed.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
@@ -34,6 +34,7 @@ _HOW: Mapping[str, How] = {
 }
 _Broker = tuple[str | None, int]  # its cluster and its id
 _Known = TypeVar("_Known")
+_MIN_ISR = "min.insync.replicas"
 _BY_EVENTS = ("rolling-restart", "rolling-upgrade", "disk-error", "disk-full")  # their stops are recorded
 
 
@@ -241,6 +242,42 @@ def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
         return None
     step = scenario.faults[int(number) - 1]
     return step if step.fault == fault.fault else None
+
+
+@dataclass(frozen=True)
+class MinIsr:
+    """A topic's min.insync.replicas: as configured, and what each step made of it for a while: from its
+    request on, which works before it is confirmed, and on which brokers (none: for the topic itself).
+    """
+
+    configured: int = 1
+    steps: Sequence[tuple[Hindrance, Collection[int], int]] = ()
+
+    def at(self, leader: int, at_ns: int) -> tuple[int, Hindrance | None]:
+        """The value at that time, and the step that set it, if one did."""
+        for step, brokers, value in reversed(self.steps):
+            if step.from_ns <= at_ns < step.to_ns and (not brokers or leader in brokers):
+                return value, step
+        return self.configured, None
+
+    def moments(self) -> set[int]:
+        """When it changes."""
+        return {at for step, _, _ in self.steps for at in (step.from_ns, step.to_ns)}
+
+
+def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> MinIsr:
+    """Reads the scenario and its steps; those on brokers first, since a topic's own setting counts."""
+    found = [
+        (replace(_of_client(fault), from_ns=fault.injected_ns), fault.brokers, _whole(value))
+        for fault in sorted(faults, key=lambda one: not one.brokers)
+        if fault.effective_ns is not None and (step := step_of(fault, scenario)) is not None
+        for value in scenario.set_by(step, topic, _MIN_ISR)
+    ]
+    return MinIsr(_whole(scenario.topic_setting(topic, _MIN_ISR, "1")), found)
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.isdecimal() else 1
 
 
 _KILLING_FAULTS = ("kill", "power-loss")  # they take effect when the process is gone

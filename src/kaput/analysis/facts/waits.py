@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Owners
 from kaput.analysis.facts.leader_history import Change, LeaderHistory
-from kaput.analysis.facts.serving import Hindrance, Serving
+from kaput.analysis.facts.serving import Hindrance, MinIsr, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait
 from kaput.scenario.targets import recorded_target
@@ -61,7 +61,7 @@ class Terms:
     """
 
     acks_all: bool
-    min_isr: int = 1
+    min_isr: MinIsr = field(default_factory=MinIsr)
     any_replica: bool = False
 
 
@@ -137,6 +137,7 @@ class _Walk:
         moments = {self.from_ns, self.to_ns}
         moments |= {at for at, _ in self.changes if self.from_ns < at < self.to_ns}
         moments |= self.record.serving.moments(self.from_ns, self.to_ns)
+        moments |= {at for at in self.terms.min_isr.moments() if self.from_ns < at < self.to_ns}
         if self.waiter.group is not None:
             owned = self.record.owners.get((self.waiter.group, self.place), ())
             moments |= {at for at, _ in owned if self.from_ns < at < self.to_ns}
@@ -235,10 +236,17 @@ class _Walk:
                 apart += self._between(leader, member, at_ns, Stage.ISR)
         if apart:
             return WaitState(Stage.ISR, tuple(apart))
-        if isr and self.terms.acks_all and len(isr) < self.terms.min_isr:
+        lowest, raised = self.terms.min_isr.at(leader, at_ns)
+        if isr and self.terms.acks_all and len(isr) < lowest:
+            if raised is not None and len(isr) >= self.terms.min_isr.configured:
+                return (
+                    None
+                    if self._only_slow(Stage.ISR, at_ns, raised.name)
+                    else WaitState(Stage.ISR, (raised,))
+                )
             others = self.ever_in_isr - {leader}
             away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
-            if 1 + sum(not held for held in away.values()) < self.terms.min_isr:
+            if 1 + sum(not held for held in away.values()) < lowest:
                 return WaitState(Stage.TOO_FEW_UP, tuple(one for held in away.values() for one in held))
             return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
         return None
@@ -365,6 +373,9 @@ class _Walk:
             return "isr", self._isr(shrunk[-1]), None
         if self._assigned(at_ns):
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
+        lowered = next((step for step, _, _ in self.terms.min_isr.steps if step.from_ns == at_ns), None)
+        if lowered is not None and state.stage in (Stage.TOO_FEW_UP, Stage.ISR):
+            return "setting", f"{lowered.name} set min.insync.replicas of {self.place.topic}", lowered.fault
         over = [one for one in state.behind if one.to_ns == at_ns] or [
             one for one in state.behind if one not in later.behind
         ]

@@ -387,10 +387,11 @@ class RunEvents:
         this partition (or its owner in the group); else a rebalance of the group that it waited for; else a
         step of the plan that moved these clients. None of them: not known.
         """
-        healed = {wait.fault for wait in waits}
+        healed = {wait.fault for wait in waits if wait.condition == "heal"}
+        ended = {wait.fault for wait in waits if wait.condition == "setting"}
         likely: list[Cause] = []
         for one in self._faults:
-            if one.fault == NOOP or not _in_effect(one, from_ns, to_ns):
+            if one.fault == NOOP or one.id in ended or not _in_effect(one, from_ns, to_ns):
                 continue
             text = self._hit(one, from_ns, to_ns, place, group)
             if text is None and one.id in healed:

@@ -35,6 +35,7 @@ _CONDITIONS: dict[EndedBy, str] = {
     "heal": "the heal",
     "election": "the election of a leader",
     "isr": "a change of the in-sync replicas",
+    "setting": "a change of min.insync.replicas",
     "rebalance": "an owner in the group",
     "client": "the client",
     "unknown": "something that is not recorded",
