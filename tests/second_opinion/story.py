@@ -202,13 +202,20 @@ class Story:
     def _group_reasons(self, at: int, group: str) -> set[Reason]:
         owner = self._owner(at, group)
         if owner == "":
-            return {("no owner", 0)}
+            return {("no owner", 0) if self._any_member_runs(at, group) else ("no member", 0)}
         if owner is None:
             return set()
         for effect in self.effects.in_effect(at):
             if effect.fault in _STOPS and hits_member(effect, group, owner):
                 return {("owner", 0)}
         return set()
+
+    def _any_member_runs(self, at: int, group: str) -> bool:
+        """Whether no fault stops one of those that ever own a partition."""
+        rows = self.tables.rows("group_events")
+        members = {e["member"] for e in rows if e["group"] == group and e["kind"] == "assigned"}
+        faults = [e for e in self.effects.in_effect(at) if e.fault in _STOPS]
+        return any(not any(hits_member(e, group, member) for e in faults) for member in members)
 
     def _owner(self, at: int, group: str) -> str | None:
         """The member that has the partition; empty: none; null: no assignment of it is recorded."""
@@ -404,6 +411,6 @@ def _same_condition(one: Reason, other: Reason) -> bool:
     conditions = (
         ("leader", "none elected", "none up"),
         ("member", "few up", "few in sync", "raised"),
-        ("no owner", "owner"),
+        ("no member", "no owner", "owner"),
     )
     return any(one[0] in kinds and other[0] in kinds for kinds in conditions)

@@ -96,7 +96,7 @@ class Run:
             acked.setdefault(self.names.located(place), {})[epoch] = at_ns
         return Record(
             self.leader_history,
-            serving(given.faults, given.cluster_events, given.scenario),
+            serving(given.faults, given.cluster_events, given.scenario, given.group_events),
             owners(given.group_events, [given.groups[group] for group in given.share_groups]),
             fencings(given.cluster_events),
             acked,

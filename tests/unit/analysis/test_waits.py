@@ -44,7 +44,7 @@ def _story(
             row["topic"] = f"{row['cluster']}:{row['topic']}"
     record = Record(
         leader_history.build(events, faults, {}, {}),
-        serving(faults, events, None),
+        serving(faults, events, None, _rows(history, "group_events")),
         owners(_rows(history, "group_events")),
     )
     return record.story(place, at(from_s * 1e3), at(to_s * 1e3), terms, waiter)
@@ -416,6 +416,25 @@ def test_group_without_an_owner_waits_for_a_rebalance() -> None:
     story = _story(history.event("assigned", 14_000, member="m2"), 10, 14.2, waiter=GROUP)
     assert _waits(story) == [("rebalance", 10, 14), ("client", 14, 14.2)]
     assert story.waits[0].record == "a member of billing was assigned orders/0"
+
+
+@pytest.mark.parametrize("fault", ["stop", "kill", "leave"])
+def test_group_without_a_member_waits_for_the_heal(fault: str) -> None:
+    """The only member is gone; its next process is assigned the partition before the heal is confirmed."""
+    history = _led().event("assigned", -500, member="member-1").event("left", 5_100, member="member-1")
+    _on_clients(history, "member 1 of billing", 5, 20, fault)
+    history.rows["faults"][-1]["heal_began_ns"] = at(18_000)
+    story = _story(history.event("assigned", 19_000, member="member-1.2"), 10, 19.2, waiter=GROUP)
+    assert _waits(story) == [("heal", 10, 18), ("rebalance", 18, 19), ("client", 19, 19.2)]
+
+
+def test_group_with_another_member_waits_for_a_rebalance() -> None:
+    """Member 2, which owns the other partition, could have taken it over at once."""
+    history = _led().event("assigned", -500, member="member-1")
+    history.event("assigned", -500, member="member-2", partition=1).event("left", 5_100, member="member-1")
+    _on_clients(history, "member 1 of billing", 5, 20, "stop")
+    story = _story(history.event("assigned", 14_000, member="member-2"), 10, 14.2, waiter=GROUP)
+    assert _waits(story) == [("rebalance", 10, 14), ("client", 14, 14.2)]
 
 
 def test_partition_of_another_group_without_an_owner_ends_nothing() -> None:

@@ -25,6 +25,7 @@ _HOW: Mapping[str, How] = {
     "kill": "ended",
     "power-loss": "ended",
     "stop": "ended",
+    "leave": "ended",
     "pause": "frozen",
     "disk-stall": "disk",
     "isolate": "cut",
@@ -115,9 +116,12 @@ class Serving:
 
 
 def serving(
-    faults: Sequence[FaultRow], events: Iterable[Mapping[str, Any]], scenario: Scenario | None
+    faults: Sequence[FaultRow],
+    events: Iterable[Mapping[str, Any]],
+    scenario: Scenario | None,
+    group_events: Sequence[Mapping[str, Any]] = (),
 ) -> Serving:
-    """Reads faults and cluster events."""
+    """Reads faults, cluster events and group events."""
     events = list(events)
     lives, signs = downtimes(events), _signs_of_life(events)
     brokers: dict[int, list[Hindrance]] = defaultdict(list)
@@ -126,7 +130,7 @@ def serving(
         if fault.effective_ns is None or fault.fault == NOOP:
             continue
         if not fault.brokers:
-            clients[fault.target].append(_of_client(fault))
+            clients[fault.target].append(_of_client(fault, group_events))
         for broker in fault.brokers:
             known = _known_of(lives, fault, broker)
             hindrance = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
@@ -166,11 +170,22 @@ def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[in
     return signs
 
 
-def _of_client(fault: FaultRow) -> Hindrance:
+def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) -> Hindrance:
+    """The heal of a fault on a member works when it begins, if the member is assigned partitions before it is
+    confirmed.
+    """
     assert fault.effective_ns is not None
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     how: How = _HOW.get(fault.fault, "slow")
-    return Hindrance(-1, how, fault.effective_ns, end_ns, _may_end_ns(fault, end_ns), fault.id, fault.cluster)
+    may_end_ns = _may_end_ns(fault, end_ns)
+    back = any(
+        row["kind"] == "assigned"
+        and may_end_ns < row["at_ns"] < end_ns
+        and fault.hit.includes_member(row["group"], row["member"])
+        for row in group_events
+    )
+    to_ns = may_end_ns if back else end_ns
+    return Hindrance(-1, how, fault.effective_ns, to_ns, may_end_ns, fault.id, fault.cluster)
 
 
 def _may_end_ns(fault: FaultRow, end_ns: int) -> int:

@@ -32,9 +32,10 @@ class Stage(IntEnum):
     TOO_FEW_UP = 2  # the ISR is too small, and too few replicas are up
     ISR = 3  # a member of the ISR does not fetch, or the ISR has yet to grow
     OLD_LEADER = 4  # a leader serves; clients still ask one that cannot know of it, or that does not answer
-    UNOWNED = 5  # of a group: the partition has no owner
-    CLIENT_HINDERED = 6  # a fault holds up the client itself
-    READY = 7
+    NO_MEMBER = 5  # of a group: the partition has no owner, and faults hold up every member
+    UNOWNED = 6  # of a group: the partition has no owner
+    CLIENT_HINDERED = 7  # a fault holds up the client itself
+    READY = 8
 
 
 class WaitState(NamedTuple):
@@ -286,25 +287,35 @@ class _Walk:
             return WaitState(Stage.READY)
         mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
         if not mine:
+            gone = [self._holding_up(group, one, at_ns, Stage.NO_MEMBER) for one in self._members(group)]
+            if gone and all(gone):
+                return WaitState(Stage.NO_MEMBER, tuple(one for of_member in gone for one in of_member))
             return WaitState(Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED)
         held = [self._holding_up(group, member, at_ns) for member in sorted(mine)]
         if all(held):
             return WaitState(Stage.CLIENT_HINDERED, tuple(one for of_member in held for one in of_member))
         return WaitState(Stage.READY)
 
-    def _holding_up(self, group: str, member: str, at_ns: int) -> list[Hindrance]:
+    def _members(self, group: str) -> set[str]:
+        """All that ever owned a partition."""
+        histories = [history for (of, _), history in self.record.owners.items() if of == group]
+        return {member for history in histories for _, members in history for member in members}
+
+    def _holding_up(
+        self, group: str, member: str, at_ns: int, stage: Stage = Stage.CLIENT_HINDERED
+    ) -> list[Hindrance]:
         targets = [
             one for one in self.record.serving.clients if recorded_target(one).includes_member(group, member)
         ]
-        return [one for target in sorted(targets) for one in self._held(target, at_ns)]
+        return [one for target in sorted(targets) for one in self._held(target, at_ns, stage)]
 
-    def _held(self, target: str, at_ns: int) -> list[Hindrance]:
+    def _held(self, target: str, at_ns: int, stage: Stage = Stage.CLIENT_HINDERED) -> list[Hindrance]:
         return [
             one
             for one in self.record.serving.clients.get(target, ())
             if one.how in ("ended", "frozen")
             and one.from_ns <= at_ns < one.to_ns
-            and not self._only_slow(Stage.CLIENT_HINDERED, at_ns, one.name)
+            and not self._only_slow(stage, at_ns, one.name)
         ]
 
     def unmet_at_the_end(self) -> dict[tuple[str, Stage], int]:
@@ -371,7 +382,7 @@ class _Walk:
             return "election", self._election(led[-1], at_ns), None
         if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
             return "isr", self._isr(shrunk[-1]), None
-        if self._assigned(at_ns):
+        if self._assigned(at_ns) and state.stage != Stage.NO_MEMBER:
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
         lowered = next((step for step, _, _ in self.terms.min_isr.steps if step.from_ns == at_ns), None)
         if lowered is not None and state.stage in (Stage.TOO_FEW_UP, Stage.ISR):
