@@ -103,6 +103,25 @@ EXAMPLES = {
     "clients are moved to another cluster": World(
         7, clusters=2, moved=10_000, faults=(FaultSpec("kill", 1, 8_000, 18_000),)
     ),
+    "a replica leaves the ISR and joins it in the same ms": World(
+        4,
+        partitions=1,
+        session=3_000,
+        faults=(FaultSpec("kill", 2, 2_000, 3_000), FaultSpec("kill", 2, 8_000, 3_000)),
+    ),
+    "an only replica is elected before the heal is confirmed": World(
+        539124,
+        partitions=4,
+        replicas=1,
+        timeout=5_000,
+        transactions=True,
+        faults=(
+            FaultSpec("power-loss", 3, 2_410, 500),
+            FaultSpec("isolate", 2, 6_190, 12_000),
+            FaultSpec("stop", 3, 6_190, 8_000),
+            FaultSpec("change-config", "topic orders", 10_280, 500, 3),
+        ),
+    ),
     "a step raises min.insync.replicas while a follower is away": World(
         31,
         faults=(

@@ -258,7 +258,7 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
 
 def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """By time. Of several ISRs of one ms that only shrink, as of two brokers that are fenced at once, the
-    smaller ones come later.
+    smaller ones come later; one that is as before follows another, or it was no change.
     """
     ordered: list[Mapping[str, Any]] = []
     before: set[int] = set()
@@ -266,7 +266,7 @@ def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     for _, same in by_moment:
         moment = list(same)
         if all(row["isr"] is not None and set(row["isr"]) <= before for row in moment):
-            moment.sort(key=lambda row: -len(row["isr"]))
+            moment.sort(key=lambda row: (set(row["isr"]) == before, -len(row["isr"])))
         ordered += moment
         before = next((set(row["isr"]) for row in reversed(moment) if row["isr"] is not None), before)
     return ordered

@@ -216,12 +216,11 @@ def _of_broker(
         end_ns = min((at for at in signs_of_life if may_end_ns < at < end_ns), default=end_ns)
         return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
     may_end_ns = _may_end_ns(fault, end_ns)
-    if how != "cut":
-        return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
-    clients, controllers, peers = _far_side(fault, scenario)
-    return Hindrance(
-        broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster, clients, controllers, peers
-    )
+    cut = _far_side(fault, scenario) if how == "cut" else (False, False, frozenset[int]())
+    # Controllers that unfence or elect it before the heal is confirmed had reached it.
+    back = any(may_end_ns < at < end_ns for at in signs_of_life)
+    end_ns = may_end_ns if back and (how == "frozen" or cut[1]) else end_ns
+    return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster, *cut)
 
 
 def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, frozenset[int] | None]:
