@@ -30,6 +30,11 @@ class Causes:
             return {effect.healed > effect.begin and mine} | (
                 {False} if lowers or scope.place is None else set()
             )
+        if effect.target.startswith("mirror ") and scope.group is not None:
+            target = effect.target.partition("->")[2]
+            rows = [*self.tables.rows("deliveries"), *self._assignments(scope.group)]
+            read = {row["cluster"] for row in rows if row["group"] == scope.group}
+            return {target in ({scope.place.cluster} if scope.place is not None else read)}
         if not effect.brokers:
             return {False}
         places = [scope.place] if scope.place is not None else self._places(scope.group)

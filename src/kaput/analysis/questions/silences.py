@@ -23,7 +23,7 @@ from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings import Unavailability
 from kaput.evidence.findings_claims import Claim, EndedBy, Wait
 from kaput.evidence.findings_service import Availability, NotableEvent, Standstill
-from kaput.scenario.targets import CLUSTER, TOPIC
+from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
 from kaput.scenario.vocabulary import NOOP
 
 if TYPE_CHECKING:
@@ -432,6 +432,10 @@ class RunEvents:
             return text if place is None or self._sends_to(fault.hit.producer, place) else None
         if fault.hit.hits in (TOPIC, CLUSTER):
             return text if self._lasted_on(fault, place) else None
+        if fault.hit.hits == MIRROR and group is not None:
+            target = (fault.hit.name or "").partition("->")[2]
+            mine = self._run.given.places_of(group) if place is None else [place]
+            return text if any(cluster_and_topic(one.topic)[0] == target for one in mine) else None
         if not fault.brokers:
             return None
         at_ns = max(fault.effective_ns or from_ns, from_ns)
