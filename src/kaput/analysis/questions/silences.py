@@ -434,8 +434,8 @@ class RunEvents:
             return text if self._lasted_on(fault, place) else None
         if fault.hit.hits == MIRROR and group is not None:
             target = (fault.hit.name or "").partition("->")[2]
-            mine = self._run.given.places_of(group) if place is None else [place]
-            return text if any(cluster_and_topic(one.topic)[0] == target for one in mine) else None
+            read = self._run.given.places_of(group) if place is None else {place}
+            return text if any(cluster_and_topic(one.topic)[0] == target for one in read) else None
         if not fault.brokers:
             return None
         at_ns = max(fault.effective_ns or from_ns, from_ns)
