@@ -187,8 +187,8 @@ def piped_once(result: Result) -> None:
 
 def read_past_a_hanging_transaction(result: Result) -> None:
     """Readers of committed records wait as long as the coordinator does; the others read on."""
-    unknown = [row for row in result.rows("transactions") if row["outcome"] == "unknown"]
-    assert len(unknown) == 1
+    rows = result.rows("transactions")
+    assert [row["outcome"] for row in rows if row["outcome"] != "committed"] in (["unknown"], ["aborted"])
     longest = {group["group"]: group["end_to_end_ms"]["max"] for group in result.findings["groups"]}
     assert longest["patient"] > 8_000 > longest["impatient"]
 

@@ -81,7 +81,13 @@ class Delay(NodeFault):
         left = [node for node, line in self._lines.items() if line.in_place()]
         # If another step delays the node too, an answer proves nothing about this fault.
         asked = [n.id for n in nodes if n.id in self._before and self._answers(n)]
-        after = self._measure(asked)
+        after: dict[int, float] = {}
+
+        def answered() -> bool:
+            after.update(self._measure([node for node in asked if node not in after]))
+            return len(after) == len(asked)
+
+        self.wait(answered)  # a node that another step has just started does not answer yet
         late = [node for node in asked if node not in after or self._late(node, after)]
         over = not left and not late
         if effect.effective_ns is None:

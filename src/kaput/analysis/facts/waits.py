@@ -382,7 +382,7 @@ class _Walk:
             return "election", self._election(led[-1], at_ns), None
         if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
             return "isr", self._isr(shrunk[-1]), None
-        if self._assigned(at_ns) and state.stage != Stage.NO_MEMBER:
+        if self._assigned(at_ns):
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
         lowered = next((step for step, _, _ in self.terms.min_isr.steps if step.from_ns == at_ns), None)
         if lowered is not None and state.stage in (Stage.TOO_FEW_UP, Stage.ISR):
