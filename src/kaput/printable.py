@@ -114,5 +114,5 @@ class EscapingBytes(io.RawIOBase):
 
 def unescaped(stream: TextIO) -> TextIO:
     """The stream for kaput's own control sequences: colors, and lines that are rewritten."""
-    inner: TextIO = getattr(stream, "unescaped", stream)
-    return inner
+    found: TextIO = getattr(stream, "unescaped", stream)
+    return found

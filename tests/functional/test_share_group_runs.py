@@ -12,7 +12,7 @@ RELEASE, REJECT = 20, 500
 _QUEUE = f"""
 version: 1
 title: Three members, one partition, a release of every {RELEASE}th record
-cluster: {{brokers: 1}}
+cluster: {{brokers: 1, config: {{errors.deadletterqueue.auto.create.topics.enable: true}}}}
 topics:
   - {{name: jobs, replication-factor: 1}}
 workload:
@@ -28,7 +28,10 @@ workload:
       reject-every: {REJECT}
       processing: 1ms
       config: {{max.poll.records: 20}}
-      group-config: {{share.record.lock.duration.ms: 5000, share.delivery.count.limit: 3}}
+      group-config:
+        share.record.lock.duration.ms: 5000
+        share.delivery.count.limit: 3
+        errors.deadletterqueue.topic.name: dlq.jobs
 expect: {{verdict: held, lost-release: 0}}
 """
 
@@ -43,6 +46,8 @@ def test_share_group_settles_each_record_once(kaput: Kaput, tmp_path: Path) -> N
     (group,) = result.findings["groups"]
     assert (group["type"], group["drained"], group["delivered_messages"]) == ("share", True, 3_000)
     assert {a["name"] for a in result.findings["anomalies"] if a["count"]} == set()
+    note = "Group workers: dlq.jobs has 6 of the 6 records that members rejected."
+    assert note in result.findings["notes"], result.findings["notes"]
     events = _by_offset(result)
     assert sorted(events) == list(range(3_000))
     for offset, told in events.items():

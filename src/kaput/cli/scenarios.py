@@ -37,14 +37,14 @@ def list_command(json: Json = False) -> None:
     from kaput.scenario.builtin import builtin_names
     from kaput.scenario.loader import load_builtin
 
-    builtins = {name: load_builtin(name) for name in builtin_names()}
+    found = {name: load_builtin(name) for name in builtin_names()}
     if json:
-        _print_json([_summary(name, scenario) for name, scenario in builtins.items()])
+        _print_json([_summary(name, scenario) for name, scenario in found.items()])
     elif sys.stdout.isatty():
-        _print_table(builtins)
+        _print_table(found)
     else:
-        width = max(map(len, builtins))
-        for name, scenario in builtins.items():
+        width = max(map(len, found))
+        for name, scenario in found.items():
             sys.stdout.write(f"{name:{width}}  {scenario.title}\n")
 
 
@@ -94,11 +94,11 @@ def check_command(
     """
     from kaput.cli.scenario_choice import choose
 
-    chosen = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
+    found = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
     if json:
-        _print_json([_summary(name, scenario) for name, scenario in chosen.items()])
+        _print_json([_summary(name, scenario) for name, scenario in found.items()])
     else:
-        for name, scenario in chosen.items():
+        for name, scenario in found.items():
             sys.stdout.write(f"{name}: valid; {_contents(scenario)}\n")
 
 

@@ -105,8 +105,8 @@ class Form:
 
     def mistakes(self, changes: Mapping[str, str]) -> list[dict[str, str]]:
         """What `kaput run` would reject: key and message. Raises UsageError as `overrides` does."""
-        mistakes = mistakes_of(find(self.name)[1], self.overrides(changes))
-        return [{"key": dotted(mistake.path), "text": mistake.text} for mistake in mistakes]
+        found = mistakes_of(find(self.name)[1], self.overrides(changes))
+        return [{"key": dotted(mistake.path), "text": mistake.text} for mistake in found]
 
     def arguments(self, changes: Mapping[str, str]) -> list[str]:
         """Arguments of `kaput` for a run with these changes."""
@@ -120,12 +120,12 @@ class Form:
 @cache
 def by_tag() -> dict[str, list[tuple[str, str, str]]]:
     """The built-in scenarios by tag: (name, title, description)."""
-    scenarios: dict[str, list[tuple[str, str, str]]] = {}
+    found: dict[str, list[tuple[str, str, str]]] = {}
     for name in builtin_names():
         scenario = load_builtin(name)
         for tag in scenario.tags or ["others"]:
-            scenarios.setdefault(tag, []).append((name, scenario.title, scenario.description))
-    return dict(sorted(scenarios.items()))
+            found.setdefault(tag, []).append((name, scenario.title, scenario.description))
+    return dict(sorted(found.items()))
 
 
 @cache
@@ -248,18 +248,18 @@ def _is_duration(examples: Sequence[str]) -> bool:
 
 def _choices(options: Sequence[Mapping[str, Any]], value: Any) -> list[str]:
     """All permitted values if they are a few words, else none."""
-    values: list[str] = []
+    found: list[str] = []
     for option in options:
         if option.get("type") == "boolean":
-            values += _YES_NO
+            found += _YES_NO
         elif "enum" in option:
-            values += [str(each) for each in option["enum"] if each not in (-1, "command")]
+            found += [str(each) for each in option["enum"] if each not in (-1, "command")]
         elif "const" in option:
-            values.append(str(option["const"]))
+            found.append(str(option["const"]))
         else:
             return []
-    values = list(dict.fromkeys(values))
-    return values if value is not None else ["", *values]
+    found = list(dict.fromkeys(found))
+    return found if value is not None else ["", *found]
 
 
 def _bounds(options: Sequence[Mapping[str, Any]]) -> str:
@@ -353,8 +353,8 @@ class NewRuns:
         form = await asyncio.to_thread(_form, scenario)
         changes = {key: value for key, _, value in (each.partition("=") for each in change or [])}
         try:
-            mistakes = await asyncio.to_thread(form.mistakes, changes)
-            return JSONResponse({"mistakes": mistakes, "command": form.command(changes)})
+            found = await asyncio.to_thread(form.mistakes, changes)
+            return JSONResponse({"mistakes": found, "command": form.command(changes)})
         except UsageError as error:
             return JSONResponse({"mistakes": [{"key": "", "text": str(error)}], "command": ""})
 

@@ -1,7 +1,7 @@
 """Reads CSV and JSON lines, also compressed, as columns of text; counts the lines that cannot be read.
 
 The header of a CSV names its columns; they are separated by commas, semicolons or tabs. JSON may also be one
-array of objects. Not here: what the texts mean (foreign_columns.py).
+document, in any form that pandas writes (`rows_of`). Not here: what the texts mean (foreign_columns.py).
 """
 
 from __future__ import annotations
@@ -142,39 +142,59 @@ def _json_documents(
     for number, line in enumerate(text, 1):
         if not line.strip():
             continue
-        if number == 1 and line.lstrip().startswith("["):
-            yield from _json_array(path, line + text.read())
+        if number == 1 and line.lstrip().startswith(("[", "{\n", "{\r")):
+            yield from _whole(path, line + text.read())
             return
         try:
             document = json.loads(line)
         except (ValueError, RecursionError):
             document = None
-        if isinstance(document, dict):
+        if number == 1 and (rows := rows_of(document)) is not None:
+            yield from enumerate(rows, 1)
+        elif isinstance(document, dict):
             yield number, document
         else:
             unreadable.add(path, number, line.strip())
 
 
-def _json_array(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _whole(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        documents = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"{path}: neither JSON lines nor one array of objects ({error})") from None
-    for number, document in enumerate(documents, 1):
-        if not isinstance(document, dict):
+        raise EvidenceError(f"{path}: neither JSON lines nor one document ({error})") from None
+    for number, row in enumerate(rows_of(document) or [document], 1):
+        if not isinstance(row, dict):
             raise EvidenceError(f"{path}: item {number} of the array is no object")
-        yield number, document
+        yield number, row
+
+
+def rows_of(document: Any) -> list[Any] | None:
+    """The rows of a JSON document that is a whole table: an array of them, or what pandas' to_json writes by
+    default (`{"seq": {"0": 17}}`), as index, split or table, or lists by column. None: it is no table.
+    """
+    if isinstance(document, list):
+        return document
+    if not isinstance(document, dict) or not document:
+        return None
+    data, parts = document.get("data"), list(document.values())
+    if isinstance(data, list) and isinstance(names := document.get("columns"), list):
+        return [dict(zip(names, row, strict=False)) for row in data]
+    if isinstance(data, list) and "schema" in document:
+        return data
+    if all(isinstance(part, dict) for part in parts):
+        if all(name.isdigit() for name in document):
+            return parts
+        rows = dict.fromkeys(key for part in parts for key in part)
+        return [{name: part.get(row) for name, part in document.items()} for row in rows]
+    if all(isinstance(part, list) for part in parts):
+        return [dict(zip(document, row, strict=False)) for row in zip(*parts, strict=False)]
+    return None
 
 
 def _json_block(
     path: Path, rows: list[tuple[int, dict[str, Any]]], unreadable: UnreadableLines
 ) -> Iterator[LineBlock]:
     names = list(dict.fromkeys(name for _, row in rows for name in row))
-    if rows and all(isinstance(value, dict) for value in rows[0][1].values()) and len(rows[0][1]) > 1:
-        raise EvidenceError(
-            f"{path}: is one object of columns; write a line for each row "
-            '(pandas: to_json(..., orient="records", lines=True))'
-        )
     texts = ((line, [_text(row.get(name)) for name in names]) for line, row in rows)
     yield from _together(path, names, texts, unreadable)
 

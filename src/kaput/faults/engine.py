@@ -209,7 +209,7 @@ class FaultEngine:
         try:
             effect, failed = fault.inject(hit), False
         except LabError as error:
-            effect, failed = Effect(None, False, f"the injection failed: {error}"), True
+            effect, failed = Effect(None, False, f"the injection failed: {str(error).rstrip('.')}"), True
         self._record_again(life, effect)
         self._report(life, "effect", effect.effective_ns)
         unproven = not effect.confirmed or effect.effective_ns is None

@@ -7,22 +7,30 @@ caught up: mirrors/drain.py.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kaput.cluster.events import CollectedEvents
 from kaput.core import TopicPartition
 from kaput.evidence.folder import GroupDrain, Manifest, MirrorEnd, RunFolder
 from kaput.evidence.recorder import Recorder
+from kaput.evidence.schemas import TABLES
+from kaput.evidence.sealing import whole_batches
 from kaput.runner.mirrors.drain import await_mirrored, record_mirrored
 from kaput.runner.progress import Progress
 from kaput.runner.run_cluster import RunCluster, RunClusters
+from kaput.scenario.groups import DEAD_LETTERS
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Group, Scenario, pipes
-from kaput.workload.drain import LogReader, await_groups, await_settled
+from kaput.workload.drain import DeadLetters, LogReader, await_groups, await_settled
 from kaput.workload.supervision.supervisor import Supervisor
 
+_DEAD_LETTERS_S = 15.0  # until a dead letter is written
 _LEAST_S = 5.0  # partitions that did not settle still get some time: they are read as far as possible
 
 
@@ -83,6 +91,9 @@ class RunDrain:
             self.notes += [cluster.prefixed(f"{text}.") for text in reader.removed()]
             readers = [group for group in self._groups_at(cluster) if group.id not in processed]
             drained = self._await_groups(cluster, readers, reader.readable_ends, _left_s(limit))
+            for group in self._groups_at(cluster):
+                if DEAD_LETTERS in group.group_config:
+                    self.notes.append(cluster.prefixed(self._dead_letters(cluster, reader, group)))
             self.events.append((cluster, events.result()))
             self.troubles += events.result().troubles
         return drained
@@ -147,6 +158,43 @@ class RunDrain:
         self.troubles += [f"group {group.id} has no member left" for group in groups if group not in left]
         drained = await_groups(cluster.admin, left, ends, timeout_s)
         return {group.id: drained.get(group.id, False) for group in groups}
+
+    def _dead_letters(self, cluster: RunCluster, reader: LogReader, group: Group) -> str:
+        """What the dead-letter topic of a share group has, as a sentence. Brokers write to it some time after
+        they have confirmed the rejection, and give up without an error if they cannot.
+        """
+        topic, limit = str(group.group_config[DEAD_LETTERS]), time.monotonic() + _DEAD_LETTERS_S
+        rejected = _rejected(self._folder, group.id)
+        letters: DeadLetters = Counter()
+        while not rejected <= letters.keys() and time.monotonic() < limit:
+            time.sleep(0.1)
+            if topic in cluster.admin.topics():
+                ends = cluster.admin.high_watermarks(cluster.admin.partitions([topic]))
+                letters = reader.dead_letters(group.id, ends, _LEAST_S)
+        there = len(rejected & letters.keys())
+        text = (
+            f"Group {group.id}: {topic} has {there:,} of the {len(rejected):,} records that members rejected"
+        )
+        if others := len(letters) - there:
+            text += f", and of {others:,} more, delivered too often or rejected without a confirmation"
+        twice = sum(count > 1 for count in letters.values())
+        return text + (f"; {twice:,} are there more than once." if twice else ".")
+
+
+def _rejected(folder: RunFolder, group: str) -> set[tuple[TopicPartition, int]]:
+    """The records of which a broker confirmed that members of this group had rejected them."""
+    found = set()
+    for path in folder.table("share_events").glob("*.arrows"):
+        for batch in whole_batches(TABLES["share_events"], path, []):
+            rows = pa.Table.from_batches([batch]).filter(
+                (pc.field("kind") == "rejected") & (pc.field("group") == group)
+            )
+            columns = (rows[name].to_pylist() for name in ("topic", "partition", "offset"))
+            found |= {
+                (TopicPartition(topic, number), offset)
+                for topic, number, offset in zip(*columns, strict=True)
+            }
+    return found
 
 
 def _same_ends(ends: dict[TopicPartition, int], _group: Group) -> dict[TopicPartition, int]:

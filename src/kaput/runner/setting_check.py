@@ -17,6 +17,12 @@ from kaput.scenario.model import Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
 from kaput.workload.librdkafka.setting_check import refused
 
+# Of brokers, while they run: server.properties does not have them.
+_ONLY_DYNAMIC = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 _UNKNOWN = "No such configuration property"
 # Names of librdkafka's that Java's clients do not share, for proposals.
 _LIBRDKAFKA_NAMES = (
@@ -61,7 +67,10 @@ def _of_clusters(
             hit = step.target.whole_topic
             cluster = scenario.cluster if hit is None else scenario.cluster_of_topic(hit)
             kind, kafka = "broker" if hit is None else "topic", distribution_of(cluster.kafka)
-            yield from unknown_settings(f"faults.{number}.config", step.options.config, kind, kafka, java)
+            given = {
+                n: v for n, v in step.options.config.items() if kind == "topic" or n not in _ONLY_DYNAMIC
+            }
+            yield from unknown_settings(f"faults.{number}.config", given, kind, kafka, java)
     for number, group in enumerate(scenario.workload.groups):
         if group.group_config:
             place = f"workload.groups.{number}.group-config"

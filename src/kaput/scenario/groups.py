@@ -44,6 +44,7 @@ _OF_EXPLICIT = ("release-every", "reject-every")
 _OF_SHARE_GROUPS = ("acknowledge", *_OF_EXPLICIT, "group-config")
 _OF_OFFSETS = ("assignor", "static", "commit", "commit-mode", "commit-every")
 _LIMIT = "share.delivery.count.limit"
+DEAD_LETTERS = "errors.deadletterqueue.topic.name"  # of a share group (KIP-1191)
 
 
 class Produces(Block):

@@ -67,7 +67,7 @@ class Topic(Block):
     name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")
     """Its name: letters, digits, dots, underscores and dashes."""
     partitions: Count = 1
-    """How many partitions."""
+    """How many partitions; default: as many as `assignment` has lists, else one."""
     replication_factor: Count = 3
     """How many replicas each partition has."""
     config: Config = {}
@@ -77,15 +77,16 @@ class Topic(Block):
     cluster: str | None = None
     """Which of several clusters it is in; default: the first."""
 
+    @model_validator(mode="after")
+    def _as_assigned(self) -> Self:
+        if self.assignment and "partitions" not in self.model_fields_set:
+            object.__setattr__(self, "partitions", len(self.assignment))  # the model is frozen from now on
+        return self
+
     @property
     def full_name(self) -> str:
         """Its name, with the cluster's if there are several: `dc2:orders`."""
         return qualified(self.cluster, self.name)
-
-    @property
-    def partition_count(self) -> int:
-        """The number of partitions at creation."""
-        return len(self.assignment) if self.assignment else self.partitions
 
     def rules(self) -> Found:
         """Mistakes: a name that Kafka reserves."""
@@ -373,7 +374,7 @@ def _mirrored_topics(scenario: Scenario) -> list[Topic]:
                 factor = min(source.replica_count(), scenario.clusters[mirror.to].brokers)
                 update = {"name": place[1], "cluster": mirror.to, "replication_factor": factor}
                 copy = source.model_copy(
-                    update=update | {"partitions": source.partition_count, "assignment": None}
+                    update=update | {"partitions": source.partitions, "assignment": None}
                 )
                 known[place] = made[place] = copy
     return list(made.values())

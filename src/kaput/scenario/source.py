@@ -116,7 +116,9 @@ def _syntax(name: str, error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     words = ", ".join(part for part in (error.problem, error.context) if part)
-    return f"{place}: not valid YAML: {words}"
+    # The commonest mistake, in titles.
+    colon = "; put a value that has ': ' in it into quotes" if "mapping values" in words else ""
+    return f"{place}: not valid YAML: {words}{colon}"
 
 
 def _child(node: yaml.Node, part: str | int) -> tuple[int, yaml.Node] | None:

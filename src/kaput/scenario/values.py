@@ -14,10 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 from kaput.scenario.vocabulary import Acks
 
-MAX_DURATION_MS = 7 * 24 * 3_600_000  # a week: more is a typo
-
-_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|min|h)?")
-_UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|min|h|d)?")
+_UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
 CLUSTER_NAME = "[a-z][a-z0-9-]{0,19}"
 MIRROR_NAME = f"{CLUSTER_NAME}->{CLUSTER_NAME}"
@@ -25,14 +23,14 @@ _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(kbit|mbit|gbit)")
 _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 
 
-def parse_duration_ms(value: Any) -> int:
+def parse_duration_ms(value: Any, *, days: int = 7) -> int:
     """Milliseconds of `20s`, `1.5s`, `250ms`, `2m` or a bare number of seconds. Raises ValueError."""
     match = None if isinstance(value, bool) else _DURATION.fullmatch(str(value).strip())
     if match is None:
         raise ValueError(f"{value!r} is not a duration; write for example 20s, 250ms or 2m")
     duration_ms = round(float(match[1]) * _UNIT_MS[match[2]])
-    if duration_ms > MAX_DURATION_MS:
-        raise ValueError(f"{value!r} is longer than a week")
+    if duration_ms > days * _UNIT_MS["d"]:
+        raise ValueError(f"{value!r} is longer than {'a week' if days == 7 else f'{days:,} days'}")
     return duration_ms
 
 
@@ -142,13 +140,14 @@ DurationOrZeroMs = Annotated[
     PlainSerializer(format_duration),
     WithJsonSchema({"type": ["string", "number"], "examples": ["50ms", 0]}),
 ]
+_OFFSET_DAYS = 36_500  # of timestamps: 0 is 1970, as when seconds are written as milliseconds
 _MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe
 
 
 def _parse_offset_ms(value: Any) -> int:
     """Parses a duration, which may have a minus sign. Raises ValueError."""
     text = str(value).strip()
-    ms = parse_duration_ms(text.removeprefix("-")) if not isinstance(value, bool) else 0
+    ms = parse_duration_ms(text.removeprefix("-"), days=_OFFSET_DAYS) if not isinstance(value, bool) else 0
     if ms < _MIN_OFFSET_MS:
         raise ValueError(
             f"{value!r} is not an offset of {format_duration(_MIN_OFFSET_MS)} or more, such as 5m"

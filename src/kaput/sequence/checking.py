@@ -113,12 +113,12 @@ class ProducerSequence:
             self.seen.add(numbers, times)
             return np.ones(len(numbers), np.bool_)
         order = np.argsort(numbers, kind="stable")
-        ordered = numbers[order]
-        new = np.concatenate(([True], np.diff(ordered) != 0))[: len(ordered)]
+        found = numbers[order]
+        new = np.concatenate(([True], np.diff(found) != 0))[: len(found)]
         starts = np.flatnonzero(new)
-        distinct = ordered[starts]
+        distinct = found[starts]
         known = self.seen.contains(distinct)
-        counts = np.diff(starts, append=len(ordered))
+        counts = np.diff(starts, append=len(found))
         self.copies += int((counts - ~known).sum())
         again = known | (counts > 1)
         no_time = np.full(len(distinct), NULL_LONG)

@@ -6,13 +6,15 @@ here: parsing (parsing.py).
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import select
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kaput.errors import Interrupted, UsageError
-from kaput.evidence.foreign_lines import compression_of
+from kaput.evidence.foreign_lines import compression_of, rows_of
 
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 20
@@ -20,6 +22,7 @@ _SLICE = 1 << 18
 _IDLE_S = 0.2
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
+_TABLE = re.compile(rb'\s*(?:\[|\{\s*"[^"]*"\s*:\s*[\[{])')
 
 
 def blocks(paths: Sequence[str]) -> Iterator[bytes]:
@@ -32,7 +35,7 @@ def blocks(paths: Sequence[str]) -> Iterator[bytes]:
         try:
             compression = _compression(descriptor, path)
             chunks = _chunks(descriptor, path) if compression is None else _unpacked(path, compression)
-            yield from _lines(_without_mark(chunks))
+            yield from _lines(_of_table(_without_mark(chunks)))
         finally:
             if descriptor != 0:
                 os.close(descriptor)
@@ -62,6 +65,21 @@ def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The same bytes without the byte order mark at their beginning."""
     for number, chunk in enumerate(chunks):
         yield chunk.removeprefix(_BOM) if number == 0 else chunk
+
+
+def _of_table(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The rows of a JSON document that holds a whole table as lines; anything else as it is."""
+    first = next(chunks, b"")
+    if not _TABLE.match(first):
+        yield first
+        yield from chunks
+        return
+    text = first + b"".join(chunks)
+    try:
+        rows = rows_of(json.loads(text))
+    except (ValueError, RecursionError):
+        rows = None
+    yield text if rows is None else b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def _opened(path: str) -> int:

@@ -6,7 +6,9 @@
 - `kcat -C -J`: one JSON object per message
 - k6: points of its JSON or CSV output that have the tag `number`, or of a metric that is called sent, acked,
   received or number, whose value is one
-- CSV with a header that names a column `number` or `seq`; JMeter's too, whose labels may end in the number
+- CSV with a header that names a column `number` or `seq`; JMeter's too, also in XML, whose labels may end in
+  the number
+- a record as Java prints it: `ConsumerRecord(topic = t, ..., CreateTime = TIME, ..., value = VALUE)`
 - JSON objects with `number` or `seq`
 
 The value of a message is read as text again, so it may have a time and a producer of its own.
@@ -19,6 +21,7 @@ import json
 import re
 from collections.abc import Mapping
 from enum import Enum
+from html import unescape
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -52,22 +55,33 @@ _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "produ
 _NUMBERS, _TIMES = ("number", "seq"), ("time", "timestamp", "ts")
 # k6's metrics of which each point is about one message: that of requests, or the user's own.
 _REQUESTS, _OWN = "http_reqs", ("sent", "acked", "received", "number")
+_ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
+_RECORD = re.compile(
+    rb"ConsumerRecord\(topic = .*?(?:CreateTime|LogAppendTime) = ([0-9]+).*value = (.*)\)\s*$"
+)
 _LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
 
 
 class LineMeaning:
     """What the lines of one input mean. The first may be the header of a CSV, which may come again: it may be
-    several files.
+    several files. `in_xml`: only JMeter's samples count, whatever other lines look like.
     """
 
     def __init__(self, role: Role) -> None:
         self._role = role
         self._columns: list[str] | None = None
-        self._at_start = True
+        self._at_start, self.in_xml = True, False
 
     def of(self, line: bytes) -> Fields | Skipped | None:
         """The parts of a line; None if it has no number where one belongs."""
         at_start, self._at_start = self._at_start, False
+        if line.startswith((b"<?xml", b"<testResults")):
+            self.in_xml = True
+        if self.in_xml:
+            self.in_xml = not line.startswith(b"</testResults")
+            return _of_xml(line, self._role)
+        if (record := _RECORD.search(line)) is not None:
+            return _of_text(record[2], record[1])
         if b"," in line and not line.startswith(b"{"):
             row = _row(line)
             columns = _header(row)
@@ -78,6 +92,14 @@ class LineMeaning:
                 fits = len(row) >= len(self._columns)
                 return _of_row(dict(zip(self._columns, row, strict=False)), self._role) if fits else None
         return fields_of(line, self._role)
+
+
+def _of_xml(line: bytes, role: Role) -> Fields | Skipped | None:
+    """A line of JMeter's XML: each sample begins on one of its own, with its attributes."""
+    if not line.lstrip().startswith((b"<httpSample ", b"<sample ")):
+        return SKIPPED
+    has = {name: unescape(value) for name, value in _ATTRIBUTE.findall(line.decode(errors="replace"))}
+    return _of_row({**has, "label": has.get("lb", ""), "success": has.get("s", "true")}, role)
 
 
 def _row(line: bytes) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
 from kaput.scenario.vocabulary import Isolation
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.payload import Codec
+from kaput.workload.payload.identity import Codec
 
 
 class VisibleOffsets:
@@ -57,6 +57,8 @@ class VisibleOffsets:
         return ranges[-1][1] if ranges else 0
 
 
+DeadLetters = Counter[tuple[TopicPartition, int]]  # by place and offset of the record
+_OF = "__dlq.errors."  # headers of a dead letter
 _BATCH = 5000
 _POLL_S = 0.1
 _START_S = 10.0  # for a leader to return its log start offset
@@ -162,6 +164,20 @@ class LogReader:
                     *place, end_offset=end, drained_to=to[place], start_offset=self._log_starts.get(place)
                 )
         return [f"{place} was read to {to[place]} of {end}" for place, end in ends.items() if to[place] < end]
+
+    def dead_letters(self, group: str, ends: dict[TopicPartition, int], timeout_s: float) -> DeadLetters:
+        """How many dead letters of this group each record has, in a dead-letter topic with these ends."""
+        self._ends, letters = ends, list[Message]()
+        self._read_all("read_uncommitted", time.monotonic() + timeout_s, letters.extend, lambda _: None)
+        headers = [dict[str, bytes](letter.headers() or ()) for letter in letters]  # type: ignore[arg-type]
+        return Counter(
+            (
+                TopicPartition(each[_OF + "topic"].decode(), int(each[_OF + "partition"])),
+                int(each[_OF + "offset"]),
+            )
+            for each in headers
+            if each.get(_OF + "group") == group.encode()
+        )
 
     def removed(self) -> list[str]:
         """Sentences about partitions of which a part was removed before it was read: no trouble, since the

@@ -99,3 +99,15 @@ def test_built_in_scenarios_only_have_known_settings() -> None:
         except UsageError as error:
             refused[name] = str(error)
     assert refused == {}
+
+
+def test_settings_that_only_a_running_broker_takes_are_accepted_in_a_step() -> None:
+    """Not in server.properties, and not for a topic."""
+    for target, config, refused in (
+        ("broker 1", "{leader.replication.throttled.rate: 1000}", 0),
+        ("broker 1", "{leader.replication.throttled.rates: 1000}", 1),
+        ("topic orders", "{leader.replication.throttled.rate: 1000}", 1),
+    ):
+        step = f"{{at: 1s, fault: change-config, target: {target}, config: {config}}}"
+        assert len(mistakes(f"faults=[{step}]")) == refused, target
+    assert len(mistakes("cluster.config.leader.replication.throttled.rate=1000")) == 1

@@ -147,6 +147,7 @@ def test_error_message_for_each_kind_of_error(tmp_path: Path, old: str, new: str
         ("just text", "1: a scenario is a mapping"),
         ("a: [1\nb: 2\n", "2:2: not valid YAML"),
         ("a: b: c\n", "1:5: not valid YAML"),
+        ("title: Lost: 5\n", "put a value that has ': ' in it into quotes"),
         ("a: !!python/name:os.system x\n", "1:4: not valid YAML"),
         ("a: 2001-99-99\n", "not valid YAML"),
         ("a: 1\n---\nb: 2\n", "2:1: not valid YAML"),

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from kaput.scenario.checks.scenario import check
-from kaput.scenario.model import Cluster, Scenario
+from kaput.scenario.model import Cluster, Producers, Scenario, Topic
 from kaput.scenario.source import dotted
 
 
@@ -269,3 +269,22 @@ def test_share_group_delivery_count_limit_precedence() -> None:
     assert [scenario.delivery_limit(group) for group in scenario.workload.groups] == [7, 3]
     raw["cluster"]["config"] = {"group.share.delivery.count.limit": 0}
     assert list(found(raw)) == ["cluster.config.group.share.delivery.count.limit"]
+
+
+def test_topic_has_as_many_partitions_as_its_assignment_has_lists() -> None:
+    """Unless it says otherwise, which is a mistake then."""
+    assert Topic.model_validate({"name": "t", "assignment": [[1, 2], [2, 3]]}).partitions == 2
+    assert Topic.model_validate({"name": "t"}).partitions == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("-20000d", -20_000 * 86_400_000), ("2h", 7_200_000), ("40000d", None), ("-2s", None)]
+)
+def test_timestamps_may_be_as_far_as_1970(text: str, ms: int | None) -> None:
+    """Seconds that were taken for milliseconds are a report of its own; a century is a typo."""
+    producer = {"topic": "t", "messages": 1, "timestamps": text}
+    if ms is None:
+        with pytest.raises(ValidationError):
+            Producers.model_validate(producer)
+    else:
+        assert Producers.model_validate(producer).timestamps == ms

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kaput.errors import UsageError
 from kaput.sequence.checking import Checker, Sent
 from kaput.sequence.intervals import Intervals
 from kaput.sequence.parsing import LineFormat, LineReader, PatternFormat, TextFormat
+from kaput.sequence.reading import MAX_LINE_BYTES, blocks
 from kaput.sequence.summary import CheckSummary, as_json, as_text, summarise
 from kaput.sequence.tool_lines import SKIPPED, Fields, LineMeaning, Role, Skipped, fields_of
 
@@ -323,6 +325,14 @@ RESULT_FILES = {
         {1, 2},
         {1},
     ),
+    "JMeter, XML": (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<testResults version="1.2">\n'
+        '<httpSample t="5" ts="1795349830123" s="true" lb="&lt;send&gt; 1" rc="200">\n'
+        '  <responseData class="java.lang.String">77\n78\n</responseData>\n</httpSample>\n'
+        '<sample t="5" ts="1795349830124" s="false" lb="send" number="2"/>\n</testResults>\n',
+        {1, 2},
+        {1},
+    ),
     "JMeter, a variable": (
         f'{_JTL},"number"\n1795349830123,5,send,200,OK,t 1-1,true,,"0001"\n'
         '1795349830124,5,send,500,OK,t 1-1,false,,"0002"\n',
@@ -377,3 +387,29 @@ def test_a_pattern_finds_numbers_anywhere() -> None:
     text = f"CreateTime:{T0}\tPartition:3\tmessage-2\nCreateTime:{T0}\tPartition:1\tmessage-1\nnothing\n"
     found = checked(text, (1, 3), form)
     assert (found.total.seen, found.total.missing, found.total.reordered, found.unreadable) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"number": {"0": 1, "1": 2, "2": 4}, "time": {"0": 1795349830123, "1": 1795349830124, "2": null}}',
+        '[{"number": 1}, {"number": 2}, {"number": 4}]',
+        '[\n  {"number": 1},\n  {"number": 2},\n  {"number": 4}\n]\n',
+        '{"columns": ["number", "x"], "index": [0, 1, 2], "data": [[1, 0], [2, 0], [4, 0]]}',
+        '{"seq": [1, 2, 4], "who": ["a", "a", "a"]}',
+        "[1, 2, 4]",
+    ],
+)
+def test_json_document_with_a_whole_table_is_its_rows(tmp_path: Path, text: str) -> None:
+    """As pandas writes it, also on one long line."""
+    path = tmp_path / "rows.json"
+    path.write_text(text + " " * (MAX_LINE_BYTES + 1))
+    lines = b"".join(blocks([str(path)])).splitlines()
+    found = [fields_of(line, Role.RECEIVED) for line in lines if line]
+    assert [fields.number for fields in found if isinstance(fields, Fields)] == [b"1", b"2", b"4"]
+
+
+def test_records_as_java_prints_them() -> None:
+    """With what a logger wrote before them, and with the message's own time."""
+    line = b"10:00 INFO ConsumerRecord(topic = a, offset = 3, CreateTime = 5, key = (b), value = 17)"
+    assert LineMeaning(Role.RECEIVED).of(line) == Fields(b"17", b"5", None)

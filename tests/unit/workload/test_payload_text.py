@@ -8,7 +8,8 @@ import uuid
 import pytest
 
 from kaput.core import NULL_INT
-from kaput.workload.payload import (
+from kaput.workload.payload.bulk import BulkDecoder
+from kaput.workload.payload.identity import (
     CORRUPT,
     FOREIGN,
     HEADER_BYTES,
@@ -18,7 +19,6 @@ from kaput.workload.payload import (
     Identity,
     headers,
 )
-from kaput.workload.payload_bulk import BulkDecoder
 
 RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
 

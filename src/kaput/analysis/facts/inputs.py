@@ -152,16 +152,14 @@ class Inputs:
     def expected_places(self) -> list[TopicPartition]:
         """The partitions of the scenario's topics."""
         topics = self.scenario.all_topics() if self.scenario else []
-        return [TopicPartition(t.full_name, p) for t in topics for p in range(t.partition_count)]
+        return [TopicPartition(t.full_name, p) for t in topics for p in range(t.partitions)]
 
     @property
     def replicas(self) -> Mapping[str, Mapping[int, int]]:
         """The intended number of replicas, by topic and partition."""
         topics = self.scenario.all_topics() if self.scenario else []
         more = self.scenario.most_replicas() if self.scenario else 0
-        return {
-            t.full_name: {p: max(more, t.replica_count(p)) for p in range(t.partition_count)} for t in topics
-        }
+        return {t.full_name: {p: max(more, t.replica_count(p)) for p in range(t.partitions)} for t in topics}
 
     def with_acks(self, acks: str) -> list[int]:
         """The producers with this setting of acks."""

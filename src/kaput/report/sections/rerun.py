@@ -48,9 +48,7 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
     for topic in scenario.topics:
         settings = " ".join(f"{name}={value}" for name, value in topic.config.items())
         factor = topic.replica_count()
-        text = (
-            f"{plural(topic.partition_count, 'partition')}, replication factor {factor} {settings}".rstrip()
-        )
+        text = f"{plural(topic.partitions, 'partition')}, replication factor {factor} {settings}".rstrip()
         rows.append(
             (
                 f"topic {topic.full_name}",

@@ -213,7 +213,7 @@ def _parts(scenario: Scenario) -> Iterator[str]:
     for mirror in scenario.mirrors:
         yield f"mirror {mirror.name}: {', '.join(mirror.topics)}"
     for topic in scenario.topics:
-        count, factor = plural(topic.partition_count, "partition"), topic.replica_count()
+        count, factor = plural(topic.partitions, "partition"), topic.replica_count()
         count += _resized(scenario, topic.full_name)
         words = [count, f"replication factor {factor}", *_notable(topic.config)]
         yield f"{topic.full_name}: {', '.join(words)}"

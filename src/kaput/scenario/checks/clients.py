@@ -12,6 +12,7 @@ from kaput.core import NEWEST_KAFKA, cluster_and_topic
 from kaput.scenario.block import Found, at
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.fault_kinds import faults_on
+from kaput.scenario.groups import DEAD_LETTERS
 from kaput.scenario.model import Config, Group, Producers, Scenario, pipes
 from kaput.scenario.nearest import hint
 from kaput.scenario.steps import FaultStep
@@ -24,7 +25,6 @@ from kaput.scenario.vocabulary import USERS
 _FIRST_WITH = {"consumer": (4, 0), "share": (4, 2)}
 _FIRST_JAVA = (3, 7)
 _FIRST_LIBRDKAFKA, _FIRST_SHARING = (2, 2), (2, 16)  # of confluent-kafka
-_DEAD_LETTERS = "errors.deadletterqueue.topic.name"  # of a share group (KIP-1191)
 _FIRST_WITH_DEAD_LETTERS = (4, 4)
 _USER = "sasl.username"
 _SECRET = re.compile(r".*(password|secret|jaas\.config)|ssl\.key\.pem|ssl\.keystore\.key")
@@ -114,7 +114,7 @@ def _type(group: Group, scenario: Scenario) -> Found:
 
 def _dead_letters(group: Group, scenario: Scenario) -> Found:
     """A dead-letter topic's records are no messages of the run: copies of them would be stored twice."""
-    to, path = group.group_config.get(_DEAD_LETTERS), ("group-config", _DEAD_LETTERS)
+    to, path = group.group_config.get(DEAD_LETTERS), ("group-config", DEAD_LETTERS)
     kafka = scenario.cluster_of(group).kafka
     if to is not None and release_of(kafka) < _FIRST_WITH_DEAD_LETTERS:
         yield path, f"Kafka {kafka} has no dead-letter topics; they need 4.4 or newer"
