@@ -10,7 +10,7 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
     standing("down", "--all")
 
 
-def scenario(path: Path, keeper: Standing, **step: Any) -> Path:
+def scenario(path: Path, keeper: Standing, more: Sequence[dict[str, Any]] = (), **step: Any) -> Path:
     """A leader that is stopped by the cluster's own keeper, and started again by it."""
     words = ["env", f"XDG_STATE_HOME={keeper.state}", *KAPUT, "fault"]
     command = {
@@ -51,7 +51,7 @@ def scenario(path: Path, keeper: Standing, **step: Any) -> Path:
                 "title": "Somebody's broker is stopped",
                 "topics": [topic],
                 "workload": {"producers": [producer], "groups": [{"id": "billing", "topics": ["orders"]}]},
-                "faults": [{"at": {"message": 500}, "for": "1s", **command, **step}],
+                "faults": [{"at": {"message": 500}, "for": "1s", **command, **step}, *more],
             }
         )
     )
@@ -78,12 +78,19 @@ def test_run_on_an_existing_cluster_is_judged_and_leaves_nothing(
     kaput: Kaput, keeper: Standing, tmp_path: Path
 ) -> None:
     """The fault is proven, the change of leader seen; the recorded scenario has the cluster that there is."""
-    path = scenario(tmp_path / "stop.yaml", keeper)
+    place, config = "leader-of orders/0", {"segment.bytes": 2_000_000}
+    steps = [
+        {"at": {"message": 50}, "fault": "change-config", "target": "topic orders", "config": config},
+        {"at": {"message": 150}, "fault": "move-leader", "target": place},
+    ]
+    path = scenario(tmp_path / "stop.yaml", keeper, steps)
     result = kaput.run(str(path), *cluster(keeper), jvm=True)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("lost") == 0 and result.findings["totals"]["acked"] == 2000
     fault = result.fault("command")
     assert fault["bit"] and "does not answer, seen" in fault["proof"] and fault["election_ms"] is not None
+    assert "segment.bytes=1073741824 again" in result.fault("change-config")["proof"]
+    assert "(epoch 0) to broker" in result.fault("move-leader")["proof"]
     events = result.rows("cluster_events")
     assert {event["source"] for event in events} == {"polling"} and all(
         event["within_ns"] for event in events

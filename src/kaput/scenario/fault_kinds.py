@@ -452,9 +452,10 @@ _ALL = (
     FaultKind("command", options=CommandOptions, traces=True),
 )
 KINDS = {kind.name: kind for kind in _ALL}
-COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE = (
-    "command", "protocol", "resize", "delete-records", "recreate"
+COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE, CHANGE_CONFIG = (
+    "command", "protocol", "resize", "delete-records", "recreate", "change-config"
 )  # fmt: skip
+MOVES = ("elect-preferred", "move-leader", "move-replicas")  # of leaders and replicas, by request
 
 # What others call them.
 OTHER_WORDS = {

@@ -49,6 +49,26 @@ def test_delete_records_is_rejected_on_existing_cluster() -> None:
     assert "needs a cluster that kaput started" in said("partition-resize", *step)[0]
 
 
+@pytest.mark.parametrize(
+    ("step", "possible"),
+    [
+        ("fault: move-leader, target: leader-of orders/0", True),
+        ("fault: elect-preferred, target: leader-of orders/0", True),
+        ("fault: move-replicas, target: follower-of orders/0", True),
+        ("fault: move-replicas, target: leader-of orders/0, throttle: 8mbit", False),
+        ("fault: move-leader, target: broker 1", False),
+        ("fault: change-config, target: topic orders, config: {segment.bytes: 1048576}", True),
+        ("fault: change-config, target: broker 1, config: {message.max.bytes: 1000000}", False),
+        ("fault: recreate, target: topic orders", False),
+        ("fault: quota, target: cluster, producer-rate: 1000", False),
+    ],
+)
+def test_changes_by_request_concern_only_topics_of_the_run(step: str, possible: bool) -> None:
+    """Partitions, replicas and settings of other topics, brokers and clients are left alone."""
+    refused = said("noop", f"faults=[{{at: 1s, {step}}}]")
+    assert ("needs a cluster that kaput started" not in " ".join(refused)) == possible, refused
+
+
 def test_broker_ids_and_count_are_not_checked_on_existing_cluster() -> None:
     """Brokers may have any ids, and there may be any number of them."""
     assert said("noop", "cluster.brokers=1", "topics.0.assignment=[[0,7,8],[7,8,0],[8,0,7]]") == []

@@ -17,7 +17,7 @@ from kaput.scenario.checks.clusters import check_clusters
 from kaput.scenario.checks.plan import check_plan
 from kaput.scenario.checks.steps import check_steps
 from kaput.scenario.events import MARKERS_PENDING
-from kaput.scenario.fault_kinds import COMMAND, RESIZE
+from kaput.scenario.fault_kinds import CHANGE_CONFIG, COMMAND, MOVES, RESIZE, MoveReplicasOptions
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import Cluster, Group, Producers, Scenario, Topic
 from kaput.scenario.source import DataPath
@@ -153,9 +153,13 @@ def check_own(scenario: Scenario) -> Found:
 
 
 def _possible(step: FaultStep) -> bool:
+    """Steps on clients, and requests about one of the run's topics that destroy nothing in it."""
     of_clients = step.target.hits in (MEMBERS, PRODUCER, STORE)
-    of_topic = step.fault == RESIZE and step.target.hits == TOPIC
-    return step.fault in (COMMAND, NOOP) or of_clients or of_topic
+    of_topic = step.target.hits == TOPIC and step.fault in (RESIZE, CHANGE_CONFIG)
+    # A throttle would be a setting of the brokers.
+    limits = isinstance(step.options, MoveReplicasOptions) and step.options.throttle is not None
+    moves = step.fault in MOVES and step.target.place is not None and not limits
+    return step.fault in (COMMAND, NOOP) or of_clients or of_topic or moves
 
 
 def _clients(scenario: Scenario) -> Found:
