@@ -38,10 +38,10 @@ def find_java() -> Java:
         if not os.access(path, os.X_OK):
             raise _missing_java(f"JAVA_HOME is {home}, which has no bin/java")
         return _query_version(path, f"JAVA_HOME ({home})")
-    found = shutil.which("java")
-    if found is None:
+    on_path = shutil.which("java")
+    if on_path is None:
         raise _missing_java("there is no java on the PATH and JAVA_HOME is not set")
-    return _query_version(Path(found).absolute(), f"java on the PATH ({found})")
+    return _query_version(Path(on_path).absolute(), f"java on the PATH ({on_path})")
 
 
 @functools.cache  # asking takes 0.1 s or more, and several callers ask

@@ -114,5 +114,5 @@ class EscapingBytes(io.RawIOBase):
 
 def unescaped(stream: TextIO) -> TextIO:
     """The stream for kaput's own control sequences: colors, and lines that are rewritten."""
-    found: TextIO = getattr(stream, "unescaped", stream)
-    return found
+    inner: TextIO = getattr(stream, "unescaped", stream)
+    return inner

@@ -13,8 +13,7 @@ from pyspark import SparkContext
 from fakes.kinds_of_anomalies import NOT_PLANTED
 from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
-from kaput.bench.plan import PlantingPlan
-from kaput.bench.shape import Shape
+from kaput.bench.plan import PlantingPlan, Shape
 from kaput.evidence import reading
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder

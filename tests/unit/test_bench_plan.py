@@ -17,8 +17,7 @@ from fakes.kinds_of_anomalies import (
     PLANTED,
 )
 from kaput.bench.generate import shape_of
-from kaput.bench.plan import EFFECTS, PlantingPlan, PlantKind
-from kaput.bench.shape import BatchTable, Shape
+from kaput.bench.plan import EFFECTS, BatchTable, PlantingPlan, PlantKind, Shape
 from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES

@@ -109,9 +109,9 @@ class Accounting:
         return _judge(folder)
 
     def _events(self, folder: RunFolder) -> list[str]:
-        found = self._cluster.events()
-        record_cluster_events(folder.path, found.events, self._cluster.lifecycle)
-        return found.troubles
+        collected = self._cluster.events()
+        record_cluster_events(folder.path, collected.events, self._cluster.lifecycle)
+        return collected.troubles
 
     def _scenario(self, spec: Cluster, topics: Sequence[Topic]) -> Scenario:
         workload = Workload(producers=self._producers)
@@ -136,6 +136,6 @@ def _judge(folder: RunFolder) -> Findings:
     from kaput.evidence.reading import check
 
     spark: Any = InProcess()
-    found = analyse(check(folder), spark)
-    replace_text(folder.findings_path, found.to_json() + "\n")
-    return Findings.of(found, folder.path)
+    findings = analyse(check(folder), spark)
+    replace_text(folder.findings_path, findings.to_json() + "\n")
+    return Findings.of(findings, folder.path)

@@ -84,14 +84,14 @@ class Lab(StandingCluster):
 
     def assert_none_lost(self) -> Findings:
         """Raises AssertionError with examples if an acknowledged message is lost; see `account`."""
-        found = self.account()
-        if found.lost:
-            head = f"{found.lost} of {found.totals.acked} acknowledged messages are lost:"
-            stories = [f"  {each.story}" for one in found.anomaly("lost") for each in one.examples]
+        findings = self.account()
+        if findings.lost:
+            head = f"{findings.lost} of {findings.totals.acked} acknowledged messages are lost:"
+            stories = [f"  {each.story}" for one in findings.anomaly("lost") for each in one.examples]
             raise AssertionError("\n".join([head, *stories]))
-        if found.totals.unread:
-            raise AssertionError(f"{found.totals.unread} messages could not be read: they may be lost")
-        return found
+        if findings.totals.unread:
+            raise AssertionError(f"{findings.totals.unread} messages could not be read: they may be lost")
+        return findings
 
 
 lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`

@@ -108,10 +108,10 @@ def _judge(path: Path, spark: Any, scratch: Any, ledger: LedgerRows, page: bool)
     from kaput.evidence.folder import RunFolder
 
     evidence = sealed_evidence(RunFolder(path), scratch)
-    found = judge(evidence, lambda: context_of(spark, evidence.most_rows), scratch, ledger)
+    judged = judge(evidence, lambda: context_of(spark, evidence.most_rows), scratch, ledger)
     if page:
-        keep_report(evidence.folder, found)
-    return Findings.of(found, path)
+        keep_report(evidence.folder, judged)
+    return Findings.of(judged, path)
 
 
 def _resolve(
@@ -269,6 +269,6 @@ class ExistingClusterOptions:
         with Admin(cluster) as admin:
             topics = admin.ids(topic.name for topic in scenario.topics)
             kept = check_unused(scenario, topics, admin.every_group(), self.use_topics)
-            found = collect_facts(cluster, admin)
-            true = with_cluster_facts(scenario, found, kept)
-        return ExistingClusters(cluster, found, kept), true
+            facts = collect_facts(cluster, admin)
+            true = with_cluster_facts(scenario, facts, kept)
+        return ExistingClusters(cluster, facts, kept), true

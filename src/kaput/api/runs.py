@@ -47,8 +47,8 @@ class Run:
 
         if table not in TABLES:
             raise UsageError(f"no table {table}; {hint(table, TABLES)}")
-        found = check(RunFolder(self.folder)).tables[table]
-        return RunTable(table, found.files, found.table.schema, spark)
+        rows = check(RunFolder(self.folder)).tables[table]
+        return RunTable(table, rows.files, rows.table.schema, spark)
 
     def ledger(self, spark: Any = None) -> RunTable:
         """The fate of every message: a row for each stretch of messages with the same fate."""

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import yaml
 
-from kaput.bench.plan import PlantingPlan, SlabPlan
-from kaput.bench.shape import START_NS, STORE, TOPIC, Shape
+from kaput.bench.plan import START_NS, STORE, TOPIC, PlantingPlan, Shape, SlabPlan
 from kaput.bench.tables import write_slab
 from kaput.core import MS, VERSION
 from kaput.errors import AccountingError, UsageError

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.plan import HOLES, PlantKind, Plants, SlabPlan, slots_more
-from kaput.bench.shape import BatchTable, Longs, spread
+from kaput.bench.plan import HOLES, BatchTable, Longs, PlantKind, Plants, SlabPlan, slots_more, spread
 from kaput.core import MS
 
 ACKED, FAILED, UNKNOWN, KEPT, REFUSED = range(5)  # positions in scenario.vocabulary.OUTCOMES

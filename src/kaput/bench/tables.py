@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kaput.bench.plan import PlantKind, Plants, SlabPlan
-from kaput.bench.shape import START_NS, STORE, TOPIC, Longs, commits_in
+from kaput.bench.plan import START_NS, STORE, TOPIC, Longs, PlantKind, Plants, SlabPlan, commits_in
 from kaput.bench.slabs import ACKED, FAILED, KEPT, NOBODY, Log, Slab
 from kaput.core import MS, SECOND
 from kaput.evidence.folder import RunFolder

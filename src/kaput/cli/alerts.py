@@ -33,12 +33,12 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
     """
     from kaput.monitor.alerts.rules import condition_words
 
-    found = rules_of(rules)
+    alert_rules = rules_of(rules)
     if json:
-        _print_json([_document(rule) for rule in found])
+        _print_json([_document(rule) for rule in alert_rules])
         return
-    width = max(len(rule.name) for rule in found)
-    for rule in found:
+    width = max(len(rule.name) for rule in alert_rules)
+    for rule in alert_rules:
         sys.stdout.write(f"{rule.name:{width}}  {rule.severity:6}  {condition_words(rule)}\n")
 
 
@@ -75,12 +75,12 @@ def check_command(
     """
     from kaput.core import plural
 
-    found = rules_of(file)
-    pages = sum(rule.severity == "page" for rule in found)
+    of_file = rules_of(file)
+    pages = sum(rule.severity == "page" for rule in of_file)
     if json:
-        _print_json({"file": str(file), "rules": len(found.alert_rules), "pages": pages})
+        _print_json({"file": str(file), "rules": len(of_file.alert_rules), "pages": pages})
     else:
-        sys.stdout.write(f"{file}: {plural(len(found.alert_rules), 'rule')}, {pages} with severity page\n")
+        sys.stdout.write(f"{file}: {plural(len(of_file.alert_rules), 'rule')}, {pages} with severity page\n")
 
 
 @app.command("rules", cls=Verb)
@@ -104,8 +104,8 @@ def rules_command(
 
     if prometheus == alertmanager:
         raise UsageError("choose one: --prometheus or --alertmanager")
-    found = rules_of(rules)
-    sys.stdout.write(alerting_rules(found) if prometheus else inhibit_rules(found))
+    alert_rules = rules_of(rules)
+    sys.stdout.write(alerting_rules(alert_rules) if prometheus else inhibit_rules(alert_rules))
 
 
 def _text(path: Path | None) -> str:
@@ -200,10 +200,10 @@ def tune_command(
     from kaput.cli.options import milliseconds
     from kaput.monitor.alerts.scoring.tuning import tuned, tuning_document
 
-    found = rules_of(rules)
-    one = rule_named(found, rule)
+    alert_rules = rules_of(rules)
+    one = rule_named(alert_rules, rule)
     tried = [milliseconds("--durations", each) for each in durations.split(",")] if durations else []
-    tuning = tuned(found, one, _runs(run_dir), _numbers(thresholds), tried)
+    tuning = tuned(alert_rules, one, _runs(run_dir), _numbers(thresholds), tried)
     if chart is not None:
         _write_chart(tuning, chart)
     if json:
@@ -372,9 +372,9 @@ def _fault_rows(score: RunScore) -> list[list[str]]:
     rows = []
     for fault in score.run.faults:
         first = [name, f"{fault.id} {fault.target}", ", ".join(fault.needs) or "nobody"]
-        found = [[*first, *_alert_cells(each)] for each in score.rung if each.fault is fault]
+        lines = [[*first, *_alert_cells(each)] for each in score.rung if each.fault is fault]
         nothing = [*first, "-", "", "-", "-", _status_without_alert(score, fault)]
-        rows += found if found and fault not in score.unnoticed() else [*found, nothing]
+        rows += lines if lines and fault not in score.unnoticed() else [*lines, nothing]
     rows += [[name, "none", "nobody", *_alert_cells(each)] for each in score.rung if each.fault is None]
     return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
 

@@ -112,11 +112,11 @@ def analyze_command(
         spark = engine_for(most if len(local) == len(run_dir) else FEW, master, settings)
         stack.enter_context(spark)
         spark.begin()
-        found = [local[text] if text in local else _fetch(text, spark, space) for text in run_dir]
-        varied = [key for evidence in found for key in evidence.manifest.varied]
-        printed = TableOptions(columns_of(columns, len(found) > 1, varied), reports)
-        baselines.check(evidence.manifest.scenario for evidence in found)
-        results = _judge(found, spark, space, ledger.value, page)
+        folders = [local[text] if text in local else _fetch(text, spark, space) for text in run_dir]
+        varied = [key for evidence in folders for key in evidence.manifest.varied]
+        printed = TableOptions(columns_of(columns, len(folders) > 1, varied), reports)
+        baselines.check(evidence.manifest.scenario for evidence in folders)
+        results = _judge(folders, spark, space, ledger.value, page)
         show(results, json, page, baselines, printed)
 
 

@@ -76,8 +76,8 @@ def generate_command(
     if json:
         sys.stdout.write((run_dir / "expected.json").read_text())
     else:
-        found = ", ".join(f"{name} {count:,}" for name, count in expected["anomalies"].items() if count)
-        sys.stdout.write(f"{run_dir}: {messages:,} messages; planted: {found or 'nothing'}\n")
+        planted = ", ".join(f"{name} {count:,}" for name, count in expected["anomalies"].items() if count)
+        sys.stdout.write(f"{run_dir}: {messages:,} messages; planted: {planted or 'nothing'}\n")
 
 
 class _GenerateProgress:

@@ -28,8 +28,8 @@ def run_folders(incomplete: str) -> list[str]:
     except UsageError:
         setting = None
     runs = DEFAULT_RUNS if setting is None else Path(setting.value)
-    found = sorted((path.parent for path in runs.glob("*/manifest.json")), reverse=True)
-    return _beginning(incomplete, [os.path.relpath(path) for path in found])
+    folders = sorted((path.parent for path in runs.glob("*/manifest.json")), reverse=True)
+    return _beginning(incomplete, [os.path.relpath(path) for path in folders])
 
 
 def clusters(incomplete: str) -> list[str]:
@@ -56,10 +56,10 @@ def targets(incomplete: str) -> list[str]:
     words = [f"broker {number}" for number in range(1, most + 1)] + [
         form if form.islower() and ">" not in form else form.partition(" ")[0] + " " for form in forms
     ]
-    found = _beginning(incomplete, words)
+    matching = _beginning(incomplete, words)
     # bash inserts words as they are; the other shells quote them.
     bash = "bash" in os.environ.get("_KAPUT_COMPLETE", "")
-    return [each.replace(" ", "\\ ") for each in found] if bash else found
+    return [each.replace(" ", "\\ ") for each in matching] if bash else matching
 
 
 def _beginning(incomplete: str, words: list[str]) -> list[str]:

@@ -213,11 +213,11 @@ def apply_fixes(
     from kaput.operate.doctor.fixing import remedies
     from kaput.operate.reassign.journal import Folder
 
-    found = remedies(snapshot, findings)
+    fixes = remedies(snapshot, findings)
     done = []
     access = OPEN if command_config is None else Access.read(command_config)
     with reassignment_client(servers, access) as connection:
-        for each in found.fixes:
+        for each in fixes.fixes:
             typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
             work = Reassignment(connection, connection.view(), Folder(), quiet, yes)
             if each.goal is None:
@@ -228,7 +228,7 @@ def apply_fixes(
                     done.append(each.title)
             elif _moved(work, connection, each, dry_run):
                 done.append(each.title)
-    for finding, why in found.cannot:
+    for finding, why in fixes.cannot:
         typer.echo(f"not fixed: {finding.id} {finding.resource}: {why}", err=quiet)
     return done
 

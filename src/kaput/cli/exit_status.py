@@ -75,10 +75,12 @@ class RootGroup(VerbGroup):
         if word in self.commands or word.startswith("-"):
             return super().resolve_command(ctx, args)
         groups = [name for name, command in self.commands.items() if word in getattr(command, "commands", ())]
-        found = [f"kaput {name} {word}" for name in groups[:_MOST]] or [
+        commands = [f"kaput {name} {word}" for name in groups[:_MOST]] or [
             f"kaput {name}" for name in nearest(word, self.commands, cutoff=_ALIKE)
         ]
-        return ctx.fail(f"no verb {word!r}" + (f" (did you mean {' or '.join(found)}?)" if found else ""))
+        return ctx.fail(
+            f"no verb {word!r}" + (f" (did you mean {' or '.join(commands)}?)" if commands else "")
+        )
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command. Raises _Raised for OSError, EOFError and Interrupted, UsageError for a command

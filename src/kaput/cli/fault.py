@@ -115,13 +115,13 @@ def kinds_command(
     from kaput.faults.catalogue import descriptions
     from kaput.scenario.nearest import hint
 
-    found = [each for each in descriptions() if fault in (None, each.fault)]
-    if not found:
+    shown = [each for each in descriptions() if fault in (None, each.fault)]
+    if not shown:
         raise UsageError(f"no fault {fault}; {hint(str(fault), {each.fault for each in descriptions()})}")
     if json:
-        typer.echo(library.dumps([each._asdict() for each in found], indent=2))
+        typer.echo(library.dumps([each._asdict() for each in shown], indent=2))
         return
-    for each in found:
+    for each in shown:
         typer.echo(f"{each.fault}: {each.hits}\n  {each.effect}\n  Confirmed by: {each.proof}")
         if each.options:
             typer.echo(f"  Options: {', '.join(_option(*option) for option in each.options.items())}")

@@ -142,10 +142,10 @@ def _seconds(option: str, text: str) -> float:
     from kaput.cli.options import milliseconds
     from kaput.errors import UsageError
 
-    found = milliseconds(option, text) / 1e3
-    if found <= 0:
+    seconds = milliseconds(option, text) / 1e3
+    if seconds <= 0:
         raise UsageError(f"{option} {text}: must be longer than 0")
-    return found
+    return seconds
 
 
 def _note(text: str) -> None:

@@ -111,9 +111,9 @@ def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
             addresses(servers)
         except UsageError:
             raise UsageError(f"{text!r} is neither HOST:PORT,... nor a cluster name") from None
-    found = ClusterAddress(text, servers_of(servers, text), config_of(servers, text, config))
-    found.access.librdkafka()  # reports unusable settings before anything is done
-    return found
+    address = ClusterAddress(text, servers_of(servers, text), config_of(servers, text, config))
+    address.access.librdkafka()  # reports unusable settings before anything is done
+    return address
 
 
 def confirmed(question: str, yes: bool) -> bool:

@@ -60,16 +60,16 @@ def peek_command(
     if bootstrap_servers is not None:  # kaput can always sign in to its own clusters
         check_access(servers, access)
     partition_id = TopicPartition(topic, int(partition))
-    found = peek(servers, partition_id, replica, RecordRange(offset, count), folder, access)
+    peeked = peek(servers, partition_id, replica, RecordRange(offset, count), folder, access)
     if json:
-        typer.echo(library.dumps(_document(found)))
+        typer.echo(library.dumps(_document(peeked)))
         return
-    leader = "no leader" if found.leader is None else f"broker {found.leader} leads"
-    role = "the leader" if found.leader == replica else f"a follower ({leader})"
-    down = ", which is down; read from its files" if found.source == "files" else ""
-    reach = f"offsets {found.start:,} to {found.end - 1:,}" if found.end > found.start else "empty"
+    leader = "no leader" if peeked.leader is None else f"broker {peeked.leader} leads"
+    role = "the leader" if peeked.leader == replica else f"a follower ({leader})"
+    down = ", which is down; read from its files" if peeked.source == "files" else ""
+    reach = f"offsets {peeked.start:,} to {peeked.end - 1:,}" if peeked.end > peeked.start else "empty"
     typer.echo(f"{place} at broker {replica}, {role}{down}: {reach}", err=True)
-    for record in found.records:
+    for record in peeked.records:
         typer.echo(_line(record))
 
 

@@ -292,7 +292,7 @@ def rate_of(text: str) -> int | None:
 
     if text == "none":
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?(?:/s)?", text)
-    if found is None or float(found[1]) == 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?(?:/s)?", text)
+    if match is None or float(match[1]) == 0:
         raise UsageError(f"--throttle {text}: write bytes per second (800kB, 50MB, 1GB), or none")
-    return round(float(found[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[found[2]])
+    return round(float(match[1]) * {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}[match[2]])

@@ -198,10 +198,10 @@ def inside_command(
     from kaput.cluster.network.reexec import enter
     from kaput.errors import UsageError
 
-    found = shutil.which(command[0])
-    if found is None:
+    program = shutil.which(command[0])
+    if program is None:
         raise UsageError(f"{command[0]}: no such program on the PATH")
     enter(sys.argv[1:])
     sys.stdout.flush()
     # The same process, so the marker that it is inside stays valid.
-    os.execv(found, command)
+    os.execv(program, command)

@@ -37,14 +37,14 @@ def list_command(json: Json = False) -> None:
     from kaput.scenario.builtin import builtin_names
     from kaput.scenario.loader import load_builtin
 
-    found = {name: load_builtin(name) for name in builtin_names()}
+    builtins = {name: load_builtin(name) for name in builtin_names()}
     if json:
-        _print_json([_summary(name, scenario) for name, scenario in found.items()])
+        _print_json([_summary(name, scenario) for name, scenario in builtins.items()])
     elif sys.stdout.isatty():
-        _print_table(found)
+        _print_table(builtins)
     else:
-        width = max(map(len, found))
-        for name, scenario in found.items():
+        width = max(map(len, builtins))
+        for name, scenario in builtins.items():
             sys.stdout.write(f"{name:{width}}  {scenario.title}\n")
 
 
@@ -94,11 +94,11 @@ def check_command(
     """
     from kaput.cli.scenario_choice import choose
 
-    found = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
+    chosen = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
     if json:
-        _print_json([_summary(name, scenario) for name, scenario in found.items()])
+        _print_json([_summary(name, scenario) for name, scenario in chosen.items()])
     else:
-        for name, scenario in found.items():
+        for name, scenario in chosen.items():
             sys.stdout.write(f"{name}: valid; {_contents(scenario)}\n")
 
 

@@ -95,8 +95,7 @@ def search_command(
     Example: kaput search --space last-replica-standing --budget 30m --finds 1
     """
     from kaput.errors import UsageError
-    from kaput.search.derived import derived
-    from kaput.search.loading import load
+    from kaput.search.loading import derived, load
     from kaput.search.store import SearchSettings, create_search, open_search
 
     budget_s = milliseconds("--budget", budget) / 1000

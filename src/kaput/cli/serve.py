@@ -147,11 +147,11 @@ class Requests:
 
         if by not in ("key", "value"):
             raise UsageError(f"by: {by!r} is neither key nor value")
-        found = Counter(_read(self._lab, topic, by))
-        lost = [each for each in dict.fromkeys(acked) if each not in found]
-        doubled = [each for each, times in found.items() if times > 1]
+        counts = Counter(_read(self._lab, topic, by))
+        lost = [each for each in dict.fromkeys(acked) if each not in counts]
+        doubled = [each for each, times in counts.items() if times > 1]
         return {
-            "acked": len(acked), "stored": found.total(), "lost": len(lost), "duplicates": len(doubled),
+            "acked": len(acked), "stored": counts.total(), "lost": len(lost), "duplicates": len(doubled),
             "lost_examples": lost[:_EXAMPLES], "duplicate_examples": doubled[:_EXAMPLES],
         }  # fmt: skip
 

@@ -41,16 +41,16 @@ class Setting:
 
 def read_settings() -> dict[str, Setting]:
     """All settings. Raises UsageError with the file and line of one that is wrong."""
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for path in (_users_file(), _projects_file()):
         if path is not None and path.is_file():
-            found |= _in_file(path)
+            settings |= _in_file(path)
     for key, wanted in KEYS.items():
         name = f"KAPUT_{key.upper()}"
         if text := os.environ.get(name):
             value = _BOOLEANS.get(text.lower(), text) if wanted is bool else text
-            found[key] = Setting(_checked(key, value, name, Path()), name)
-    return found
+            settings[key] = Setting(_checked(key, value, name, Path()), name)
+    return settings
 
 
 def defaults_of(command: Any, settings: Mapping[str, Setting]) -> dict[str, Any]:
@@ -101,14 +101,14 @@ def _in_file(path: Path) -> dict[str, Setting]:
     data, lines = _parsed(path)
     if path.name == "pyproject.toml":
         data = data["tool"]["kaput"]
-    found = {}
+    settings = {}
     for key, value in data.items():
         at = next((n for n, line in enumerate(lines, 1) if re.match(rf'\s*"?{re.escape(key)}\b', line)), 1)
         if key not in KEYS:
             raise UsageError(f"{path}:{at}: no setting {key}; {hint(key, KEYS)}")
         where = f"{path}:{at}: {key}"
-        found[key] = Setting(_checked(key, value, where, path.parent), f"{key} in {path}:{at}")
-    return found
+        settings[key] = Setting(_checked(key, value, where, path.parent), f"{key} in {path}:{at}")
+    return settings
 
 
 def _parsed(path: Path) -> tuple[dict[str, Any], list[str]]:

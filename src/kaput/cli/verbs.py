@@ -227,13 +227,13 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     """KEY=VALUE arguments as a dict. Raises UsageError."""
     from kaput.errors import UsageError
 
-    found = {}
+    values = {}
     for text in given or []:
         key, equals, value = text.partition("=")
         if not (key.strip() and equals):
             raise UsageError(f"{option} {text}: write KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values
 
 
 def _is_argument(parameter: Any) -> bool:

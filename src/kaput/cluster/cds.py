@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kaput.cache import cache_dir, exclusive
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import PROFILE
+from kaput.cluster.distribution import PROFILE, Distribution
 from kaput.errors import LabError
 from kaput.java import Java
 

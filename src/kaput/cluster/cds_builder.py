@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 from kaput.cluster.admin.requests import metadata
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.network.loopback import HOST, Ports
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties

@@ -1,6 +1,5 @@
-"""A Kafka distribution: its jars, fetched once and verified against a lock file.
-
-Its place: all other modules of this package use a Distribution.
+"""A Kafka distribution: its jars, fetched once and verified against a lock file; and command lines of JVMs
+with them: small heaps, quick starts.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -226,3 +225,41 @@ def _check_hash(jar: LockedJar, path: Path, what: str) -> None:
             f"{what} is not {jar.group}:{jar.artifact}:{jar.version}: expected SHA-256 {jar.sha256}, "
             f"found {digest}"
         )
+
+
+_DIRECTORY = Path(__file__).parent
+
+NO_MAIN_CLASS = "Could not find or load main class"  # in the output of a JVM
+# A class archive only fits the garbage collector that it was created with: both use these flags.
+PROFILE = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def java_command(
+    java: Java,
+    distribution: Distribution,
+    main: str,
+    args: Sequence[str | Path],
+    *,
+    archive: Path | None = None,
+    heap: tuple[str, str] = ("-Xms64m", "-Xmx256m"),
+    flags: Sequence[str] = (),
+) -> list[str]:
+    """`java ... main args`. The JVM ignores an `archive` that is broken or from another build."""
+    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive is not None else []
+    return [
+        str(java.path),
+        *heap,
+        *PROFILE,
+        "-XX:-UsePerfData",  # its file in /tmp would outlive a SIGKILL
+        "-XX:+ExitOnOutOfMemoryError",  # a broker without memory exits instead of lingering
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={_DIRECTORY / 'log4j2.xml'}",
+        f"-Dlog4j.configuration=file:{_DIRECTORY / 'log4j.properties'}",
+        "-Dlog4j2.disable.jmx=true",
+        *shared,
+        *flags,
+        "-cp",
+        distribution.classpath,
+        main,
+        *map(str, args),
+    ]

@@ -13,7 +13,7 @@ Who uses them:
 
 - a run: `RunCluster` (runner/run_cluster.py) is what one run does with one cluster: prepares topics in it,
   observes it, takes its events as evidence, cleans up. By default in a new own cluster; with an existing one
-  (runner/existing_cluster.py) or one that other runs use (trials/shared_cluster.py) some of it is different.
+  (runner/existing_cluster.py) or one that other runs use (trials/warm.py) some of it is different.
   `RunClusters` are all clusters of a run, and the mirrors between them.
 - `ClusterAddress` (operate/standing_cluster.py): an own cluster that stays up for `kaput up` or a program,
   with faults on demand. kaput.Lab (api/lab.py) adds messages that are accounted for.

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from kaput.cache import cache_dir
 from kaput.cluster.cds import find_archive
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.scenario.model import Config

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kaput.cache import cache_dir, exclusive
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import NO_MAIN_CLASS, java_command
+from kaput.cluster.distribution import NO_MAIN_CLASS, Distribution, java_command
 from kaput.cluster.properties import NodeLayout
 from kaput.cluster.security import with_records
 from kaput.errors import BrokerError, UnknownFormat

@@ -338,8 +338,8 @@ def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts
     known = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
     rows = []
     for pair in sorted({pair for pair, _ in facts}):
-        found = known.get(pair, {})
-        ends = [found.get(name) for name in ("first_source", "last_source", "first_target", "last_target")]
+        counts = known.get(pair, {})
+        ends = [counts.get(name) for name in ("first_source", "last_source", "first_target", "last_target")]
         rows.append((pair, *ends, facts[pair, 0].start, facts[pair, 1].start))
     return pl.DataFrame(rows, schema=BOUNDS, orient="row")
 

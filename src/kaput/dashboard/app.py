@@ -199,8 +199,8 @@ class Dashboard:
     async def timeline(self, name: str) -> Response:
         """The data of the replay."""
         self._check_run(name)
-        found = await asyncio.to_thread(replay_of, self.runs, name)
-        return JSONResponse(found)
+        replay = await asyncio.to_thread(replay_of, self.runs, name)
+        return JSONResponse(replay)
 
     async def compare(self, run: Annotated[list[str] | None, Query(max_length=50)] = None) -> Response:
         """The comparison of several runs."""
@@ -222,10 +222,10 @@ class Dashboard:
 
     async def static(self, name: str) -> Response:
         """Scripts and style sheets."""
-        found = (await asyncio.to_thread(static_files)).get(name)
-        if found is None:
+        file = (await asyncio.to_thread(static_files)).get(name)
+        if file is None:
             raise HTTPException(404, "there is no such page")
-        return Response(found.content, media_type=found.kind)
+        return Response(file.content, media_type=file.kind)
 
     async def _check_cluster(self, name: str) -> None:
         if name not in await asyncio.to_thread(clusters.names):

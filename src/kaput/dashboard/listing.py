@@ -86,9 +86,9 @@ class Listing:
 
     def lines(self) -> list[Line]:
         """All run folders, newest first. Raises OSError if the folder of runs cannot be read."""
-        known = {name: found for name in self._runs.names() if (found := self._look(name)) is not None}
+        known = {name: entry for name in self._runs.names() if (entry := self._look(name)) is not None}
         self._known = known
-        lines = [self._alive(found.line) for found in known.values()]
+        lines = [self._alive(entry.line) for entry in known.values()]
         return sorted(lines, key=lambda line: line.started_ns, reverse=True)
 
     def _look(self, name: str) -> _CachedLine | None:

@@ -105,8 +105,8 @@ class Form:
 
     def mistakes(self, changes: Mapping[str, str]) -> list[dict[str, str]]:
         """What `kaput run` would reject: key and message. Raises UsageError as `overrides` does."""
-        found = mistakes_of(find(self.name)[1], self.overrides(changes))
-        return [{"key": dotted(mistake.path), "text": mistake.text} for mistake in found]
+        mistakes = mistakes_of(find(self.name)[1], self.overrides(changes))
+        return [{"key": dotted(mistake.path), "text": mistake.text} for mistake in mistakes]
 
     def arguments(self, changes: Mapping[str, str]) -> list[str]:
         """Arguments of `kaput` for a run with these changes."""
@@ -120,12 +120,12 @@ class Form:
 @cache
 def by_tag() -> dict[str, list[tuple[str, str, str]]]:
     """The built-in scenarios by tag: (name, title, description)."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    scenarios: dict[str, list[tuple[str, str, str]]] = {}
     for name in builtin_names():
         scenario = load_builtin(name)
         for tag in scenario.tags or ["others"]:
-            found.setdefault(tag, []).append((name, scenario.title, scenario.description))
-    return dict(sorted(found.items()))
+            scenarios.setdefault(tag, []).append((name, scenario.title, scenario.description))
+    return dict(sorted(scenarios.items()))
 
 
 @cache
@@ -248,18 +248,18 @@ def _is_duration(examples: Sequence[str]) -> bool:
 
 def _choices(options: Sequence[Mapping[str, Any]], value: Any) -> list[str]:
     """All permitted values if they are a few words, else none."""
-    found: list[str] = []
+    values: list[str] = []
     for option in options:
         if option.get("type") == "boolean":
-            found += _YES_NO
+            values += _YES_NO
         elif "enum" in option:
-            found += [str(each) for each in option["enum"] if each not in (-1, "command")]
+            values += [str(each) for each in option["enum"] if each not in (-1, "command")]
         elif "const" in option:
-            found.append(str(option["const"]))
+            values.append(str(option["const"]))
         else:
             return []
-    found = list(dict.fromkeys(found))
-    return found if value is not None else ["", *found]
+    values = list(dict.fromkeys(values))
+    return values if value is not None else ["", *values]
 
 
 def _bounds(options: Sequence[Mapping[str, Any]]) -> str:
@@ -353,8 +353,8 @@ class NewRuns:
         form = await asyncio.to_thread(_form, scenario)
         changes = {key: value for key, _, value in (each.partition("=") for each in change or [])}
         try:
-            found = await asyncio.to_thread(form.mistakes, changes)
-            return JSONResponse({"mistakes": found, "command": form.command(changes)})
+            mistakes = await asyncio.to_thread(form.mistakes, changes)
+            return JSONResponse({"mistakes": mistakes, "command": form.command(changes)})
         except UsageError as error:
             return JSONResponse({"mistakes": [{"key": "", "text": str(error)}], "command": ""})
 

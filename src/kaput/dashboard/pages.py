@@ -41,11 +41,11 @@ def address(name: str) -> str:
 @cache
 def static_files() -> dict[str, Static]:
     """All static files, by name."""
-    found = {file.name: file.read_bytes() for file in (files("kaput.dashboard") / "static").iterdir()}
-    found |= {name: template_file(name).encode() for name in ("charts.css", "charts.js")}
-    found["vega.js"] = vega_bundle().encode()
-    kinds = {name: _KINDS.get(name.rpartition(".")[2]) for name in found}
-    return {name: Static(found[name], kind) for name, kind in kinds.items() if kind}
+    static = {file.name: file.read_bytes() for file in (files("kaput.dashboard") / "static").iterdir()}
+    static |= {name: template_file(name).encode() for name in ("charts.css", "charts.js")}
+    static["vega.js"] = vega_bundle().encode()
+    kinds = {name: _KINDS.get(name.rpartition(".")[2]) for name in static}
+    return {name: Static(static[name], kind) for name, kind in kinds.items() if kind}
 
 
 @cache

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 
 from kaput.dashboard.listing import RECORDING, Listing
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.current_state import Row, rows_of, state_of
-from kaput.dashboard.watching.run_tails import ATTEMPTS, Longs, RunTails
+from kaput.dashboard.watching.run_tails import ATTEMPTS, Longs, Row, RunTails, rows_of, state_of
 from kaput.errors import KaputError
 from kaput.evidence.schemas import whole
 from kaput.monitor.metrics_server import Exposition

@@ -65,10 +65,10 @@ class Runs:
         """When a file of a run was last written; None if there is none. Opens nothing."""
         try:
             path = self.root.joinpath(_single(name), *map(_single, parts))
-            found = os.stat(path, follow_symlinks=False)  # noqa: PTH116
+            status = os.stat(path, follow_symlinks=False)  # noqa: PTH116
         except (OSError, ValueError):
             return None
-        return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+        return status.st_mtime_ns if stat.S_ISREG(status.st_mode) else None
 
     def files(self, name: str, *parts: str) -> list[str]:
         """The sorted names in a directory of a run; empty if there is no such directory."""

@@ -69,8 +69,8 @@ class Sidecar:
     def handed_over(self) -> Iterator[None]:
         """Within the block, this process may re-execute itself and adopt the sidecar again."""
         os.set_inheritable(self.pipe, True)
-        found = (own_marker(), self.pid, self.pipe, self.port, self.metrics or _NONE, self.key or _NONE)
-        os.environ[_MARK] = " ".join(map(str, found))
+        words = (own_marker(), self.pid, self.pipe, self.port, self.metrics or _NONE, self.key or _NONE)
+        os.environ[_MARK] = " ".join(map(str, words))
         try:
             yield
         finally:

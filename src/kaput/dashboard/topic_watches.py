@@ -106,14 +106,14 @@ class TopicWatchPages:
 
     def all(self) -> list[ListedWatch]:
         """All watches of topics, newest first. Raises OSError if the folder of runs cannot be read."""
-        return [found for name in self._runs.names() if (found := self._look(name)) is not None]
+        return [watch for name in self._runs.names() if (watch := self._look(name)) is not None]
 
     async def page(self, name: str) -> Response:
         """The page of a watch."""
-        found = await asyncio.to_thread(self._look, name)
-        if found is None:
+        watch = await asyncio.to_thread(self._look, name)
+        if watch is None:
             raise HTTPException(404, "there is no such watch of topics in this folder")
-        return render("watch", watch=found)
+        return render("watch", watch=watch)
 
     def _look(self, name: str) -> ListedWatch | None:
         runs = self._runs

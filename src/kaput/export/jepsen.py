@@ -264,8 +264,8 @@ class EventReader:
             keys: dict[tuple[int, int], int] = {}
             for batch in self._batches(table, ["topic", "partition", "producer", "seq", "intact"]):
                 known = _intact(batch)
-                found = sent.found(ints(known, "producer"), ints(known, "seq"), self._keys(known))
-                for message, key in found.items():
+                known_rows = sent.found(ints(known, "producer"), ints(known, "seq"), self._keys(known))
+                for message, key in known_rows.items():
                     keys[message] = min(keys.get(message, key), key)
             sent.keys = keys | sent.keys
         return sent

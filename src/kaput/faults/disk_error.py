@@ -17,9 +17,8 @@ from pathlib import Path
 from kaput.cluster.disk import device_of, mount_again
 from kaput.errors import LabError
 from kaput.faults.ballast import PROBE
-from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.fault import Effect, Fault, Scene, now_ns, start_again
 from kaput.faults.process_target import DiskTarget
-from kaput.faults.restarts import start_again
 from kaput.processes.mounts import ask
 
 _SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN of linux/fs.h

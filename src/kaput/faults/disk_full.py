@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from kaput.faults.ballast import Ballast
-from kaput.faults.fault import Effect, Fault, Scene, now_ns
+from kaput.faults.fault import Effect, Fault, Scene, now_ns, start_again
 from kaput.faults.process_target import DiskTarget
-from kaput.faults.restarts import start_again
 
 
 class DiskFull(Fault[Sequence[DiskTarget]]):

@@ -13,8 +13,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
 from kaput.core import MS, SECOND, TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
-from kaput.faults.restarts import start_again
+from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns, start_again
 
 _STOP_S = 60
 _WHOLE_S = 120.0

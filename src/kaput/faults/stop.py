@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.core import MS
-from kaput.faults.fault import Effect, in_parallel, name_all, now_ns
+from kaput.faults.fault import Effect, HealedByRestart, in_parallel, name_all, now_ns
 from kaput.faults.members import Down
 from kaput.faults.process_target import ProcessTarget
-from kaput.faults.restarts import HealedByRestart
 
 # Kafka hands over its leaderships and writes a clean-shutdown marker; it retries if the controller is dead.
 TIMEOUT_S = 60

@@ -125,10 +125,10 @@ def listen_address(text: str, option: str) -> ListenAddress:
 def bind(address: ListenAddress, option: str) -> socket.socket:
     """A socket that listens there. Raises UsageError that says what to do."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise UsageError(f"{option} {address.host}:{address.port}: {error.strerror}") from None
-    family, kind, _, _, where = found[0]
+    family, kind, _, _, where = resolved[0]
     bound = socket.socket(family, kind)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -91,9 +91,9 @@ class SeriesTable:
         with self._lock:
             series = name, self._values(name, labels)
             if series in self._histograms or self._has_room(name):
-                found = self._histograms.setdefault(series, Histogram())
+                histogram = self._histograms.setdefault(series, Histogram())
                 for value_s in values_s:
-                    found.observe(value_s)
+                    histogram.observe(value_s)
 
     def copied(self) -> dict[str, dict[Labels, float | Histogram]]:
         """A snapshot of everything, by signal."""

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.network.tools import tool
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import UnknownFormat, UsageError

@@ -95,17 +95,17 @@ class MemberEvents:
         for path in self._folder.glob("*.arrows"):
             if path not in self._tails:
                 self._tails[path] = StreamTail(os.open(path, os.O_RDONLY), _COLUMNS)
-        noticed, found = time.time_ns(), dict[tuple[str, ...], Occurrence]()
+        noticed, occurrences = time.time_ns(), dict[tuple[str, ...], Occurrence]()
         for tail in self._tails.values():
             for batch in tail.take():
                 for row in batch.to_pylist():
                     name, member = f"partitions-{row['kind']}", row["member"]
                     if name in GROUP_EVENTS:
-                        found.setdefault(
+                        occurrences.setdefault(
                             (name, row["group"], member),
                             Occurrence(name, (row["group"],), member, row["at_ns"], noticed),
                         )
-        return list(found.values())
+        return list(occurrences.values())
 
     def close(self) -> None:
         """Closes the files."""
@@ -180,9 +180,9 @@ class PolledEvents:
     def take(self) -> list[Occurrence]:
         """New occurrences. Raises LabError."""
         states = self._admin.partitions(self._topics)
-        found = partition_changes(self._known, states, time.time_ns(), 0)
+        changes = partition_changes(self._known, states, time.time_ns(), 0)
         self._known |= states
-        return [occurrence for event in found for occurrence in self._occurrences.of(event, None)]
+        return [occurrence for event in changes for occurrence in self._occurrences.of(event, None)]
 
     def close(self) -> None:
         """Does nothing."""

@@ -38,7 +38,7 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import timeline, total_messages
 from kaput.stores.running import RunningStores
 from kaput.workload.counters import FIELDS
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 from kaput.workload.supervision.supervisor import Supervisor
 
 TICK_S = 0.05

@@ -26,7 +26,7 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.stores import Replay, Store
 from kaput.stores.running import RunningStores
 from kaput.workload.client_spec import ReplaySpec
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 from kaput.workload.supervision.client_process import ClientProcess, start_client
 
 Kept = tuple[str, int, int]  # store, producer, seq

@@ -28,8 +28,8 @@ from kaput.cluster.segments import SegmentReader, directory, log_end
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder, Values
 from kaput.runner.run_cluster import RunCluster, RunClusters
-from kaput.workload.payload.bulk import BulkDecoder
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
+from kaput.workload.payload_bulk import BulkDecoder
 
 _PENDING_BYTES = 256 << 10
 _PENDING_NS = 250_000_000

@@ -1,7 +1,7 @@
 """The clusters of a run, and what the run does with each; most runs have only one, without a name.
 
 `RunCluster` is one run's use of one cluster, by default of a new one that kaput starts for it. With an
-existing cluster (existing_cluster.py) or one that other runs use as well (trials/shared_cluster.py), some of
+existing cluster (existing_cluster.py) or one that other runs use as well (trials/warm.py), some of
 it is different. A `ClusterProvider` makes them; experiment.py enters them together, with the mirrors between
 them (mirrors/run_mirrors.py). What a cluster is by itself: cluster/kafka_cluster.py.
 """

@@ -89,11 +89,11 @@ def resolve(
     """
     changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
     made = _changed(source, changes, existing)
-    found = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
-    found += [(0, f"{each.option} {each.text}: {each.why}") for each in made.refused]
-    found += [_placed(mistake, source, made.applied) for mistake in made.mistakes]
-    if found or made.scenario is None:
-        raise UsageError("\n".join(text for _, text in sorted(found, key=lambda entry: entry[0])))
+    mistakes = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
+    mistakes += [(0, f"{each.option} {each.text}: {each.why}") for each in made.refused]
+    mistakes += [_placed(mistake, source, made.applied) for mistake in made.mistakes]
+    if mistakes or made.scenario is None:
+        raise UsageError("\n".join(text for _, text in sorted(mistakes, key=lambda entry: entry[0])))
     return made.scenario
 
 

@@ -26,8 +26,8 @@ def nearest(word: str, valid: Iterable[str], count: int = 1, cutoff: float = 0.6
     """
     lowered = word.lower().replace("_", "-")
     scored = [(_likeness(lowered, option.lower().replace("_", "-")), option) for option in valid]
-    found = [(score, option) for score, option in scored if score >= cutoff]
-    return [option for _, option in sorted(found, key=lambda each: (-each[0], each[1]))][:count]
+    close = [(score, option) for score, option in scored if score >= cutoff]
+    return [option for _, option in sorted(close, key=lambda each: (-each[0], each[1]))][:count]
 
 
 def _likeness(word: str, other: str) -> float:

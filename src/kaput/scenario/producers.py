@@ -28,7 +28,7 @@ _TIMEOUT = "transaction.timeout.ms"
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
-MIN_PAYLOAD_BYTES = 45  # the size of the identity in every message: see workload/payload/identity.py
+MIN_PAYLOAD_BYTES = 45  # the size of the identity in every message: see workload/payload.py
 
 
 class Producers(Block):

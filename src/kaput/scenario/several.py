@@ -67,6 +67,6 @@ def source_and_target(scenario: Scenario) -> tuple[str, str] | None:
         groups = scenario.workload.groups
         clients += [each.cluster for each in groups if step.groups is None or each.id in step.groups]
         others = [name for name in scenario.clusters if name != step.to]
-        found = next((name for name in [*fenced, *clients, *others] if name not in (None, step.to)), None)
-        return None if found is None else (found, step.to)
+        source = next((name for name in [*fenced, *clients, *others] if name not in (None, step.to)), None)
+        return None if source is None else (source, step.to)
     return None

@@ -1,7 +1,7 @@
 """Publishes a find: a scenario that anyone can run, the report of a run that shows it, and a bug report in
 Markdown for an issue tracker.
 
-Not here: confirming it (confirmation.py).
+Not here: confirming it (searching.py).
 """
 
 from __future__ import annotations

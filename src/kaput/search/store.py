@@ -138,8 +138,10 @@ class SearchStore:
             if new is not None:
                 self._put("format", FORMAT)
                 self._put("settings", _SETTINGS.dump_json(new).decode())
-            if (found := self._get("format")) != FORMAT:
-                raise UsageError(f"{folder / FILE}: has format {found}; this version of kaput reads {FORMAT}")
+            if (version := self._get("format")) != FORMAT:
+                raise UsageError(
+                    f"{folder / FILE}: has format {version}; this version of kaput reads {FORMAT}"
+                )
             self.settings = _SETTINGS.validate_json(self._get("settings"))
         except (sqlite3.Error, ValueError) as error:
             raise UsageError(f"{folder / FILE}: not a search store ({error})") from None
@@ -200,8 +202,8 @@ class SearchStore:
         """Whether another find explains this one, of which these are the smallest known choices. It is then
         counted as another sighting of that one.
         """
-        found = (each for each in self.finds("found") if each.explains([find.symptom], choices))
-        if (known := next(found, None)) is None:
+        explaining = (each for each in self.finds("found") if each.explains([find.symptom], choices))
+        if (known := next(explaining, None)) is None:
             return False
         self.save_find(known, again=known.again + 1)
         self.save_find(find, state="explained")

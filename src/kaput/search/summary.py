@@ -55,9 +55,9 @@ def lines(space: Space, store: SearchStore) -> Iterator[str]:
         f"{of['choices_tried']} of {of['choices']} choices tried, {plural(of['signatures'], 'signature')}; "
         f"seed {of['seed']}"
     )
-    found = store.finds("found")
-    yield f"{plural(len(found), 'find')}, {of['unconfirmed']} not confirmed, {of['rejected']} rejected"
-    for find in found:
+    finds = store.finds("found")
+    yield f"{plural(len(finds), 'find')}, {of['unconfirmed']} not confirmed, {of['rejected']} rejected"
+    for find in finds:
         seen_as = f", first seen as {find.seen_as}" if find.seen_as else ""
         yield f"  {find.name}: after {minutes(find.after_s)} and {plural(find.after, 'experiment')}{seen_as}"
         yield f"    it reproduced in {find.rate.text} tries, and in {find.again} more draws"

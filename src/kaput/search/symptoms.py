@@ -1,6 +1,6 @@
 """The symptoms of a judged trial: a broken promise or expectation, a hang, a fatal error of a broker.
 
-Not here: whether a symptom reproduces (confirmation.py).
+Not here: whether a symptom reproduces (searching.py).
 """
 
 from __future__ import annotations

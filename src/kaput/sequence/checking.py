@@ -113,12 +113,12 @@ class ProducerSequence:
             self.seen.add(numbers, times)
             return np.ones(len(numbers), np.bool_)
         order = np.argsort(numbers, kind="stable")
-        found = numbers[order]
-        new = np.concatenate(([True], np.diff(found) != 0))[: len(found)]
+        ordered = numbers[order]
+        new = np.concatenate(([True], np.diff(ordered) != 0))[: len(ordered)]
         starts = np.flatnonzero(new)
-        distinct = found[starts]
+        distinct = ordered[starts]
         known = self.seen.contains(distinct)
-        counts = np.diff(starts, append=len(found))
+        counts = np.diff(starts, append=len(ordered))
         self.copies += int((counts - ~known).sum())
         again = known | (counts > 1)
         no_time = np.full(len(distinct), NULL_LONG)

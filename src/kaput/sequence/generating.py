@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kaput.core import MS
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 _WRITE_LINES = 10_000  # maximum lines per write
 _TICK_S = 0.001

@@ -20,8 +20,8 @@ from kaput.errors import UsageError
 from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, unit_of
 from kaput.sequence.intervals import Bools
 from kaput.sequence.tool_lines import Fields, LineMeaning, Role, Skipped
-from kaput.workload.payload.bulk import BulkDecoder, Stamps
-from kaput.workload.payload.identity import HEADER_BYTES, MAGIC, Codec
+from kaput.workload.payload import HEADER_BYTES, MAGIC, Codec
+from kaput.workload.payload_bulk import BulkDecoder, Stamps
 
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -137,20 +137,20 @@ class TextFormat:
         Raises UsageError for times in several units.
         """
         block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
-        found = np.frombuffer(block, np.uint8)
-        separators = np.flatnonzero(found <= _SPACE)
-        line_ends = np.flatnonzero(found[separators] == _NEWLINE)
+        characters = np.frombuffer(block, np.uint8)
+        separators = np.flatnonzero(characters <= _SPACE)
+        line_ends = np.flatnonzero(characters[separators] == _NEWLINE)
         fields = np.diff(line_ends, prepend=-1)
-        plain = self._plain(found, separators, line_ends, fields)
+        plain = self._plain(characters, separators, line_ends, fields)
         if self._meaning.in_xml or (len(plain) and not plain[0] and self.reader.times.unit is None):
             parsed = self._each(block)  # the first time decides the unit of all
         elif plain.all():
-            parsed = self._bulk(found, fields)
+            parsed = self._bulk(characters, fields)
         else:
             lengths = np.diff(separators[line_ends], prepend=-1)
             kept = np.repeat(plain, lengths)
-            bulk = self._bulk(found[kept], fields[plain], np.flatnonzero(plain))
-            parsed = _together(bulk, self._each(found[~kept].tobytes(), np.flatnonzero(~plain)))
+            bulk = self._bulk(characters[kept], fields[plain], np.flatnonzero(plain))
+            parsed = _together(bulk, self._each(characters[~kept].tobytes(), np.flatnonzero(~plain)))
         self.reader.lines += parsed.lines
         return parsed
 

@@ -48,13 +48,13 @@ class Window:
 
 def windows(producer: int, gaps: Sequence[Gap], join_ms: float = JOIN_MS) -> list[Window]:
     """The windows of one producer. Skips gaps without a dated message on either side."""
-    found: list[list[Gap]] = []
+    groups: list[list[Gap]] = []
     for gap in gaps:
-        if found and _follows(found[-1][-1], gap, join_ms):
-            found[-1].append(gap)
+        if groups and _follows(groups[-1][-1], gap, join_ms):
+            groups[-1].append(gap)
         else:
-            found.append([gap])
-    return [_window(producer, some) for some in found if any(_dated(gap) for gap in some)]
+            groups.append([gap])
+    return [_window(producer, some) for some in groups if any(_dated(gap) for gap in some)]
 
 
 def _dated(gap: Gap) -> bool:

@@ -27,9 +27,8 @@ from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.targets import STORE, parse_target
 from kaput.scenario.timeline import AtEvent, timeline
 from kaput.scenario.transactions import ID_PREFIX, partition_of, transactional_id
-from kaput.trials.shared_cluster import ClusterUse, SharedRunCluster
 from kaput.trials.shared_faults import SharedFaults, is_own
-from kaput.trials.warm import WarmCluster
+from kaput.trials.warm import ClusterUse, SharedRunCluster, WarmCluster
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

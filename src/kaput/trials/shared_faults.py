@@ -20,7 +20,7 @@ from kaput.faults.resolving import Surroundings, resolve
 from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
 from kaput.scenario.targets import MEMBERS, PRODUCER, TOPIC, Target
 from kaput.scenario.timeline import Step
-from kaput.trials.shared_cluster import SharedRunCluster
+from kaput.trials.warm import SharedRunCluster
 
 # Kinds of targets that contain names of a run, and so are resolved for each run.
 _RESOLVED_PER_RUN = (

@@ -52,9 +52,9 @@ class FindingsTopic:
     def write(self, status: Mapping[str, Any], *, final: bool = False) -> None:
         """Writes a record. If the client's queue is full, it is dropped: the next one supersedes it."""
         self._written_s = time.monotonic()
-        found = {name: value for name, value in status.items() if name not in _LARGE}
+        small = {name: value for name, value in status.items() if name not in _LARGE}
         try:
-            self._client.produce(self._topic, json.dumps({**found, "final": final}), self._run)
+            self._client.produce(self._topic, json.dumps({**small, "final": final}), self._run)
         except (BufferError, KafkaException):
             return
 

@@ -59,10 +59,10 @@ class LedgerJob:
         self._ends = ends
         self._send_ends()
         limit = time.monotonic() + timeout_s
-        while (found := self._read(FINAL)) is None and time.monotonic() < limit:
+        while (final := self._read(FINAL)) is None and time.monotonic() < limit:
             self.look()
             time.sleep(0.1)
-        return found
+        return final
 
     def _start(self) -> None:
         with (self._directory / "job.err").open("wb") as errors:
@@ -87,10 +87,10 @@ class LedgerJob:
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads((self._directory / name).read_text())
+            document: dict[str, Any] = json.loads((self._directory / name).read_text())
         except FileNotFoundError:
             return None
-        return found
+        return document
 
     def _why(self) -> str:
         lines = (self._directory / "job.err").read_text(errors="replace").strip().splitlines()

@@ -32,8 +32,7 @@ from kaput.runner.progress import NotesOnly
 from kaput.runner.samplers import LeaderSampler
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
-from kaput.watch.canary import DELIVERY_S, CanaryKeeper, scenario_of
-from kaput.watch.clients import WatchClients
+from kaput.watch.clients import DELIVERY_S, CanaryKeeper, WatchClients, scenario_of
 from kaput.watch.ledger_job import LedgerJob
 from kaput.watch.message_samples import MessageSamples, Stalls
 from kaput.watch.options import WatchOptions
@@ -189,10 +188,10 @@ class Watch:
         self._recording.close()
         self._record_clients(len(settled.ends))
         self._update(groups=drained, ended_ns=time.time_ns())
-        found = {**self.status(), **(final or {}), "troubles": self._troubles}
+        findings = {**self.status(), **(final or {}), "troubles": self._troubles}
         self._clients.tidy()
         seal(self.folder, self._hold, self._sealed, self._clients.dead)
-        return found
+        return findings
 
     def _read_back(self, ends: dict[TopicPartition, int]) -> list[GroupDrain]:
         """Reads the log with a fresh reader, as after every run; returns whether the group is drained."""
@@ -291,4 +290,4 @@ def next_numbers(folder: RunFolder) -> tuple[int, int, int]:
 def _unused(folder: RunFolder, name: re.Pattern[str], *tables: str, first: int) -> int:
     """The first number that no file of these tables has in its name."""
     paths = (path for table in tables for path in folder.table(table).glob("*"))
-    return max((int(found[1]) + 1 for path in paths if (found := name.search(path.name))), default=first)
+    return max((int(match[1]) + 1 for path in paths if (match := name.search(path.name))), default=first)

@@ -19,7 +19,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import TABLES
 from kaput.scenario.vocabulary import OUTCOMES
 from kaput.workload.client_spec import ProducerSpec
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 FIELDS = ("attempted", *OUTCOMES)
 _ROW = len(FIELDS)

@@ -25,7 +25,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
 from kaput.scenario.vocabulary import Isolation
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 
 class VisibleOffsets:

@@ -18,8 +18,7 @@ import pytest
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.cds import find_archive
-from kaput.cluster.distribution import Distribution, from_home
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, from_home, java_command
 from kaput.cluster.metadata_log import read_cluster_events
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.properties import NodeLayout, write_properties

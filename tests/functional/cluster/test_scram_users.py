@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.security import MECHANISM, User
 from kaput.cluster.storage import first_records, new_id

@@ -10,8 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.record_batches import decode
 from kaput.cluster.segments import SegmentReader, directory

@@ -15,14 +15,14 @@ import pytest
 
 from driving import WITHOUT_RIGHTS
 from kaput.cluster.network.capability_checks import NEEDS
-from kaput.cluster.network.preflight import namespace_command
+from kaput.cluster.network.reexec import namespace_command
 from kaput.errors import NamespacesError
 from waiting import PATIENCE_S
 
 _ASK = """
 import json
 from kaput.cluster.network.capability_checks import NEEDS
-from kaput.cluster.network.preflight import namespace_command
+from kaput.cluster.network.reexec import namespace_command
 from kaput.errors import NamespacesError
 try:
     print(json.dumps({"way": namespace_command(set(NEEDS) - {"ext4"})}))

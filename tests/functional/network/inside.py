@@ -19,8 +19,7 @@ from pathlib import Path
 from kaput.cluster.network.connections import SOCK_DIAG, destroy, established, sockets, tear_down
 from kaput.cluster.network.interface import Chain, PacketRule, Queued
 from kaput.cluster.network.links import KernelQueue, make_bridge, make_link, raise_loopback, remove_links
-from kaput.cluster.network.netlink import Netlink
-from kaput.cluster.network.netns import run_in_netns
+from kaput.cluster.network.netlink import Netlink, run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.errors import LabError
 from kaput.faults.rules import blocking, dropping

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from driving import KAPUT, UNHURRIED, Kaput, Result, mentions
-from kaput.cluster.network.preflight import namespace_command
+from kaput.cluster.network.reexec import namespace_command
 from kaput.errors import LabError
 from waiting import PATIENCE_S, wait_for
 

@@ -9,7 +9,7 @@ import pytest
 
 from kaput.cluster.network import tools
 from kaput.cluster.network.capability_checks import ALWAYS, FAILED, NEEDS
-from kaput.cluster.network.preflight import namespace_command
+from kaput.cluster.network.reexec import namespace_command
 from kaput.errors import LabError, NamespacesError
 
 

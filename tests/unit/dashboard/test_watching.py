@@ -18,8 +18,8 @@ import pytest
 from fakes.run_folders import SECOND, Producer, Site, judged, made, nonreader, now_ns, served
 from kaput.dashboard.safe_files import Runs
 from kaput.dashboard.watching import subscribers as events_module
-from kaput.dashboard.watching.current_state import CurrentState
 from kaput.dashboard.watching.reader import EVERY_S, RunReader
+from kaput.dashboard.watching.run_tails import CurrentState
 from kaput.dashboard.watching.subscribers import MOST_WATCHERS, Subscribers
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder

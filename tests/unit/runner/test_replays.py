@@ -22,7 +22,7 @@ from kaput.runner.replays import record_missing_kept_rows
 from kaput.scenario.stores import Replay, Store
 from kaput.stores.running import RunningStores
 from kaput.workload.client_spec import ReplaySpec
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 RUN = uuid.UUID(int=9)
 COUNT = 600

@@ -19,7 +19,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.runner.replica_log import ReplicaLog
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 from waiting import wait_for
 
 CODEC = Codec(uuid.UUID(int=7), 60)

@@ -10,9 +10,8 @@ import pytest
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.targets import recorded_target
-from kaput.search.derived import derived
 from kaput.search.draw import draw
-from kaput.search.loading import from_text, load, space_names
+from kaput.search.loading import derived, from_text, load, space_names
 from kaput.search.space import Choices, Space
 
 SPACE = """\

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaput.search.confirmation import ddmin
+from kaput.search.searching import ddmin
 from kaput.search.sequential import LEAST_RATE, Rate, SequentialTest
 
 

@@ -16,10 +16,9 @@ from kaput.errors import LabError
 from kaput.evidence.findings_faults import FaultFindings
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.timeline import step_id
-from kaput.search.confirmation import merged
 from kaput.search.experiments import Experiments
 from kaput.search.loading import from_text
-from kaput.search.searching import Search
+from kaput.search.searching import Search, merged
 from kaput.search.space import Choices, Space, time_in_words
 from kaput.search.store import SearchSettings, SearchStore
 from kaput.search.summary import lines

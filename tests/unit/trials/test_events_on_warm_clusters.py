@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent
-from kaput.trials.shared_cluster import since
+from kaput.trials.warm import since
 
 STATE = "__transaction_state"
 

@@ -7,7 +7,7 @@ from typing import Any
 from kaput.core import SECOND
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import SIGNALS, Sample
-from kaput.watch.canary import replicas_of, scenario_of
+from kaput.watch.clients import replicas_of, scenario_of
 from kaput.watch.message_samples import LOST_AFTER_NS, MessageSamples, SendCounts
 
 BEGIN = 1_000 * SECOND

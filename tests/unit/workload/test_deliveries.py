@@ -13,7 +13,7 @@ from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import MemberSpec
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder
 from kaput.workload.librdkafka.member import GroupMember
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 RUN = uuid.UUID(int=9)
 CODEC = Codec(RUN, 60)

@@ -16,7 +16,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 NOW = 1_700_000_000_000_000_000
 

@@ -20,7 +20,7 @@ from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Group, Scenario
 from kaput.workload.java.command_lines import JavaTools
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 from kaput.workload.supervision.supervisor import Supervisor
 from waiting import PATIENCE_S, eventually
 

@@ -18,9 +18,8 @@ from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.payload.identity import Codec
-from kaput.workload.supervision.client_process import ClientProcess, OnMessage
-from kaput.workload.supervision.member_slot import MemberSlot
+from kaput.workload.payload import Codec
+from kaput.workload.supervision.client_process import ClientProcess, MemberSlot, OnMessage
 from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
 from waiting import eventually

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.core import NULL_INT, NULL_LONG
-from kaput.workload.payload.bulk import BulkDecoder, Stamps
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
+from kaput.workload.payload_bulk import BulkDecoder, Stamps
 
 RUN, OTHER = uuid.UUID(int=5), uuid.UUID(int=6)
 NOW = 1_700_000_000_000_000_000

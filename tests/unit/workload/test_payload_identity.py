@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.scenario.model import MIN_PAYLOAD_BYTES
-from kaput.workload.payload.identity import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Identity
+from kaput.workload.payload import CORRUPT, FOREIGN, HEADER_BYTES, Codec, Identity
 
 RUN = uuid.UUID(int=0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0)
 identities = st.builds(

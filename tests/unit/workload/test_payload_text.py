@@ -8,8 +8,7 @@ import uuid
 import pytest
 
 from kaput.core import NULL_INT
-from kaput.workload.payload.bulk import BulkDecoder
-from kaput.workload.payload.identity import (
+from kaput.workload.payload import (
     CORRUPT,
     FOREIGN,
     HEADER_BYTES,
@@ -19,6 +18,7 @@ from kaput.workload.payload.identity import (
     Identity,
     headers,
 )
+from kaput.workload.payload_bulk import BulkDecoder
 
 RUN, OTHER = uuid.UUID(int=12345), uuid.UUID(int=12346)
 

@@ -16,7 +16,7 @@ from kaput.evidence.sealing import seal
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import Sender
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 
 class Client:

@@ -11,7 +11,7 @@ import pytest
 from kaput import keep
 from kaput.clients.keep.store import now_ms
 from kaput.workload.librdkafka.replay import ReportingStore
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 RUN = uuid.UUID(int=9)
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from kaput.core import NULL_INT, NULL_LONG
 from kaput.errors import UsageError
-from kaput.workload.payload.bulk import BulkDecoder
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
+from kaput.workload.payload_bulk import BulkDecoder
 
 Headers = Sequence[tuple[str, bytes | None]] | None
 Longs = np.ndarray[Any, np.dtype[np.int64]]

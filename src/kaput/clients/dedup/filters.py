@@ -1,11 +1,13 @@
-"""Three filters that recognize duplicates: what each remembers, when it is correct, and where it fails.
+"""Three filters that recognize duplicates: what each remembers, when it is correct, and where it fails; and a
+consumer with a filter.
 
-A filter does not drop records or run effects; the consumer does (consumer.py), because the order of effect
-and mark determines the effect of a crash between them.
+A filter does not drop records or run effects; the consumer does, because the order of effect and mark
+determines the effect of a crash between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -172,3 +174,59 @@ class OneProducer:
 
 def _name_for(record: NumberedRecord) -> str:
     return f"{record.topic}/{record.partition}"
+
+
+Effect = Callable[[NumberedRecord], object]
+
+
+class Order(Enum):
+    """The order of effect and mark."""
+
+    EFFECT_THEN_MARK = "effect, then mark"
+    MARK_THEN_EFFECT = "mark, then effect"
+
+
+class FilteringConsumer:
+    """Reads batches, and commits after each one: its marks, then its position.
+
+    A new one continues after a crash if it gets the old one's `position` and its filter's store.
+    """
+
+    def __init__(
+        self,
+        accepts: Filter,
+        effect: Effect,
+        order: Order = Order.EFFECT_THEN_MARK,
+        batch: int = 1,
+        position: int = 0,
+    ) -> None:
+        self.position = position  # the next record to read, as committed
+        self._filter, self._effect = accepts, effect
+        self._order, self._batch = order, batch
+
+    def read(self, log: Sequence[NumberedRecord]) -> None:
+        """Reads to the end of the log."""
+        while batch := list(log[self.position : self.position + self._batch]):
+            match self._order:
+                case Order.EFFECT_THEN_MARK:
+                    self._effects_first(batch)
+                case Order.MARK_THEN_EFFECT:
+                    self._marks_first(batch)
+            self.position += len(batch)
+
+    def _effects_first(self, batch: list[NumberedRecord]) -> None:
+        for record in batch:
+            if self._filter.is_new(record):
+                self._effect(record)
+            self._filter.mark(record)
+        self._filter.commit()
+
+    def _marks_first(self, batch: list[NumberedRecord]) -> None:
+        new = []
+        for record in batch:
+            if self._filter.is_new(record):
+                new.append(record)
+            self._filter.mark(record)
+        self._filter.commit()
+        for record in new:
+            self._effect(record)

@@ -1,7 +1,7 @@
 """The first two filters in Spark's Structured Streaming, and logs replayed as micro-batches.
 
 The state of a filter is Spark's, in its checkpoint. Spark commits the state of a micro-batch after its
-output: "effect, then mark" (consumer.py) for whole micro-batches. A crash in between repeats the batch, with
+output: "effect, then mark" (filters.py) for whole micro-batches. A crash in between repeats the batch, with
 the same rows and number. A sink that remembers the number can drop the repetition, as Spark's own file sink
 does. The only part of kaput.clients that imports pyspark; `transformWithState` needs the extra `dedup-spark`.
 """

@@ -170,8 +170,8 @@ class Admin(ResourceAdmin):
             self._timeout_s,
         )
         self._check("preferred leaders cannot be elected", answer.error_code)
-        found = [(each.topic, p) for each in answer.replica_election_results for p in each.partition_result]
-        for name, p in found:
+        elected = [(each.topic, p) for each in answer.replica_election_results for p in each.partition_result]
+        for name, p in elected:
             if p.error_code != _ELECTION_NOT_NEEDED:
                 what = f"the preferred leader of {name}/{p.partition_id} cannot be elected"
                 self._check(what, p.error_code, p.error_message)

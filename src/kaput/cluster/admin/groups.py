@@ -126,10 +126,10 @@ class GroupAdmin:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
             answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
             self._check(f"offsets of group {group}", answer.error_code)
-            found = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
+            listed = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
             return {
                 TopicPartition(name, p.partition_index): p.committed_offset
-                for name, p in found
+                for name, p in listed
                 if not p.error_code and p.committed_offset >= 0
             }
 
@@ -161,9 +161,9 @@ class GroupAdmin:
 
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            (found,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
-            self._check(f"offsets of share group {group}", found.error_code)
-            every = [(topic.topic_name, p) for topic in found.topics for p in topic.partitions]
+            (group_answer,) = ask(endpoint, requests.share_group_offsets(group), ANSWER_TIMEOUT_S).groups
+            self._check(f"offsets of share group {group}", group_answer.error_code)
+            every = [(topic.topic_name, p) for topic in group_answer.topics for p in topic.partitions]
             return {
                 TopicPartition(name, p.partition_index): p.lag
                 for name, p in every

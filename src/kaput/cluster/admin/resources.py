@@ -113,9 +113,9 @@ class ResourceAdmin(GroupAdmin):
 
         def delete() -> None:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            (found,) = ask(endpoint, requests.delete_group(group), ANSWER_TIMEOUT_S).results
-            if found.error_code not in (0, _GROUP_NOT_FOUND):
-                self._check(f"group {group} cannot be deleted", found.error_code)
+            (result,) = ask(endpoint, requests.delete_group(group), ANSWER_TIMEOUT_S).results
+            if result.error_code not in (0, _GROUP_NOT_FOUND):
+                self._check(f"group {group} cannot be deleted", result.error_code)
 
         # Killed members stay in the group until their session times out.
         self._broadcaster.retry(delete, f"group {group} to be deleted")
@@ -176,10 +176,10 @@ class ResourceAdmin(GroupAdmin):
             raise LabError(f"no broker shows the settings of {name}")
         seen = {}
         for broker, answer in answers.items():
-            (found,) = answer.results
-            self._check(f"the settings of {name}", found.error_code, found.error_message)
-            own = {each.name: each.value for each in found.configs if each.config_source == source}
-            seen[broker] = ResourceSettings(_settings(found).every, own)
+            (result,) = answer.results
+            self._check(f"the settings of {name}", result.error_code, result.error_message)
+            own = {each.name: each.value for each in result.configs if each.config_source == source}
+            seen[broker] = ResourceSettings(_settings(result).every, own)
         return seen
 
     def alter_settings(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:

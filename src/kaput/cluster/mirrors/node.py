@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.distribution import Distribution
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout

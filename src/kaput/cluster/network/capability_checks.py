@@ -1,7 +1,7 @@
 """`python -m kaput.cluster.network.capability_checks`: tries what networks and faults need from the kernel.
 
 Each check prints its name before it starts; the first failure ends the program with the kernel's message. Its
-place: preflight.py runs it in a temporary namespace.
+place: reexec.py runs it in a temporary namespace.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _run(name: str, *arguments: str) -> None:
 def main(needs: list[str]) -> int:
     """Runs the checks that are always needed and the named ones; returns 0, or FAILED."""
     for name, check in (ALWAYS | {need: NEEDS[need] for need in needs}).items():
-        print(f"@{name}", flush=True)  # noqa: T201 - preflight.py reads it
+        print(f"@{name}", flush=True)  # noqa: T201 - reexec.py reads it
         try:
             check.action()
         except (LabError, OSError, subprocess.SubprocessError) as error:

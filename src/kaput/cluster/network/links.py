@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kaput.cluster.network.interface import Queued
-from kaput.cluster.network.netns import run_in_netns
+from kaput.cluster.network.netlink import run_in_netns
 from kaput.errors import LabError
 
 _T = TypeVar("_T")

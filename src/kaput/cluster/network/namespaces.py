@@ -21,7 +21,7 @@ from pathlib import Path
 from kaput.cluster.network.connections import established, tear_down
 from kaput.cluster.network.interface import TcpConnection
 from kaput.cluster.network.links import BRIDGE, OWN_END, KernelQueue, make_bridge, make_link, remove_links
-from kaput.cluster.network.netns import run_in_netns
+from kaput.cluster.network.netlink import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.reexec import inside
 from kaput.cluster.network.tools import tool

@@ -1,6 +1,6 @@
 """The system programs that namespaces need: those of util-linux, which every distribution has.
 
-Its place: namespaces.py and preflight.py. All other network changes go to the kernel directly.
+Its place: namespaces.py and reexec.py. All other network changes go to the kernel directly.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.current_state import CurrentState, rows_of
-from kaput.dashboard.watching.run_tails import ATTEMPTS, LedgerFile, RunTails
+from kaput.dashboard.watching.run_tails import ATTEMPTS, CurrentState, LedgerFile, RunTails, rows_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
@@ -108,9 +107,9 @@ class LiveSteps:
                 self._widen()
         numbers = (at_ns - self.began_ns) // self._width_ns
         within = (numbers >= 0) & (numbers < MOST)
-        found: Longs = numbers[within]
-        self._newest = max(self._newest, int(found.max())) if len(found) else self._newest
-        return found, within
+        chosen: Longs = numbers[within]
+        self._newest = max(self._newest, int(chosen.max())) if len(chosen) else self._newest
+        return chosen, within
 
     def _widen(self) -> None:
         half = MOST // 2
@@ -363,8 +362,8 @@ def _phase(manifest: Manifest, verdict: dict[str, Any] | None) -> str:
 
 
 def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    found: np.ndarray[Any, np.dtype[np.int64]] = column.to_numpy(zero_copy_only=False)
-    return found.astype(np.int64, copy=False)
+    values: np.ndarray[Any, np.dtype[np.int64]] = column.to_numpy(zero_copy_only=False)
+    return values.astype(np.int64, copy=False)
 
 
 def _total(runs: Runs, name: str) -> int | None:

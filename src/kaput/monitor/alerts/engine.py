@@ -203,11 +203,11 @@ class SampleStore:
 
 def _windows(rules: AlertRules) -> dict[str, int]:
     """By signal, how far back rules look (ns)."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for rule in rules:
         window_ms = max(rule.rate or 0, rule.increase or 0)
-        found[rule.signal] = max(found.get(rule.signal, 0), window_ms * MS + rules.stale_ns)
-    return found
+        counts[rule.signal] = max(counts.get(rule.signal, 0), window_ms * MS + rules.stale_ns)
+    return counts
 
 
 def _combined(how: str, condition: Condition, values: list[float]) -> Observation:
@@ -393,11 +393,11 @@ class Engine:
 
 def _firing(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
     """Firing alerts by rule."""
-    found: dict[str, list[Alert]] = {}
+    by_rule: dict[str, list[Alert]] = {}
     for alert in alerts:
         if alert.state == "firing":
-            found.setdefault(alert.rule.name, []).append(alert)
-    return found
+            by_rule.setdefault(alert.rule.name, []).append(alert)
+    return by_rule
 
 
 def _explains(inhibitor: Inhibitor, alert: Alert, firing: Mapping[str, list[Alert]]) -> bool:

@@ -191,16 +191,19 @@ def quorum_controllers(answers: Iterable[Any], access: Access) -> dict[int, Endp
 
 def quorum_leaders(answers: Iterable[Any]) -> dict[int, Any]:
     """By id, each active controller's view of the quorum."""
-    found: dict[int, Any] = {}
+    by_broker: dict[int, Any] = {}
     for answer in answers:
         if answer.error_code or not answer.topics:
             continue
         state = answer.topics[0].partitions[0]
         if not state.error_code and state.leader_id >= 0:
-            newer = state.leader_id not in found or state.leader_epoch >= found[state.leader_id].leader_epoch
+            newer = (
+                state.leader_id not in by_broker
+                or state.leader_epoch >= by_broker[state.leader_id].leader_epoch
+            )
             if newer:
-                found[state.leader_id] = state
-    return found
+                by_broker[state.leader_id] = state
+    return by_broker
 
 
 def quorum_samples(active: dict[int, Any], at_ns: int) -> Iterator[Sample]:

@@ -123,7 +123,7 @@ class ClusterState:
         at_ns = time.time_ns()
         self.reached = bool(answers)
         if not answers:
-            found = list(self._unreachable(at_ns))
+            samples = list(self._unreachable(at_ns))
         else:
             views = {node: seen for node, (seen, _) in answers.items() if seen is not None}
             self._view = view = view_of(views, self._access)
@@ -135,9 +135,9 @@ class ClusterState:
                 for broker, node in view.alive.items()
                 if node in answers and answers[node][1] is not None
             }
-            found = list(self._samples(view, groups, at_ns))
+            samples = list(self._samples(view, groups, at_ns))
         self.troubles = [str(why) for why in self._nodes.silent.values()]
-        return found
+        return samples
 
     def _metadata(self) -> dict[Endpoint, tuple[Any, Any]]:
         """By broker that answered: (metadata, if requested; its groups). Queries the seeds if no other broker
@@ -170,25 +170,25 @@ class ClusterState:
     _last: tuple[Sample, ...] = ()  # of the last poll that got an answer
 
     def _samples(self, view: PolledView, groups: Mapping[int, Any], at_ns: int) -> Iterator[Sample]:
-        found = [Sample("kaput_cluster_reachable", 1, at_ns), *broker_samples(view, self._known, at_ns)]
+        samples = [Sample("kaput_cluster_reachable", 1, at_ns), *broker_samples(view, self._known, at_ns)]
         coordinated = self._groups.take_listing(view, groups)
         results = self._nodes.run(self._second_round(view, coordinated))
         self._near_controller = {view.alive[key] for what, key in results if what == "quorum"}
         for (what, key), answer in results.items():
             self._take(what, key, answer, coordinated)
-        found += self._quorum(view, results, at_ns)
+        samples += self._quorum(view, results, at_ns)
         self._elections.look(view.partitions)
-        found.append(Sample("kaput_unclean_elections_total", self._elections.unclean, at_ns))
-        found += partition_samples(view, self._min_isrs, results.get(("moving", 0)), at_ns)
-        found += self._slow_samples(view, at_ns)
+        samples.append(Sample("kaput_unclean_elections_total", self._elections.unclean, at_ns))
+        samples += partition_samples(view, self._min_isrs, results.get(("moving", 0)), at_ns)
+        samples += self._slow_samples(view, at_ns)
         wanted = view.partitions if self._every_end else self._groups.places()
         jobs = {leader: ends_job(view, leader, led) for leader, led in led_by(view, wanted).items()}
         self.ends = {place: end for some in self._nodes.run(jobs).values() for place, end in some.items()}
         self.ends_s = time.monotonic()
-        found += self._groups.samples(view, self.ends, time.time_ns())
-        found += self._answer_samples(at_ns)
-        self._last = tuple(found)
-        return iter(found)
+        samples += self._groups.samples(view, self.ends, time.time_ns())
+        samples += self._answer_samples(at_ns)
+        self._last = tuple(samples)
+        return iter(samples)
 
     def _second_round(
         self, view: PolledView, coordinated: Mapping[int, list[str]]

@@ -375,7 +375,7 @@ class _SnapshotReader:
             for each in listed
             if each.state == "Ongoing"
         }
-        now_ms, found = time.time_ns() // 1_000_000, []
+        now_ms, idle = time.time_ns() // 1_000_000, []
         for place, state in sorted(self._admin.describe_producers(sorted(held)).items()):
             begun = [p for p in state.active_producers if p.current_transaction_start_offset >= 0]
             if begun:
@@ -386,12 +386,12 @@ class _SnapshotReader:
                 )
                 known = open_ids.get(first.producer_id)
                 held_back = end[place] - start
-                found.append(
+                idle.append(
                     OpenTransaction(
                         place.topic, place.partition, start, first.producer_id, known, silent_s, held_back
                     )
                 )
-        return found
+        return idle
 
     def _groups(self, topics: list[TopicState], brokers: list[dict[str, Any]]) -> list[GroupSnapshot]:
         groups_by_id = {

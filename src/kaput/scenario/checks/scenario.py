@@ -37,8 +37,8 @@ def check(scenario: Scenario, *, existing: bool = False) -> list[Mistake]:
         check_clusters, _topics, check_clients, check_stores, check_steps, check_plan, _expect,
         check_existing if existing else check_own,
     )  # fmt: skip
-    found = [*scenario.broken_rules(), *(mistake for part in parts for mistake in part(scenario))]
-    return [Mistake(path, text) for path, text in found]
+    mistakes = [*scenario.broken_rules(), *(mistake for part in parts for mistake in part(scenario))]
+    return [Mistake(path, text) for path, text in mistakes]
 
 
 def _topics(scenario: Scenario) -> Found:

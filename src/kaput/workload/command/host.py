@@ -27,7 +27,7 @@ from kaput.workload.client_spec import (
     notify,
 )
 from kaput.workload.command.program import ClientProgram, ProgramError, line_of
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 
 class MemberRecord:

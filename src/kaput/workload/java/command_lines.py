@@ -16,8 +16,7 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, AccessOf
 from kaput.cluster.cds import find_archive
-from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.jvm import java_command
+from kaput.cluster.distribution import Distribution, java_command, resolve
 from kaput.errors import DistributionError
 from kaput.java import Java, find_java
 from kaput.scenario.model import Config, Group, Producers

@@ -17,8 +17,8 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder, Values
 from kaput.workload.client_spec import MemberSpec
-from kaput.workload.payload.bulk import BulkDecoder, Identities, Ints, Longs
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
+from kaput.workload.payload_bulk import BulkDecoder, Identities, Ints, Longs
 
 # Unbound methods: map() calls them from C, without an attribute lookup per message.
 _value: Any = Message.value

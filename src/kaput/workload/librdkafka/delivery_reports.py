@@ -23,8 +23,8 @@ from kaput.evidence.recorder import Recorder, Values
 from kaput.scenario.vocabulary import Outcome
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import FIELDS
-from kaput.workload.payload.bulk import Ints, Longs, Stamps
-from kaput.workload.payload.identity import HEADER_BYTES, STAMP_AT, STAMP_BYTES, headers
+from kaput.workload.payload import HEADER_BYTES, STAMP_AT, STAMP_BYTES, headers
+from kaput.workload.payload_bulk import Ints, Longs, Stamps
 
 # Errors that a broker returns before it appends anything.
 _REFUSED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})

@@ -36,7 +36,7 @@ from kaput.workload.librdkafka.client_setup import (
 from kaput.workload.librdkafka.deliveries import CommitRecorder, DeliveryRecorder, positions_after
 from kaput.workload.librdkafka.member_process import GroupMembership, Pace, run_member
 from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 AT_ONCE = 2048  # the most messages taken from the client at once
 AT_ONCE_WORKING = 500  # when records take processing time: the default of the Java client's max.poll.records

@@ -19,7 +19,7 @@ from kaput.clients.keep.store import records_of
 from kaput.errors import KaputError
 from kaput.workload.client_spec import ReplaySpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 
 class ReportingStore:

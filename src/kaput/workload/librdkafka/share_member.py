@@ -43,7 +43,7 @@ from kaput.workload.librdkafka.client_setup import (
 )
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder
 from kaput.workload.librdkafka.member_process import Pace, run_member
-from kaput.workload.payload.identity import Codec
+from kaput.workload.payload import Codec
 
 _CONFIRMED: Mapping[Acknowledgement, str] = {
     "accepting": "accepted",

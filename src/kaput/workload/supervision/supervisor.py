@@ -31,9 +31,14 @@ from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.java.command_lines import JavaTools
 from kaput.workload.librdkafka.versions import environment
 from kaput.workload.moving import Destination, Hold
-from kaput.workload.supervision.client_process import READY_TIMEOUT_S, ClientProcess, OnMessage, start_client
+from kaput.workload.supervision.client_process import (
+    READY_TIMEOUT_S,
+    ClientProcess,
+    MemberSlot,
+    OnMessage,
+    start_client,
+)
 from kaput.workload.supervision.launches import Launch, LaunchPlan
-from kaput.workload.supervision.member_slot import MemberSlot
 
 
 class ProducerHandle(PausableProcess):

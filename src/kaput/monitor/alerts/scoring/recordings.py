@@ -104,7 +104,7 @@ def played(rules: AlertRules, recording: Recording) -> Playback:
     """What the rules would have announced."""
     engine = Engine(rules)
     open_: dict[str, Episode] = {}
-    found: list[Episode] = []
+    episodes: list[Episode] = []
     explained: list[tuple[str, int]] = []
     for at_ns, samples in recording.steps.items():
         for each in engine.step(samples, at_ns):
@@ -113,12 +113,12 @@ def played(rules: AlertRules, recording: Recording) -> Playback:
                 open_[alert.key] = Episode(alert.rule, alert.labels, alert.summary, alert.active_ns, at_ns)
             elif each.announce:
                 begun = open_.pop(alert.key)
-                found.append(replace(begun, resolved_ns=at_ns))
+                episodes.append(replace(begun, resolved_ns=at_ns))
             elif each.change == "firing":
                 explained.append((alert.rule.name, alert.active_ns))
-    found += open_.values()
-    found.sort(key=lambda each: (each.fired_ns, each.rule.name, str(each.labels)))
-    return Playback(found, explained)
+    episodes += open_.values()
+    episodes.sort(key=lambda each: (each.fired_ns, each.rule.name, str(each.labels)))
+    return Playback(episodes, explained)
 
 
 def playable(rules: AlertRules, recording: Recording) -> tuple[AlertRules | None, dict[str, str]]:
@@ -328,15 +328,15 @@ class RecordedSends:
     @classmethod
     def of(cls, evidence: Evidence) -> RecordedSends:
         """Reads them. Raises EvidenceError."""
-        found = evidence.tables["sends"]
+        sends = evidence.tables["sends"]
         schema = pa.schema(
             [
                 field
                 for field in TABLES["sends"].schema
-                if field.name in _COLUMNS and field.name not in found.lacking
+                if field.name in _COLUMNS and field.name not in sends.lacking
             ]
         )
-        tables = [table_of(path, schema) for path in found.files]
+        tables = [table_of(path, schema) for path in sends.files]
         table = pa.concat_tables(tables) if tables else schema.empty_table()
         return cls._of_table(table.sort_by("attempt_ns"))
 

@@ -228,9 +228,9 @@ class RuleScore:
 def scored(rules: AlertRules, run: RecordedRun) -> RunScore:
     """The rules' score on one run."""
     kept, not_played = playable(rules, run.recording)
-    found = played(kept, run.recording) if kept is not None else Playback()
-    rung = [_judged(each, run.faults) for each in found.episodes]
-    missed = {fault.id: _missed(kept, fault, found) for fault in run.faults}
+    playback = played(kept, run.recording) if kept is not None else Playback()
+    rung = [_judged(each, run.faults) for each in playback.episodes]
+    missed = {fault.id: _missed(kept, fault, playback) for fault in run.faults}
     return RunScore(run, rung, missed, not_played)
 
 

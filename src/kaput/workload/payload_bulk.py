@@ -1,4 +1,4 @@
-"""Decodes payloads in bulk: what identity.py does for one message, vectorized with numpy.
+"""Decodes payloads in bulk: what payload.py does for one message, vectorized with numpy.
 
 Gives exactly the same answers; anything unusual goes to `Codec.decode`, one by one.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kaput.core import NULL_INT, NULL_LONG
-from kaput.workload.payload.identity import CRC_AT, CRC_BYTES, HEADER_BYTES, MAGIC, STAMP_AT, Codec
+from kaput.workload.payload import CRC_AT, CRC_BYTES, HEADER_BYTES, MAGIC, STAMP_AT, Codec
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 Longs = np.ndarray[Any, np.dtype[np.int64]]

@@ -1,1 +1,0 @@
-"""Message payloads: an identity that says which message it is, and a checksum."""
