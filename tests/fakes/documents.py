@@ -23,9 +23,8 @@ from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.engine.question import Check, Question, Reported
 from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
-from kaput.analysis.plan import BIG, Plan, plan
 from kaput.analysis.questions import questions
-from kaput.analysis.run import Run
+from kaput.analysis.run import BIG, Plan, Run, plan
 from kaput.analysis.runs.tables import units
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence, check

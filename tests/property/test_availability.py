@@ -15,11 +15,11 @@ from kaput.analysis import document
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
-from kaput.analysis.plan import BIG, Plan, plan
 from kaput.analysis.questions import questions
+from kaput.analysis.run import BIG, Plan, plan
 from kaput.analysis.runs.tables import units
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_service import Standstill
+from kaput.evidence.findings_claims import Standstill
 from kaput.evidence.reading import check
 
 SEED = 20_262

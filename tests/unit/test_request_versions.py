@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from kaput.analysis.questions.versions import requests
+from kaput.analysis.questions.clients import requests
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_parts import ClientRequests, FeatureLevels
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.report.document import Bullets, Table
 from kaput.report.sections import JudgedRun
-from kaput.report.sections.versions import section
+from kaput.report.sections.clients import section
 from kaput.runner.cluster_events import record_requests
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Scenario

@@ -13,6 +13,7 @@ from kaput.analysis.engine.asking import SHOWN
 from kaput.analysis.engine.question import Check, Key, Question, Reported, Row
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import (
     Anomaly,
     Example,
@@ -46,26 +47,14 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, sections, judgement, _stories(questions)),
-        faults=[
-            FaultFindings(
-                id=one.id,
-                fault=one.fault,
-                target=one.target,
-                brokers=list(one.brokers),
-                bit=one.confirmed,
-                proof=one.proof,
-                injected_ns=one.injected_ns,
-                effective_ns=one.effective_ns,
-                healed_ns=one.healed_ns,
-                event=one.event,
-                event_ns=one.event_ns,
-                noticed_ns=one.noticed_ns,
-                **sections["fault", one.id],
-            )
-            for one in given.faults
-        ],
+        faults=[_fault(one, sections["fault", one.id]) for one in given.faults],
         **sections["findings", None],
     )
+
+
+def _fault(row: FaultRow, reported: Mapping[str, Any]) -> FaultFindings:
+    recorded = {name: value for name, value in vars(row).items() if name in FaultFindings.model_fields}
+    return FaultFindings.model_validate({**recorded, "bit": row.confirmed, **reported})
 
 
 def _sections(reported: Iterable[Reported]) -> Sections:

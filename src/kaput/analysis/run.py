@@ -1,18 +1,23 @@
-"""The driver's view of a run: its small tables, the totals so far, and what is derived from both.
+"""The driver's view of a run: the plan of its tasks, its small tables, the totals so far, and what is derived
+from these.
 
-Each property needs the totals of the stage named in its docstring, and is computed on first use.
+Each property of Run needs the totals of the stage named in its docstring, and is computed on first use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+import math
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
 
 from kaput.analysis.causes.attribution import NO_KEY, OWN_NUMBER, OWN_SEQ, Removing
+from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
+from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.engine.spells import GIVEN_UP
 from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances
 from kaput.analysis.facts.assignments import after_aborts, events_frame, owners
@@ -24,15 +29,64 @@ from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.serving import min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
-from kaput.analysis.plan import Plan
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.names import Names
+from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
+from kaput.evidence.reading import STORE_TABLES, Evidence
 from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
 from kaput.scenario.model import compacts, retains_little
 from kaput.verdict.contracts import unclean_allowed
+
+BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
+SMALL_ROWS = 500_000  # up to this, one task of each kind
+TASK_ROWS = 4_000_000
+_PART_MESSAGES = 3_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`tasks`: the row groups that each encodes; `parts`: their numbers; `step_ns`: the finest step of
+    time.
+    """
+
+    tasks: Sequence[Sequence[Unit]]
+    parts: Parts
+    step_ns: int = steps.FINEST_NS
+
+
+def plan(evidence: Evidence, cores: int | None = None) -> Plan:
+    """Plans tasks of about equal size, at least one per core unless the run is small."""
+    cores = cores or os.cpu_count() or 1
+    rows = sum(evidence.tables[table].rows for table in BIG)
+    every = [unit for table in BIG for unit in units(evidence, table)]
+    run_ns = _length_ns(evidence)
+    if rows <= SMALL_ROWS:
+        return Plan([every], Parts(1, 1), steps.width_ns(run_ns, few=True))
+    parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
+    tasks = list(_split(every, max(cores, math.ceil(rows / TASK_ROWS))))
+    return Plan(tasks, Parts(parts, parts), steps.width_ns(run_ns, few=False))
+
+
+def _length_ns(evidence: Evidence) -> int | None:
+    """The run's duration by its manifest; None without a begin or an end."""
+    manifest = evidence.manifest
+    return manifest.ended_ns - manifest.started_ns if manifest.ended_ns and manifest.started_ns else None
+
+
+def _split(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:
+    """Splits units into about `count` tasks of consecutive units, so a file's row groups stay in order."""
+    share = sum(unit.rows for unit in every) / count
+    task: list[Unit] = []
+    for unit in every:
+        task.append(unit)
+        if sum(one.rows for one in task) >= share:
+            yield task
+            task = []
+    if task:
+        yield task
 
 
 class Run:

@@ -20,10 +20,10 @@ from kaput.api.sending import ProducerSent, block_of, sender_of, sending
 from kaput.cluster.admin import Admin
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import UsageError
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.faults.engine import FaultRecord
 from kaput.runner.cluster_events import record_cluster_events
 from kaput.runner.folder_setup import resolved
 from kaput.scenario.model import Cluster, Producers, Scenario, Topic, Workload
@@ -73,7 +73,7 @@ class Accounting:
                 self._sending -= 1
 
     def account(
-        self, spec: Cluster, topics: Sequence[Topic], faults: Sequence[FaultRecord], timeout_s: float
+        self, spec: Cluster, topics: Sequence[Topic], faults: Sequence[FaultRow], timeout_s: float
     ) -> Findings:
         """The findings on everything that was sent, with these faults. Raises UsageError, LabError."""
         with self._lock:

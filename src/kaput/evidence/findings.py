@@ -12,8 +12,16 @@ from pydantic import Field, JsonValue
 
 from kaput.errors import UsageError
 from kaput.evidence.counts import RunCounts
-from kaput.evidence.findings_claims import Claim
-from kaput.evidence.findings_faults import FaultFindings, LeaderChange, Unavailability
+from kaput.evidence.findings_claims import (
+    Availability,
+    Claim,
+    Expected,
+    FaultFindings,
+    LeaderChange,
+    Standstill,
+    Suspect,
+    Unavailability,
+)
 from kaput.evidence.findings_groups import (
     Delivered,
     Fate,
@@ -37,7 +45,6 @@ from kaput.evidence.findings_parts import (
     Slump,
     TransactionFindings,
 )
-from kaput.evidence.findings_service import Availability, Expected, Standstill, Suspect
 from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import Verdict
 

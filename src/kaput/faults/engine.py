@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kaput.errors import LabError
+from kaput.evidence.fault_rows import FaultRow
 from kaput.faults.event_triggers import Occurrence
 from kaput.faults.fault import Effect, Fault, now_ns
 from kaput.faults.resolving import Injection, Surroundings
@@ -22,33 +23,6 @@ from kaput.scenario.timeline import Step
 
 if TYPE_CHECKING:
     from kaput.evidence.recorder import Recorder
-
-
-@dataclass(frozen=True)
-class FaultRecord:
-    """What is known of a fault so far, in the order of the faults table's columns (evidence/schemas.py).
-
-    `event`, `event_ns`, `noticed_ns`: of the event at which it began, if it waited for one.
-    """
-
-    id: str
-    fault: str
-    target: str
-    brokers: list[int]
-    injected_ns: int
-    effective_ns: int | None
-    healed_ns: int | None
-    confirmed: bool
-    proof: str
-    event: str | None = None
-    event_ns: int | None = None
-    noticed_ns: int | None = None
-    heal_began_ns: int | None = None
-    cluster: str | None = None
-
-    def row(self) -> tuple[Any, ...]:
-        """The values, in that order."""
-        return tuple(vars(self).values())
 
 
 class Witness(Protocol):
@@ -63,7 +37,7 @@ class Witness(Protocol):
         """Called after the step is healed."""
 
 
-OnRecord = Callable[[FaultRecord], None]
+OnRecord = Callable[[FaultRow], None]
 OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
 OnEvent = Callable[[Occurrence], None]
 
@@ -71,7 +45,7 @@ OnEvent = Callable[[Occurrence], None]
 def into(table: Recorder) -> OnRecord:
     """Writes each record to the faults table, durably: sealing keeps the last row of a fault."""
 
-    def write(record: FaultRecord) -> None:
+    def write(record: FaultRow) -> None:
         table.row(*record.row())
         table.flush()
 
@@ -84,7 +58,7 @@ class Life:
     def __init__(self, step: Step, began_at: Occurrence | None = None) -> None:
         self.step, self.began_at = step, began_at
         self.fault: Fault[Any] | None = None
-        self.record: FaultRecord | None = None
+        self.record: FaultRow | None = None
         self.error: BaseException | None = None  # why it could not be injected, or a bug of kaput
         self.ended_ns: int | None = None
         self.injected, self.over, self.ended = threading.Event(), threading.Event(), threading.Event()
@@ -239,11 +213,11 @@ class FaultEngine:
         self, life: Life, brokers: list[int], effect: Effect, injected_ns: int, target: str | None = None
     ) -> None:
         step, event = life.step, life.began_at
-        life.record = FaultRecord(
+        life.record = FaultRow(
             id=step.id,
             fault=step.fault,
             target=target or step.target.text,
-            brokers=brokers,
+            brokers=tuple(brokers),
             injected_ns=injected_ns,
             effective_ns=effect.effective_ns,
             healed_ns=None,

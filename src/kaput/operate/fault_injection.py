@@ -19,7 +19,8 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.errors import FaultError, LabError, UsageError
-from kaput.faults.engine import FaultEngine, FaultRecord, Life
+from kaput.evidence.fault_rows import FaultRow
+from kaput.faults.engine import FaultEngine, Life
 from kaput.faults.resolving import Surroundings
 from kaput.scenario.checks.steps import check_alone
 from kaput.scenario.fault_kinds import COMMAND
@@ -112,7 +113,13 @@ class FaultInjector:
             life.ended.wait()
             raise FaultError(f"{fault} {target} did not take effect: {(life.record or record).proof}")
         injected = InjectedFault(
-            name, record.fault, target, record.brokers, record.injected_ns, record.effective_ns, record.proof
+            name,
+            record.fault,
+            target,
+            list(record.brokers),
+            record.injected_ns,
+            record.effective_ns,
+            record.proof,
         )
         with self._lock:
             self._injected[name] = life, injected
@@ -150,7 +157,7 @@ class FaultInjector:
             raise FaultError(f"{len(unconfirmed)} of {len(lives)} faults: {what} (healed: {names})")
         return healed
 
-    def records(self) -> list[FaultRecord]:
+    def records(self) -> list[FaultRow]:
         """The records of all faults that took effect."""
         with self._lock:
             return [life.record for life, _ in self._injected.values() if life.record is not None]

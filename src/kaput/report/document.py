@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 NOTHING = "-"
+Item = TypeVar("Item")
 
 
 def number(value: float | None) -> str:
@@ -30,6 +31,11 @@ def milliseconds(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """0.1068 -> `10.7 %`, or `-`."""
     return NOTHING if share is None else f"{share * 100:.1f} %"
+
+
+def seconds(value: float | None) -> str:
+    """`9.5 s`, or `-`."""
+    return NOTHING if value is None else f"{value:,.1f} s"
 
 
 Phrase = str | tuple[str, ...]  # a text, or its parts if some of them are Terms
@@ -239,6 +245,25 @@ def text_of(cell: str | Cell) -> str:
     if isinstance(cell, str):
         return cell
     return f"{cell.text} {cell.label}" if cell.label else cell.text
+
+
+def table_of(
+    items: Iterable[Item],
+    columns: Mapping[str, Callable[[Item], str | Cell | float | None]],
+    align: str = "l",
+) -> Table:
+    """A table with a row for each item. `columns`: by header, what an item has there."""
+    rows = [[_cell(of(item)) for of in columns.values()] for item in items]
+    return Table(list(columns), rows, align)
+
+
+def _cell(value: str | Cell | float | None) -> str | Cell:
+    return value if isinstance(value, str | Cell) else number(value)
+
+
+def bad_if_any(count: int) -> Cell:
+    """A count that is bad unless it is 0."""
+    return Cell(number(count), bad=count > 0)
 
 
 def limited(table: Table, most: int) -> Table:

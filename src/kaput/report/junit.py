@@ -15,7 +15,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from kaput.core import plural
 from kaput.evidence.findings import Anomaly, FaultFindings, Findings
-from kaput.evidence.findings_service import Expected
+from kaput.evidence.findings_claims import Expected
 from kaput.report.sentences import confirmation, promise_reasons
 from kaput.scenario.anomalies import ANOMALIES, RUN_ANOMALIES
 

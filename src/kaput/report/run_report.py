@@ -16,7 +16,7 @@ from kaput.report.render import terminal
 from kaput.report.sections import (
     JudgedRun,
     availability,
-    client_errors,
+    clients,
     fates,
     faults,
     groups,
@@ -30,7 +30,6 @@ from kaput.report.sections import (
     resized,
     summary,
     transactions,
-    versions,
 )
 from kaput.report.sections.summary import head
 from kaput.scenario.model import Scenario
@@ -52,8 +51,8 @@ SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
     resized.section,
     performance.rates,
     performance.latency,
-    versions.section,
-    client_errors.section,
+    clients.versions,
+    clients.errors,
     published.section,
     rerun.configuration,
     rerun.rerun,

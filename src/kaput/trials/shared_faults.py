@@ -14,7 +14,8 @@ from dataclasses import replace
 from kaput.cluster.admin import Admin
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
-from kaput.faults.engine import FaultRecord, into
+from kaput.evidence.fault_rows import FaultRow
+from kaput.faults.engine import into
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.resolving import Surroundings, resolve
 from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
@@ -122,13 +123,13 @@ class SharedFaults:
             self._nemesis.abort()
             self._pool.shutdown(wait=False)
 
-    def note(self, record: FaultRecord) -> None:
+    def note(self, record: FaultRow) -> None:
         """Notes whether a fault may still be active. One that hit no node needs no heal."""
         with self._lock:
             may_be_active = record.brokers and record.healed_ns is None
             (self.unhealed.add if may_be_active else self.unhealed.discard)(record.id)
 
-    def _record(self, record: FaultRecord) -> None:
+    def _record(self, record: FaultRow) -> None:
         self.note(record)
         for participant in list(self._participants):
             participant.record_shared(record, self._steps[record.id].target)
@@ -220,7 +221,7 @@ class ParticipantNemesis:
         self._own.abort()
         self._shared.leave(self.cluster.number)
 
-    def record_shared(self, record: FaultRecord, target: Target) -> None:
+    def record_shared(self, record: FaultRow, target: Target) -> None:
         """Writes what is known of a shared fault, with the target as this run names it."""
         own = self.steps[record.id].target
         self._record(replace(record, target=record.target.replace(target.text, own.text, 1)))
@@ -230,12 +231,12 @@ class ParticipantNemesis:
         with self._writing:
             self._left = True
 
-    def _record_own(self, record: FaultRecord) -> None:
+    def _record_own(self, record: FaultRow) -> None:
         if self.cluster.alone:
             self._shared.note(record)
         self._record(record)
 
-    def _record(self, record: FaultRecord) -> None:
+    def _record(self, record: FaultRow) -> None:
         with self._writing:
             if not self._left:
                 self._write(record)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from kaput.scenario.model import Producers, Scenario, retains_little, spec_of
-from kaput.verdict.facts import Displaced, Loss, Removal, Reordered, ReplayedTwice
+from kaput.verdict.facts import Loss, Removal, Reordered, ReplayedTwice
 
 Word = Literal["permitted", "violation", "unclear"]
 # Why messages that are gone were removed as configured.
@@ -53,7 +53,7 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     return ruling
 
 
-def on_inconsistent_offset(scenario: Scenario, displaced: Displaced) -> Ruling:
+def on_inconsistent_offset(scenario: Scenario, displaced: Loss) -> Ruling:
     """Rules on offsets that were given to more than one message."""
     ruling = on_overwritten(scenario, displaced)
     # If the log began above them, nothing would be at these offsets now (`hole`).
@@ -66,7 +66,7 @@ def on_inconsistent_offset(scenario: Scenario, displaced: Displaced) -> Ruling:
     return ruling
 
 
-def on_overwritten(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+def on_overwritten(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on acknowledgements that the log contradicts."""
     spec = spec_of(scenario, loss.producer)
     if loss.producer is not None and spec is None:
@@ -112,7 +112,7 @@ def on_overwritten(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     return Ruling("violation", "acks=all, and no change of leader explains it")
 
 
-def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+def _on_loss_by_every_replica(scenario: Scenario, loss: Loss) -> Ruling:
     if _syncs_first(scenario, loss.topic):
         return Ruling(
             "violation",
@@ -135,7 +135,7 @@ def _on_loss_by_every_replica(scenario: Scenario, loss: Loss | Displaced) -> Rul
     )
 
 
-def _may_lack_a_shrink(scenario: Scenario, loss: Loss | Displaced) -> bool:
+def _may_lack_a_shrink(scenario: Scenario, loss: Loss) -> bool:
     """Whether an unrecorded election may have bypassed the only replica in the ISR. If every election is
     recorded and none was unclean, the new leader was in the ISR and had everything.
     """
@@ -143,11 +143,11 @@ def _may_lack_a_shrink(scenario: Scenario, loss: Loss | Displaced) -> bool:
     return alone and not loss.known.leaders_known
 
 
-def _maybe_unclean(scenario: Scenario, loss: Loss | Displaced) -> bool:
+def _maybe_unclean(scenario: Scenario, loss: Loss) -> bool:
     return loss.known.maybe_unclean and unclean_allowed(scenario, loss.topic)
 
 
-def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+def _on_loss_of_acks_one(scenario: Scenario, loss: Loss) -> Ruling:
     across = Ruling("permitted", "acks=1 promises nothing across a change of leader")
     if loss.cause == "unclean-election":
         return across
@@ -179,7 +179,7 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss | Displaced) -> Ruling:
     return Ruling("violation", "acks=1, and no change of leader explains it")
 
 
-def _unsynced(scenario: Scenario, loss: Loss | Displaced) -> bool:
+def _unsynced(scenario: Scenario, loss: Loss) -> bool:
     lost = loss.cause == "leader-restarted" and loss.known.unsynced
     return lost and not _syncs_first(scenario, loss.topic)
 

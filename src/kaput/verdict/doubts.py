@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from kaput.core import clock, counted
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.events import Moment
 from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Scenario
 from kaput.scenario.timeline import step_id
 from kaput.scenario.vocabulary import NOOP
-from kaput.verdict.facts import Facts, FaultFacts
+from kaput.verdict.facts import Facts
 
 _PARTITIONS_NAMED = 5
 
@@ -67,7 +68,7 @@ def steps_that_met_nothing(facts: Facts, scenario: Scenario) -> dict[str, str]:
     return absent
 
 
-def _watched_in_vain(fault: FaultFacts) -> bool:
+def _watched_in_vain(fault: FaultRow) -> bool:
     return not fault.confirmed and fault.effective_ns is None and fault.healed_ns is not None
 
 
@@ -114,17 +115,17 @@ def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
                 )
 
 
-def _needs_heal(fault: FaultFacts) -> bool:
+def _needs_heal(fault: FaultRow) -> bool:
     """Whether no end of the fault is recorded. A change that never ends has that of its effect."""
     return fault.healed_ns is None and fault.fault != NOOP
 
 
-def _not_healed(fault: FaultFacts) -> str:
+def _not_healed(fault: FaultRow) -> str:
     name = f"fault {fault.id} ({fault.fault} {fault.target})"
     return f"{name} took effect, and its end was never confirmed: what was read after it may not be all."
 
 
-def _unproven(fault: FaultFacts) -> str:
+def _unproven(fault: FaultRow) -> str:
     name = f"fault {fault.id} ({fault.fault} {fault.target})"
     if fault.confirmed:
         return f"{name} is recorded as having taken effect, but not when: that proves nothing."

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from kaput.core import plural
-from kaput.evidence.findings_service import Expected, Met
+from kaput.evidence.findings_claims import Expected, Met
 from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Expect
 from kaput.scenario.values import parse_comparison

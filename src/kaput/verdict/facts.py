@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kaput.evidence.findings_parts import NOTHING_KEPT, KeptFindings
-from kaput.scenario import vocabulary
 
 if TYPE_CHECKING:
     from kaput.evidence.comparisons import Status
+    from kaput.evidence.fault_rows import FaultRow
     from kaput.evidence.findings import UnreadPartition
     from kaput.evidence.folder import State
 
@@ -68,21 +68,12 @@ ORDINARY = Circumstances()
 
 @dataclass(frozen=True)
 class Loss:
-    """Lost messages of one kind."""
+    """Acknowledgements of one kind that the log contradicts: lost messages, or inconsistent offsets.
+    `producer`: whose; None if the log contradicts only what a group received.
+    """
 
-    producer: int
-    topic: str
-    cause: str
-    count: int
-    known: Circumstances = ORDINARY
-
-
-@dataclass(frozen=True)
-class Displaced:
-    """Inconsistent offsets of one kind. `producer`: the one whose acknowledgement the log contradicts."""
-
-    topic: str
     producer: int | None
+    topic: str
     cause: str
     count: int
     known: Circumstances = ORDINARY
@@ -147,27 +138,6 @@ class GroupFacts:
 
 
 @dataclass(frozen=True)
-class FaultFacts:
-    """One injected fault. `confirmed`: whether it took effect; `effective_ns`: when, None if not recorded;
-    `healed_ns`: when its end was confirmed, None if it never was.
-    """
-
-    id: str
-    fault: str
-    target: str
-    confirmed: bool
-    proof: str
-    effective_ns: int | None = None
-    brokers: Sequence[int] = ()
-    healed_ns: int | None = None
-
-    @property
-    def proven(self) -> bool:
-        """Whether its effect is confirmed (see vocabulary.proven)."""
-        return vocabulary.proven(self.fault, self.confirmed, self.effective_ns)
-
-
-@dataclass(frozen=True)
 class MirrorAtEnd:
     """One mirror. `ended`: why it was not running at the end, and so was not compared; empty if it was.
     `status`: the result of comparing its clusters, None if unknown; `why`: why it is unknown; `lost`: what is
@@ -212,9 +182,9 @@ class Facts:
     kept: KeptFindings = NOTHING_KEPT
     refused: int = 0
     reordered: Sequence[Reordered] = ()
-    displaced: Sequence[Displaced] = ()
+    displaced: Sequence[Loss] = ()
     groups: Sequence[GroupFacts] = ()
-    faults: Sequence[FaultFacts] = ()
+    faults: Sequence[FaultRow] = ()
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
     leader_changes: int = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kaput.core import counted, plural
-from kaput.evidence.findings_service import Expected
+from kaput.evidence.findings_claims import Expected
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 from kaput.scenario.model import Scenario
 from kaput.scenario.vocabulary import Verdict

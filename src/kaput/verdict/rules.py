@@ -14,7 +14,7 @@ from kaput.core import MS
 from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.model import Scenario, spec_of
 from kaput.verdict.contracts import Ruling, min_isr, on_inconsistent_offset, on_loss, unclean_allowed
-from kaput.verdict.facts import Displaced, Facts, GroupFacts, Loss, Reordered
+from kaput.verdict.facts import Facts, GroupFacts, Loss, Reordered
 
 _NOT_EXPLAINED = Ruling("violation", "no permitted loss explains it")
 _FOLLOWS = "it follows from a message that was overwritten or lost"
@@ -40,7 +40,7 @@ class ExistingClusterLimits:
         hit = {b for fault in facts.faults if fault.fault == COMMAND for b in fault.brokers}
         return cls(facts.polled_ns, frozenset(hit))
 
-    def on_overwritten(self, ruling: Ruling, scenario: Scenario, loss: Loss | Displaced) -> Ruling:
+    def on_overwritten(self, ruling: Ruling, scenario: Scenario, loss: Loss) -> Ruling:
         """The ruling, or `unclear` if too little is known for it."""
         spec = spec_of(scenario, loss.producer)
         if spec is None or spec.acks == "0" or ruling.word == "unclear":
@@ -137,7 +137,7 @@ class Grounds:
             return ruling  # whatever is not known of leaders and replicas
         return self.limits.on_overwritten(ruling, self.scenario, loss)
 
-    def on_overwritten(self, displaced: Displaced) -> Ruling:
+    def on_overwritten(self, displaced: Loss) -> Ruling:
         """Rules on inconsistent offsets."""
         ruling = on_inconsistent_offset(self.scenario, displaced)
         return self.limits.on_overwritten(ruling, self.scenario, displaced)

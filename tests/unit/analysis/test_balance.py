@@ -14,9 +14,8 @@ from fakes.in_process import InProcess
 from kaput.analysis import document
 from kaput.analysis.facts import inputs
 from kaput.analysis.pipeline import count
-from kaput.analysis.plan import plan
 from kaput.analysis.questions import questions
-from kaput.analysis.run import Run
+from kaput.analysis.run import Run, plan
 from kaput.errors import AccountingError
 from kaput.evidence.reading import check
 

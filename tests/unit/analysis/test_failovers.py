@@ -9,8 +9,7 @@ import pytest
 from fakes.histories import History, at
 from fakes.judging import judged
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_claims import Claim, needs_heal
-from kaput.evidence.findings_service import Standstill
+from kaput.evidence.findings_claims import Claim, Standstill, needs_heal
 from kaput.report.run_report import to_text
 from kaput.report.sections.availability import waited
 from kaput.report.sections.leaders import leader_sentences

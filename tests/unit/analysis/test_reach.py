@@ -8,9 +8,9 @@ import pytest
 
 from fakes.histories import History, at
 from kaput.analysis.facts import leader_history
-from kaput.analysis.facts.leader_history import read_faults
 from kaput.analysis.facts.reach import Reach, plan
 from kaput.core import TopicPartition
+from kaput.evidence.fault_rows import read_faults
 from kaput.evidence.schemas import TABLES
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)

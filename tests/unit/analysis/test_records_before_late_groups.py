@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.facts.group_starts import BEGINNINGS
-from kaput.analysis.questions import late_groups, unseen
+from kaput.analysis.questions import unseen
 from kaput.analysis.runs.run import NULL
 
 # Messages 100 on are at offsets 10 on; row 5 on of these times, in which the first five are another's.
@@ -61,7 +61,7 @@ ELSEWHERE = pl.concat([_began(999, 999, 999, 999, place=8), _began(999, 999, 999
 )
 def test_records_stored_before_a_group_began(began: pl.DataFrame, early: int, open_: int) -> None:
     """By offsets as far as they are known, then by times; what may be either is unclear."""
-    found = late_groups.too_early(_stretches(), pl.concat([ELSEWHERE, began]), TIMES)
+    found = unseen.too_early(_stretches(), pl.concat([ELSEWHERE, began]), TIMES)
     expected = [(1, 2, False, early), (1, 2, True, open_)]
     assert sorted(found.rows()) == [row for row in expected if row[3]]
     assert found.columns == ["group", "topic", "unclear", "n"]
@@ -69,15 +69,15 @@ def test_records_stored_before_a_group_began(began: pl.DataFrame, early: int, op
 
 def test_group_with_unknown_start_is_owed_everything() -> None:
     """Nothing is too early for it."""
-    assert late_groups.too_early(_stretches(), ELSEWHERE, TIMES).is_empty()
-    found = late_groups.owed(_stretches(), ELSEWHERE, TIMES)
+    assert unseen.too_early(_stretches(), ELSEWHERE, TIMES).is_empty()
+    found = unseen.owed(_stretches(), ELSEWHERE, TIMES)
     assert found.rows() == [(1, 3, 100, 7, 10, 6)]
 
 
 def test_only_an_ack_proves_the_time_of_storage() -> None:
     """The time at which a message was given up is none at which it was there."""
     for outcome, early, open_ in (("acked", 3, 1), ("unknown", 0, 4)):
-        found = late_groups.too_early(_stretches(outcome=outcome), _began(0, 99, 36, 45), TIMES)
+        found = unseen.too_early(_stretches(outcome=outcome), _began(0, 99, 36, 45), TIMES)
         assert sorted(found["unclear", "n"].rows()) == [
             row for row in ((False, early), (True, open_)) if row[1]
         ]
@@ -97,7 +97,7 @@ def test_only_an_ack_proves_the_time_of_storage() -> None:
 )
 def test_records_owed_to_a_late_group(began: pl.DataFrame, owed: list[tuple[int, int, int]]) -> None:
     """What was attempted after it began, and all from a known offset on."""
-    found = late_groups.owed(_stretches(), pl.concat([ELSEWHERE, began]), TIMES).sort("seq")
+    found = unseen.owed(_stretches(), pl.concat([ELSEWHERE, began]), TIMES).sort("seq")
     assert found.columns == ["group", "producer", "seq", "first_place", "first_offset", "n"]
     assert found.rows() == [(1, 3, seq, 7, offset, n) for seq, offset, n in owed]
 
@@ -117,7 +117,7 @@ def test_first_offset_owed_to_a_late_group(began: pl.DataFrame, offset: int | No
     """The least that was attempted afterwards, where no offset is known."""
     others = (_stretches(first_place=6), _stretches(stored=0, first_offset=1))
     stretches = pl.concat([_stretches(), *others]).drop("group")
-    found = late_groups.owed_from(stretches, began, TIMES)
+    found = unseen.owed_from(stretches, began, TIMES)
     assert found["offset"].min() == offset
     assert found.select("group", "place").unique().rows() == ([] if offset is None else [(1, 7)])
 

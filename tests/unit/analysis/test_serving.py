@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from kaput.analysis.facts.leader_history import read_faults
 from kaput.analysis.facts.serving import Hindrance, Serving, serving
 from kaput.core import FOREVER_NS
+from kaput.evidence.fault_rows import read_faults
 from kaput.evidence.schemas import TABLES
 from kaput.scenario.model import Scenario
 

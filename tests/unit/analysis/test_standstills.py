@@ -11,8 +11,7 @@ import pytest
 from fakes.histories import History, at
 from fakes.judging import judged
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_claims import Wait
-from kaput.evidence.findings_service import Standstill
+from kaput.evidence.findings_claims import Standstill, Wait
 
 
 def _history(until: dict[int, int], begin: int = 3_000) -> History:

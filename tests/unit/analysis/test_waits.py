@@ -9,10 +9,10 @@ import pytest
 from fakes.histories import History, at
 from kaput.analysis.facts import leader_history
 from kaput.analysis.facts.assignments import owners
-from kaput.analysis.facts.leader_history import read_faults
 from kaput.analysis.facts.serving import MinIsr, min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter
 from kaput.core import TopicPartition
+from kaput.evidence.fault_rows import read_faults
 from kaput.evidence.findings_claims import needs_heal
 from kaput.evidence.schemas import TABLES
 from kaput.scenario.model import Scenario

@@ -11,7 +11,7 @@ import pytest
 from fakes.alerting import lag_rule, rules_of, sample
 from kaput.core import SECOND
 from kaput.errors import UsageError
-from kaput.evidence.findings_faults import FaultFindings
+from kaput.evidence.findings_claims import FaultFindings
 from kaput.monitor.alerts.rules import AlertRules
 from kaput.monitor.alerts.scoring.recordings import Recording
 from kaput.monitor.alerts.scoring.score import (

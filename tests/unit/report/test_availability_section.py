@@ -10,7 +10,7 @@ from handmade_findings import SECOND
 from junitparser import JUnitXml
 
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_service import Standstill
+from kaput.evidence.findings_claims import Standstill
 from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
 from kaput.report.junit import to_junit

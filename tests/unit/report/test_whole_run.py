@@ -81,6 +81,20 @@ def test_the_deposed_leader_has_a_line_of_its_own(timeline: TimelineData) -> Non
     assert (deposed.begin, deposed.end) == (24.0, pytest.approx(45, abs=0.1))
 
 
+def test_a_partition_of_which_only_isrs_are_recorded_has_no_leader_on_the_timeline(run: Run) -> None:
+    """Nor has one of which only leaders are recorded an ISR."""
+    row = {"topic": "t", "partition": 0, "at_ns": 0, "cluster": None, "broker": None, "leader_epoch": 0}
+    isr = row | {"kind": "isr", "leader": None, "isr": [1, 2]}
+    leader = row | {"kind": "leader", "leader": 1, "isr": None}
+    clock = TimelineClock(0, 9.0)
+    assert list(bars.leaders([isr], run[1], clock)) == []
+    assert [(bar.row, bar.end, bar.text) for bar in bars.isrs([isr], clock)] == [("t/0", 9.0, "1, 2")]
+    assert list(bars.isrs([leader], clock)) == []
+    assert [(bar.row, bar.end, bar.text) for bar in bars.leaders([leader], run[1], clock)] == [
+        ("t/0", 9.0, "broker 1, epoch 0")
+    ]
+
+
 def test_rebalances_are_bars_marks_and_a_table(run: Run, timeline: TimelineData) -> None:
     """The one within the load; that before it has no place on the timeline, and one in the table."""
     assert [bar for bar in timeline.faults if bar.kind == "rebalance"] == [

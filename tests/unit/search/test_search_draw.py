@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fakes.trials import findings
-from kaput.evidence.findings_faults import FaultFindings
+from kaput.evidence.findings_claims import FaultFindings
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.draw import BanditState, Played, draw
 from kaput.search.experiments import EventRows, reward, signatures

@@ -13,7 +13,7 @@ import pytest
 
 from fakes.trials import World, findings, has, lost
 from kaput.errors import LabError
-from kaput.evidence.findings_faults import FaultFindings
+from kaput.evidence.findings_claims import FaultFindings
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.timeline import step_id
 from kaput.search.experiments import Experiments

@@ -9,7 +9,7 @@ import pytest
 from fakes.trials import findings
 from kaput.core import MS
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_faults import FaultFindings
+from kaput.evidence.findings_claims import FaultFindings
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.search.experiments import EventRows, signatures
 

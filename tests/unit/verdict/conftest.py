@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kaput.analysis.questions import questions
+from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.model import Scenario
 from kaput.verdict import judge as judging
 from kaput.verdict.facts import Facts
@@ -19,6 +20,20 @@ def facts_of(**more: Any) -> Facts:
     """A sealed run of 1,000 messages, 990 of them acknowledged, unless given."""
     known = {"state": "sealed", "sent": 1000, "acked": 990} | more
     return Facts(**known)
+
+
+def fault_row(
+    id_: str,
+    fault: str,
+    target: str,
+    confirmed: bool,
+    proof: str,
+    effective_ns: int | None = None,
+    brokers: tuple[int, ...] = (),
+    healed_ns: int | None = None,
+) -> FaultRow:
+    """A fault that was injected at 0."""
+    return FaultRow(id_, fault, target, brokers, 0, effective_ns, healed_ns, confirmed, proof)
 
 
 def judge(facts: Facts, scenario: Scenario | None) -> judging.Judgement:

@@ -15,7 +15,7 @@ from kaput.verdict.contracts import (
     on_replayed_twice,
     spec_of,
 )
-from kaput.verdict.facts import Circumstances, Displaced, Loss, Reordered, ReplayedTwice
+from kaput.verdict.facts import Circumstances, Loss, Reordered, ReplayedTwice
 from unit.verdict.conftest import Make
 
 ACROSS = Ruling("permitted", "acks=1 promises nothing across a change of leader")
@@ -259,15 +259,15 @@ def test_loss_of_an_unknown_producer_is_unclear(scenario: Make) -> None:
 
 def test_displaced_offset_without_acknowledgement_is_a_violation(scenario: Make) -> None:
     """Without an acknowledgement to explain it nothing is promised away, but by an unclean election."""
-    found = Displaced("orders", None, "unexplained", 1)
+    found = Loss(None, "orders", "unexplained", 1)
     expected = Ruling("violation", "no acknowledgement explains it (cause: unexplained)")
     assert on_overwritten(scenario(acks=0), found) == expected
-    assert on_overwritten(scenario(**ALLOWED), Displaced("orders", None, UNCLEAN, 1)) == ENABLED
+    assert on_overwritten(scenario(**ALLOWED), Loss(None, "orders", UNCLEAN, 1)) == ENABLED
 
 
 def test_compaction_does_not_give_an_offset_twice(scenario: Make) -> None:
     """It takes messages away; it gives no offset to a second one."""
-    found = Displaced("orders", 0, "unexplained", 1, HOLE)
+    found = Loss(0, "orders", "unexplained", 1, HOLE)
     assert on_overwritten(scenario(acks="all", **COMPACT), found) == UNEXPLAINED
 
 

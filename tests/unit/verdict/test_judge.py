@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 
 from kaput.analysis.questions import questions
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
 from kaput.scenario.anomalies import ANOMALIES
 from kaput.scenario.model import Scenario
 from kaput.verdict.facts import (
     Circumstances,
     Consequence,
-    Displaced,
-    FaultFacts,
     GroupFacts,
     Loss,
     Reordered,
 )
-from unit.verdict.conftest import Make, facts_of, judge
+from unit.verdict.conftest import Make, facts_of, fault_row, judge
 
 
 def _unseen(count: int, early: int, maybe_early: int = 0) -> GroupFacts:
@@ -37,7 +36,7 @@ def _unread(partition: int, drained_to: int | None = None, end: int | None = Non
     return UnreadPartition(topic="orders", partition=partition, drained_to=drained_to, end_offset=end)
 
 
-KILL = FaultFacts("1-kill", "kill", "broker 1", True, "process gone", 5, healed_ns=6)
+KILL = fault_row("1-kill", "kill", "broker 1", True, "process gone", 5, healed_ns=6)
 REST = "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
 
 DOUBTS: list[tuple[dict[str, Any], str]] = [
@@ -68,23 +67,23 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
         "Group billing had not read everything when the run ended: what it has not seen is not counted.",
     ),
     (
-        {"faults": [FaultFacts("2-kill", "kill", "broker 1", False, "still alive")]},
+        {"faults": [fault_row("2-kill", "kill", "broker 1", False, "still alive")]},
         "Fault 2-kill (kill broker 1) had no effect: still alive.",
     ),
     (
-        {"faults": [FaultFacts("2-kill", "kill", "broker 1", False, "")]},
+        {"faults": [fault_row("2-kill", "kill", "broker 1", False, "")]},
         "Fault 2-kill (kill broker 1) had no effect: no proof.",
     ),
     (
-        {"faults": [FaultFacts("2-kill", "kill", "broker 1", True, "gone")]},
+        {"faults": [fault_row("2-kill", "kill", "broker 1", True, "gone")]},
         "Fault 2-kill (kill broker 1) is recorded as having taken effect, but not when: that proves nothing.",
     ),
     (
-        {"faults": [FaultFacts("2-noop", "noop", "any", False, "")]},
+        {"faults": [fault_row("2-noop", "noop", "any", False, "")]},
         "Fault 2-noop (noop any) had no effect: no proof.",
     ),
     (
-        {"faults": [FaultFacts("2-cut", "cut", "broker 1", False, "SYN dropped; the heal failed: EPERM", 5)]},
+        {"faults": [fault_row("2-cut", "cut", "broker 1", False, "SYN dropped; the heal failed: EPERM", 5)]},
         "Fault 2-cut (cut broker 1) took effect, but is not proven in full: "
         "SYN dropped; the heal failed: EPERM.",
     ),
@@ -108,7 +107,7 @@ def test_each_doubt_makes_the_run_inconclusive_with_one_reason(
 
 def test_noop_has_nothing_to_prove(scenario: Make) -> None:
     """Doing nothing needs no moment of an effect."""
-    noop = FaultFacts("1-noop", "noop", "any", True, "nothing done")
+    noop = fault_row("1-noop", "noop", "any", True, "nothing done")
     assert judge(facts_of(faults=[noop]), scenario(faults=["noop"])).verdict == "held"
 
 
@@ -125,7 +124,7 @@ def test_noop_has_nothing_to_prove(scenario: Make) -> None:
     ],
 )
 def test_missing_steps_are_named(
-    steps: list[str], rows: list[FaultFacts], sentence: str, scenario: Make
+    steps: list[str], rows: list[FaultRow], sentence: str, scenario: Make
 ) -> None:
     """Each step wants a row of its own."""
     assert judge(facts_of(faults=rows), scenario(faults=steps)).reasons == [sentence]
@@ -138,7 +137,7 @@ _WATCHING = {"fault": "protocol", "target": "broker 1", "api": "Metadata", "what
 def test_optional_step_that_met_no_request_is_judged_as_absent(optional: bool, scenario: Make) -> None:
     """Not one whose injection failed: whether a request was met is not known."""
     steps = ["kill", {"at": "2s", **_WATCHING, "optional": optional}]
-    watched = FaultFacts("2-protocol", "protocol", "broker 1", False, "0 requests seen", None, healed_ns=9)
+    watched = fault_row("2-protocol", "protocol", "broker 1", False, "0 requests seen", None, healed_ns=9)
     judged = judge(facts_of(faults=[KILL, watched]), scenario(faults=steps))
     failed = judge(facts_of(faults=[KILL, replace(watched, healed_ns=None)]), scenario(faults=steps))
     assert failed.verdict == "inconclusive"
@@ -398,7 +397,7 @@ def test_reasons_are_grouped_and_sorted_by_count(scenario: Make) -> None:
         ],
         duplicates={0: 3},
         reordered=[Reordered(0, 4)],
-        displaced=[Displaced("orders", 0, "deposed-leader", 6)],
+        displaced=[Loss(0, "orders", "deposed-leader", 6)],
     )
     judgement = judge(facts, scenario(acks=1))
     assert judgement.verdict == "violated"

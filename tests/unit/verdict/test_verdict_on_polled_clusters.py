@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
+from kaput.evidence.fault_rows import FaultRow
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.facts import Circumstances, Displaced, FaultFacts, GroupFacts, Loss, Reordered
+from kaput.verdict.facts import Circumstances, GroupFacts, Loss, Reordered
 from kaput.verdict.rules import ExistingClusterLimits
-from unit.verdict.conftest import Make, facts_of, judge
+from unit.verdict.conftest import Make, facts_of, fault_row, judge
 
 POLLED = 211_000_000
-BIT = FaultFacts("1-command", "command", "broker 1", True, "prove succeeds", 5, (1,), 6)
-BOTH = FaultFacts("1-command", "command", "minority", True, "prove succeeds", 5, (1, 2), 6)
+BIT = fault_row("1-command", "command", "broker 1", True, "prove succeeds", 5, (1,), 6)
+BOTH = fault_row("1-command", "command", "minority", True, "prove succeeds", 5, (1, 2), 6)
 TWO, ONE = {"min.insync.replicas": "2"}, {"min.insync.replicas": "1"}
 UNCLEAN = {**TWO, "unclean.leader.election.enable": "true"}
 
@@ -33,7 +34,7 @@ UNCLEAN = {**TWO, "unclean.leader.election.enable": "true"}
     ],
 )  # fmt: skip
 def test_verdict_on_a_loss_when_isr_and_leaders_were_polled(
-    scenario: Make, acks: str, topic: dict[str, Any], fault: FaultFacts, cause: str, verdict: str, words: str
+    scenario: Make, acks: str, topic: dict[str, Any], fault: FaultRow, cause: str, verdict: str, words: str
 ) -> None:
     """A violation is one whatever the ISR was, and whatever became of the brokers that were hit."""
     made = scenario(acks=acks, topic=topic, faults=["command"])
@@ -41,7 +42,7 @@ def test_verdict_on_a_loss_when_isr_and_leaders_were_polled(
     found = judge(facts_of(counts={"lost": 3}, losses=losses, faults=[fault], polled_ns=POLLED), made)
     assert found.verdict == verdict and any(words in reason for reason in found.reasons)
     displaced = judge(
-        facts_of(displaced=[Displaced("orders", 0, cause, 3)], faults=[fault], polled_ns=POLLED), made
+        facts_of(displaced=[Loss(0, "orders", cause, 3)], faults=[fault], polled_ns=POLLED), made
     )
     assert displaced.verdict == verdict
 
@@ -82,7 +83,7 @@ def test_verdict_on_a_loss_when_isr_and_leaders_were_polled(
     ],
 )
 def test_exact_reasons_for_unclear_losses_on_a_polled_cluster(
-    scenario: Make, acks: str, topic: dict[str, Any], fault: FaultFacts, cause: str, sentence: str
+    scenario: Make, acks: str, topic: dict[str, Any], fault: FaultRow, cause: str, sentence: str
 ) -> None:
     """To the letter; of what vanished from a group as well."""
     made = scenario(acks=acks, topic=topic, faults=["command"])
@@ -126,7 +127,7 @@ def test_recorded_isr_leaves_only_command_faults_unclear(scenario: Make) -> None
     alone = [Loss(0, "orders", "deposed-leader", 3, Circumstances(isr_of_one=True))]
     facts = facts_of(losses=alone, faults=[BOTH])
     assert judge(facts, scenario(acks="all", topic=ONE, faults=["command"])).verdict == "inconclusive"
-    other = FaultFacts("1-kill", "kill", "minority", True, "gone", 5, (1, 2))
+    other = fault_row("1-kill", "kill", "minority", True, "gone", 5, (1, 2))
     facts = facts_of(losses=[Loss(0, "orders", "deposed-leader", 3)], faults=[other], polled_ns=POLLED)
     assert judge(facts, scenario(acks="all", topic=TWO, faults=["kill"])).verdict == "violated"
 

@@ -18,6 +18,8 @@ tables (ledger.py, losses.py), the others access no files. On the driver, with t
     after_STAGE(run)       yields more finds, from the totals of the stage
     report(run)            its sections of findings.json and of the verdict's facts, and checks
     wants(extents)         whether it needs a row group of sends
+
+At the end: phrases for the sentences of examples.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ import polars as pl
 
 from kaput.analysis.engine.sums import Kind
 from kaput.analysis.runs.tables import Extents
+from kaput.core import clock
 from kaput.verdict.rules import VerdictRule
 
 # The stages "keys" and "sends" repeat as long as a question returns itself from before_STAGE.
@@ -183,3 +186,21 @@ def prepared(questions: Iterable[Question], stage: str, run: Any, again: bool) -
         elif asks and before is None and not again:
             ready_to_ask.append(question)
     return ready_to_ask
+
+
+def message(row: Row, prefix: str = "") -> str:
+    """A message by its producer and number."""
+    return f"producer {row[prefix + 'producer']}'s message {row[prefix + 'seq']:,}"
+
+
+def at(row: Row) -> str:
+    """The partition of a case, and its offset if known."""
+    if row.get("partition") is None:
+        return f"{row['topic']}, partition unknown"
+    place = f"{row['topic']}/{row['partition']}"
+    return place if row.get("offset") is None else f"{place} offset {row['offset']:,}"
+
+
+def poll(row: Row) -> str:
+    """Which member received what, and when."""
+    return f"member {row['member']} received {at(row)} at {clock(row['at_ns'])}"

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import MS, TopicPartition
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.reading import distinct
 from kaput.evidence.schemas import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster

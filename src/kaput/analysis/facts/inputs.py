@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of, position_of
-from kaput.analysis.facts.leader_history import FaultRow, read_faults
 from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic, qualified
 from kaput.errors import EvidenceError
+from kaput.evidence.fault_rows import FaultRow, read_faults
 from kaput.evidence.folder import Manifest
 from kaput.evidence.parquet import footer_of, open_file, read_row_group
 from kaput.evidence.reading import GROUP_TABLES, STORE_TABLES, Evidence

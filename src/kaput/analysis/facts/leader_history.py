@@ -13,8 +13,8 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
-from kaput.scenario import vocabulary
-from kaput.scenario.targets import Target, recorded_target
+from kaput.evidence.fault_rows import FaultRow
+from kaput.scenario.vocabulary import UNSYNCED_DATA_FAULTS
 
 
 @dataclass(frozen=True)
@@ -76,36 +76,6 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class FaultRow:
-    """One row of the faults table."""
-
-    id: str
-    fault: str
-    target: str
-    brokers: tuple[int, ...]
-    injected_ns: int
-    effective_ns: int | None
-    healed_ns: int | None
-    confirmed: bool
-    proof: str
-    event: str | None = None
-    event_ns: int | None = None
-    noticed_ns: int | None = None
-    heal_began_ns: int | None = None
-    cluster: str | None = None
-
-    @property
-    def hit(self) -> Target:
-        """What it hit."""
-        return recorded_target(self.target)
-
-    @property
-    def proven(self) -> bool:
-        """Whether it is proven to have taken effect (see vocabulary.proven)."""
-        return vocabulary.proven(self.fault, self.confirmed, self.effective_ns)
-
-
-@dataclass(frozen=True)
 class PowerCut:
     """A proven fault that takes a broker's unsynced data. `healed_ns`: FOREVER_NS if never."""
 
@@ -156,21 +126,6 @@ class LeaderHistory:
         )
 
 
-def read_faults(rows: Iterable[Mapping[str, Any]]) -> list[FaultRow]:
-    """The faults in the order of their injection."""
-    columns = {name: "bit" if name == "confirmed" else name for name in FaultRow.__dataclass_fields__}
-    faults = [
-        FaultRow(
-            **{
-                **{name: row[column] for name, column in columns.items()},
-                "brokers": tuple(row["brokers"] or ()),
-            }
-        )
-        for row in rows
-    ]
-    return sorted(faults, key=lambda fault: (fault.injected_ns, fault.id))
-
-
 def build(
     events: Iterable[Mapping[str, Any]],
     faults: Sequence[FaultRow],
@@ -208,7 +163,7 @@ def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
     return [
         PowerCut(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
         for fault in faults
-        if fault.fault in vocabulary.UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
+        if fault.fault in UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
         for broker in fault.brokers
     ]
 

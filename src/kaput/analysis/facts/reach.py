@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory, same_cluster
+from kaput.analysis.facts.leader_history import LeaderHistory, same_cluster
 from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.evidence.fault_rows import FaultRow
 
 
 class Election(NamedTuple):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, place_of
-from kaput.analysis.facts.leader_history import FaultRow
 from kaput.core import MS, TopicPartition, cluster_and_topic
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.schemas import SEEK
 from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.vocabulary import NOOP

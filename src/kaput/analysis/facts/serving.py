@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from kaput.analysis.facts.leader_history import FaultRow, LeaderHistory
+from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.column_values import downtimes
+from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.fault_kinds import PartitionOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep

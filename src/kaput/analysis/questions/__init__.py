@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.availability import PartitionAvailability
-from kaput.analysis.questions.client_errors import ErrorsOfClients
+from kaput.analysis.questions.clients import ClientVersions, ErrorsOfClients
 from kaput.analysis.questions.commits import Commits
 from kaput.analysis.questions.consequences import Consequences
 from kaput.analysis.questions.duplicate_rows import DuplicateRows
@@ -43,10 +43,8 @@ from kaput.analysis.questions.stuck import Stuck
 from kaput.analysis.questions.suspects import Suspects
 from kaput.analysis.questions.time_series import TimeSeries
 from kaput.analysis.questions.transactions import AbortedRead, BrokenTransactions, HangingTransactions
-from kaput.analysis.questions.translations import TranslatedAhead, TranslatedBehind
-from kaput.analysis.questions.unseen import Unseen
+from kaput.analysis.questions.unseen import TranslatedAhead, TranslatedBehind, Unseen
 from kaput.analysis.questions.vanished import Vanished
-from kaput.analysis.questions.versions import ClientVersions
 
 # fmt: off
 _IN_ORDER = (

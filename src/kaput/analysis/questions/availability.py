@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -18,19 +17,16 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, WAITING, joined, ticks
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.waits import SHORTEST_NS
-from kaput.analysis.questions.late_groups import owed
 from kaput.analysis.questions.latency import end_to_end
-from kaput.analysis.questions.unseen import left_behind, moved
+from kaput.analysis.questions.unseen import left_behind, moved, owed
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
+from kaput.analysis.views.messages import Messages
 from kaput.core import MS, SECOND
 from kaput.scenario.model import Producers
-
-if TYPE_CHECKING:
-    from kaput.analysis.facts.inputs import Inputs
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
 
 PRODUCERS = -1  # instead of a group: acknowledgements
 NOBODY = -1  # instead of a producer: in the spells of a group

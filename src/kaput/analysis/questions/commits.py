@@ -15,21 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, group
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, at, group
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at
 from kaput.analysis.facts.group_starts import stays
+from kaput.analysis.run import Run
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
+from kaput.analysis.views.places import Places
 from kaput.core import FOREVER_NS, clock
 from kaput.verdict.rules import VerdictRule, never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places
 
 _RECEIVERS = Sum(("group", "member", "committed"), ("n",))
 
@@ -64,7 +61,6 @@ class Commits(Question):
     }
 
     def before_places(self, run: Run) -> Commits:
-        """Sets when and where groups began."""
         return replace(self, stays=stays(run.given, run.translated))
 
     def of_places(self, places: Places) -> Iterator[Find]:
@@ -89,7 +85,6 @@ class Commits(Question):
         return Cases("commit-ahead", cases, lambda few: passed(few, owed_))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The numbers redelivered after a commit."""
         for index in run.groups:
             after = run.totals.cases["redelivered", index, True]
             yield group(index, redelivered_after_commit=after)

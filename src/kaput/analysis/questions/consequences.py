@@ -15,7 +15,6 @@ message that the group had received there (vanished.py, losses.py). Which case f
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -25,15 +24,13 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions import shares
 from kaput.analysis.questions.losses import LOSS, loss_of, rank
 from kaput.analysis.questions.vanished import contradicted
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import CLAIM_TYPES
 from kaput.analysis.runs.cutting import READ, overlay
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
 from kaput.core import MS
 from kaput.verdict.facts import Consequence
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
 
 WHY = ("cause", *CIRCUMSTANCES)
 _CONSEQUENCES = Sum(("name", "group", *LOSS), ("n",))
@@ -49,11 +46,9 @@ class Consequences(Question):
     passes = {"contradicted_deliveries": CLAIM_TYPES}
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Passes on deliveries that contradict the log."""
         yield To("contradicted_deliveries", contradicted(messages))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """All cases that follow from an overwritten message."""
         known, cases, gone = places.known, dict(places.cases), places.overwritten
         acks = places.explained_acks.filter(pl.col("later_epoch").is_not_null(), ~pl.col("borne_out"))
         if gone.is_empty() and acks.is_empty():
@@ -73,7 +68,6 @@ class Consequences(Question):
         )
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The consequences, each with the loss that it follows from."""
         groups, rows = run.given.groups, run.sums["consequences"].iter_rows(named=True)
         yield facts(
             consequences=[

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.sums import Collected
 from kaput.analysis.questions import pipes
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.views.messages import Messages
 from kaput.errors import EvidenceError
 from kaput.evidence.reading import STORE_TABLES
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
 
 _ONCE_PER_STORE = ("kept", "left_in_store")
 _STORED = ("store", *MESSAGE)
@@ -35,7 +32,6 @@ class DuplicateRows(Question):
     }
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """The lowest of the task, if any."""
         stores = (messages.kept, messages.replayed, messages.left)
         tables = {"sends": messages.stretches, "transactions": messages.transactions, "log": messages.copies}
         for table, rows in (tables | {"kept": messages.kept, "left_in_store": messages.left}).items():

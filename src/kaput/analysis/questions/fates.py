@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -24,14 +23,17 @@ from kaput.analysis.engine.question import (
     SumPart,
     To,
     anomaly,
+    at,
     facts,
     findings,
     group,
+    message,
 )
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import not_lost
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.views.messages import Messages
 from kaput.errors import AccountingError
 from kaput.evidence.findings import (
     Delivered,
@@ -44,11 +46,6 @@ from kaput.evidence.findings import (
 from kaput.scenario.vocabulary import FATE_ANOMALIES, GIVEN_UP, OUTCOMES
 from kaput.verdict.contracts import on_duplicate, on_replayed_twice
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-
 
 STORED: tuple[Stored, ...] = ("0", "1", "n", "unread", "uncommitted")
 DELIVERED: tuple[Delivered, ...] = ("0", "1", "n")
@@ -94,7 +91,6 @@ class Fates(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Counts of fates, and cases."""
         stretches, stored = messages.stretches, messages.stored
         yield SumPart("fates", fates(stretches))
         yield SumPart(
@@ -118,7 +114,6 @@ class Fates(Question):
                 raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        """Fates and totals; and anomalies counted by fate and by case."""
         counts, known = FateCounts(run), run.partitions
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")
         totals = TotalFindings(
@@ -261,7 +256,6 @@ class Phantoms(Question):
     shown_by = RECORD
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """The copies of messages that were never sent."""
         rows = messages.phantoms.select(*RECORD, "n")
         yield Cases("phantom", rows)
         yield To("phantoms", rows)

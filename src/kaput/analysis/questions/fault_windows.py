@@ -7,24 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault, findings
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.reach import Reach
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.questions.silences import end_of_silence, silences_by_place
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.runs.tables import Extents
+from kaput.analysis.views.places import Places
+from kaput.analysis.views.rows import Sends
 from kaput.core import cluster_and_topic
 from kaput.evidence.findings_claims import Claim
-
-if TYPE_CHECKING:
-    from kaput.analysis.facts.reach import Reach
-    from kaput.analysis.run import Run
-    from kaput.analysis.runs.tables import Extents
-    from kaput.analysis.views.places import Places
-    from kaput.analysis.views.rows import Sends
 
 _COUNTS = ("sent", "affected")
 _LOSS_COUNTS = ("loss_sent", "loss_acked")
@@ -81,7 +78,6 @@ class FaultWindows(Question):
     }
 
     def before_places(self, run: Run) -> FaultWindows:
-        """Sets the windows without losses."""
         return replace(self, windows=list(_windows(run, losses=False)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
@@ -107,12 +103,10 @@ class FaultWindows(Question):
         )
 
     def of_sends(self, sends: Sends) -> Iterator[Find]:
-        """The numbers sent, affected and acknowledged in each window."""
         yield SumPart("fault_windows", counts(sends.rows, self.windows))
         yield SumPart("loss_windows_sent", loss_counts(sends.rows, self.windows))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The counts of each fault with a window."""
         lost = {(id_, place): n for id_, place, n in run.sums["lost_by_fault"].iter_rows()}
         known = {
             (id_, place): n

@@ -8,27 +8,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, group, group_facts
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.run import Run
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.findings_groups import Lag, MemberFindings, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 from kaput.scenario.anomalies import GROUP_ANOMALIES
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
 
 
 class Groups(Question):
     """Reports groups. Runs on the driver only."""
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The findings of each group other than anomalies."""
         given = run.given
         for index, name in enumerate(given.groups):
             yield group(

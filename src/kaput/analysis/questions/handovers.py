@@ -14,21 +14,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts import rebalances
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.cutting import READ, overlay
+from kaput.analysis.views.places import Places
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_groups import Handover, RebalanceFindings
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places
 
 _HANDOVERS = ("group", "place", "assigned_ns", "rebalance", "member", "again")
 _MEMBERSHIP_KINDS = ("joined", "left", "killed")
@@ -47,7 +44,6 @@ class Handovers(Question):
     }
 
     def before_places(self, run: Run) -> Handovers:
-        """Sets the handovers, from the rebalances."""
         names = run.names
         rows = [
             (
@@ -64,7 +60,6 @@ class Handovers(Question):
         return replace(self, handovers=handovers)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Redelivered and first records."""
         yield SumPart("redelivered", redelivered(places.delivered_again, self.handovers))
         yield SumPart("first_records", first_records(places.deliveries, self.handovers))
         yield SumPart("resumed", resumed(places.deliveries, self.handovers))

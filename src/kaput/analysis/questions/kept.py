@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -25,22 +24,20 @@ from kaput.analysis.engine.question import (
     anomaly,
     facts,
     findings,
+    message,
 )
 from kaput.analysis.engine.sums import Collected, Sum
-from kaput.analysis.engine.words import message
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
 from kaput.analysis.runs.run import Ints, whole_us
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
+from kaput.analysis.views.rows import Rows
 from kaput.evidence.findings_parts import KeptAtStore, KeptFindings
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import ReplayedTwice
 from kaput.verdict.rules import VerdictRule, by_flag
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
-    from kaput.analysis.views.rows import Rows
 
 FATES = ("delivered_later", "waiting", "lost_in_store", "unclear")
 # A message that Kafka acknowledged to its producer does not count as kept, even if it was also in a store.
@@ -97,7 +94,6 @@ class KeptMessages(Question):
             yield SumPart("replays_began", _began(rows))
 
     def before_places(self, run: Run) -> KeptMessages:
-        """Determines whether all producers had finished before replays began."""
         over_ns, first_ns = run.sums["sent"]["end_ns"].max(), run.sums["replays_began"]["at_ns"].min()
         # At the same time, a producer may have been the later one.
         after = isinstance(over_ns, int) and isinstance(first_ns, int) and over_ns < first_ns

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.run import Run
 from kaput.analysis.runs.run import Ints, numbers, spread
+from kaput.analysis.views.messages import Keys as View
 from kaput.core import FOREVER_NS, TopicPartition
 from kaput.evidence.findings_parts import ResizedForGroup, ResizedTopic
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Keys as View
 
 _KEY = ("group", "producer", "key")
 _LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)
@@ -63,7 +60,6 @@ class ResizedTopics(Question):
         yield SumPart("out_of_order", out_of_order(first, self.after))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The findings of each resized topic."""
         yield findings(resized=[_resized(run, topic) for topic in run.given.resized])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -16,14 +16,12 @@ import polars as pl
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings, group
 from kaput.analysis.engine.sums import Sum, times
+from kaput.analysis.run import Run
 from kaput.analysis.runs.run import NULL, Ints, picked, spread, whole_us
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.rows import Rows
 from kaput.evidence.findings import Latency
 from kaput.evidence.findings_parts import LatencyAround, Percentiles, When
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.rows import Rows
 
 SHARES = (0.5, 0.99, 0.999)
 WHENS: tuple[When, ...] = get_args(When)  # before, during and after the faults

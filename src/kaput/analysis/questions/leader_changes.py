@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from kaput.analysis.engine.question import Question, Reported, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import Change, LeaderHistory
+from kaput.analysis.run import Run
 from kaput.analysis.runs.names import Names
 from kaput.core import MS, TopicPartition
 from kaput.evidence.column_values import with_clusters
@@ -26,9 +27,6 @@ from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
 from kaput.evidence.parquet import table_of
 from kaput.evidence.schemas import CLUSTER, TABLES
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
 
 # By (partition, epoch) and producer: the first acknowledgement of a message stored in that epoch.
 _MAX_LAST_PRODUCERS = 5  # producers listed as the last to learn of a leader
@@ -59,7 +57,6 @@ class LeaderChanges(Question):
     """Reports every time a partition got another leader, or lost what its leader had acknowledged."""
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The changes by partition and time."""
         rows = run.sums["deposed"].iter_rows(named=True)
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
         first_acks = _first_acks(run.sums["first_acks_by_epoch"], run.names)

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question
 from kaput.analysis.engine.tables import write, write_all
+from kaput.analysis.run import Run
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import Ints, nullable
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.evidence.folder import LedgerRows
+from kaput.analysis.views.messages import Messages
+from kaput.evidence.folder import LedgerRows
 
 _TIMES = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
 _ROW_GROUP_ROWS = 250_000
@@ -36,7 +33,6 @@ class LedgerTable(Question):
     rows: LedgerRows = "none"
 
     def before_messages(self, run: Run) -> LedgerTable:
-        """Sets what to write, and where."""
         directory = str(run.given.evidence.folder.analysis.resolve() / "ledger")
         return replace(self, directory=directory, rows=run.ledger)
 

@@ -7,7 +7,6 @@ Not here: what changes of leaders cost (leader_changes.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,15 +15,12 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import Change, LeaderHistory, polled_ns
 from kaput.analysis.facts.serving import Serving, deaths
+from kaput.analysis.run import Run
+from kaput.analysis.views.rows import Rows
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
-from kaput.verdict.facts import FaultFacts
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.rows import Rows
 
 
 class Logs(Question):
@@ -33,7 +29,6 @@ class Logs(Question):
     sums = {"log": Sum(("place", "epoch"), ("records", "foreign"), ("low",), ("high",))}
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """Counts of the log's records."""
         if rows.table == "log":
             without_identity = pl.col("intact") & (pl.col("producer").is_null() | pl.col("seq").is_null())
             yield SumPart(
@@ -60,12 +55,7 @@ class Logs(Question):
         yield facts(
             state=given.manifest.state,
             unread_partitions=unread,
-            faults=[
-                FaultFacts(
-                    f.id, f.fault, f.target, f.confirmed, f.proof, f.effective_ns, f.brokers, f.healed_ns
-                )
-                for f in given.faults
-            ],
+            faults=given.faults,
             deaths=deaths(given.cluster_events, given.faults, given.ended_ns),
             troubles=given.manifest.troubles,
             leader_changes=run.leader_history.leader_changes(),
@@ -79,7 +69,6 @@ class PartitionTables(Question):
     """Reports the partition tables, from the cluster's own events only."""
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The partition tables."""
         yield findings(partition_tables=partition_tables(run.given, run.leader_history, run.record.serving))
 
 

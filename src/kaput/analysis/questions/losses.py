@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -26,25 +26,23 @@ from kaput.analysis.engine.question import (
     SumPart,
     To,
     anomaly,
+    at,
     facts,
     fault,
+    message,
 )
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.engine.tables import write
-from kaput.analysis.engine.words import at, message
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE, NAMED
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
 from kaput.core import MS, clock
 from kaput.verdict.contracts import REMOVED, Ruling
-from kaput.verdict.facts import Circumstances, Displaced, Loss, Removal
+from kaput.verdict.facts import Circumstances, Loss, Removal
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
-
 
 LOSS = ("producer", "topic", "cause", *CIRCUMSTANCES)  # what a contract depends on
 LOSS_TYPES: Mapping[str, Any] = {
@@ -67,7 +65,7 @@ def loss_of(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
     return Loss(row["producer"], names.topics[row["topic"]], row["cause"], count, circumstances(row))
 
 
-def by_cause(kinds: Iterable[Loss | Displaced]) -> dict[str, int]:
+def by_cause(kinds: Iterable[Loss]) -> dict[str, int]:
     """Counts by cause. What is unexplained, and was removed as configured, counts as `deleted` (by a step of
     the timeline), `compaction` or `retention`.
     """
@@ -228,7 +226,6 @@ class Losses(Question):
         yield To("contradicted_acks", contradicting.with_columns(times).select(_ACKS))
 
     def before_places(self, run: Run) -> Losses:
-        """Sets where to write, and when faults were healed."""
         directory = str(run.given.evidence.folder.analysis.resolve() / "lost")
         return replace(self, healed=run.given.healed, directory=directory)
 

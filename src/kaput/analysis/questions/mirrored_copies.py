@@ -24,25 +24,20 @@ that key: the last value of the key is from one side, but the other side's may b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To
+from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, at, message
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.order import reordered
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.runs.cutting import PLACES, beyond, overlay
 from kaput.analysis.runs.names import SHIFT, Names
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
 from kaput.analysis.views.stretches import IS_MIRRORED
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import VerdictRule, by_flag, never
-
-if TYPE_CHECKING:
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
-
 
 _AT_LEAST_ONCE = Ruling("permitted", "a mirror without exactly-once copies each record at least once")
 _EXACTLY_ONCE = Ruling("violation", "the mirror has exactly-once")
@@ -66,7 +61,6 @@ class MirroredTwice(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Messages with more copies than at home."""
         if messages.known.homes is None:
             return
         cases = twice(messages)
@@ -208,7 +202,6 @@ class Merges(Question):
         yield To("alone", own.join(away, on="part", how="anti").select(list(_ALONE)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Merged copies and conflicting keys of each place."""
         copies = places.passed["mirrored_copies"].filter("mirrored").drop_nulls("first_place")
         cluster_of = places.known.names.cluster_of
         copies = copies.with_columns(

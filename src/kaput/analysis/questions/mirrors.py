@@ -19,34 +19,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from kaput.analysis.causes.attribution import in_old_topic
-from kaput.analysis.engine.question import Check, Find, Question, Reported, SumPart, anomaly, facts, findings
+from kaput.analysis.engine.question import (
+    Check,
+    Find,
+    Question,
+    Reported,
+    SumPart,
+    anomaly,
+    facts,
+    findings,
+    message,
+)
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import message
 from kaput.analysis.facts.mirrors import MirrorFacts
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, MESSAGE
 from kaput.analysis.runs.cutting import beyond, single
+from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.rows import Rows
 from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import MirrorAtEnd
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
-
-if TYPE_CHECKING:
-    from kaput.analysis.facts.mirrors import MirrorFacts
-    from kaput.analysis.run import Run
-    from kaput.analysis.runs.encoding import Encoded
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.rows import Rows
-
 
 AFTER_END = "after-end"
 UNREAD = "unread"  # the target was not read to its end: not a cause, since the copy may be there
@@ -106,7 +110,6 @@ class Unmirrored(Question):
             yield SumPart("old_ends", _old_ends(rows.acked, rows.known.recreated))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """For each mirror, what it copied, and what it did not, by cause."""
         ran = [fates(messages, mirror) for mirror in messages.known.mirrors if mirror.started]
         if not ran:
             return
@@ -117,7 +120,6 @@ class Unmirrored(Question):
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        """Unmirrored messages by cause, over all mirrors."""
         causes = _by_cause(run)
         yield anomaly("unmirrored", causes=dict(causes))
         yield Check("unmirrored", run.totals.counted("unmirrored"), causes.total(), ("case", "cause"))
@@ -126,8 +128,8 @@ class Unmirrored(Question):
 def _by_cause(run: Run) -> Counter[str]:
     by_cause: Counter[str] = Counter()
     for fate, n in run.sums["mirrored"].select("fate", "n").iter_rows():
-        by_cause[fate] += n if fate in CAUSES else 0
-    return +by_cause
+        by_cause[fate] += n
+    return +Counter({cause: by_cause[cause] for cause in CAUSES})
 
 
 def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:
@@ -260,7 +262,6 @@ class Mirrors(Question):
     """Reports mirrors, from the counts of the other questions on mirrors."""
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The findings of each mirror, and whether its clusters are the same."""
         compared = [(mirror, _compared(run, mirror)) for mirror in run.mirrors]
         yield findings(mirrors=[_findings(run, mirror, one) for mirror, one in compared])
         yield facts(mirrors=[_facts(mirror, one) for mirror, one in compared])

@@ -8,24 +8,31 @@ as distinct topic-partition-offsets.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.causes.attribution import CIRCUMSTANCES
-from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, anomaly, facts
+from kaput.analysis.engine.question import (
+    Cases,
+    Check,
+    Find,
+    Question,
+    Reported,
+    SumPart,
+    anomaly,
+    at,
+    facts,
+    message,
+)
 from kaput.analysis.engine.sums import Collected
-from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import by_cause, circumstances, rank
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, NAMED, SPOT
 from kaput.analysis.runs.cutting import PLACES, covered, meeting, overlay
 from kaput.analysis.runs.run import in_order
-from kaput.verdict.facts import ORDINARY, Displaced
+from kaput.analysis.views.places import Places
+from kaput.verdict.facts import ORDINARY, Loss
 from kaput.verdict.rules import VerdictRule, never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places
 
 
 class Offsets(Question):
@@ -51,7 +58,6 @@ class Offsets(Question):
     }
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Finds both, from log, acknowledgements and deliveries."""
         acks, _ = places.contradicted
         located, log, deliveries = acks.drop_nulls(SPOT), places.log, places.deliveries
         rows = inconsistent(located, log, deliveries)
@@ -66,11 +72,10 @@ class Offsets(Question):
             yield SumPart("displaced", causes)
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        """Inconsistent offsets by cause, for the verdict."""
         every = [
-            Displaced(
-                run.names.located(row["place"])[0],
+            Loss(
                 row["producer"],
+                run.names.located(row["place"])[0],
                 row["cause"] or "unexplained",
                 row["n"],
                 ORDINARY if row["cause"] is None else circumstances(row),

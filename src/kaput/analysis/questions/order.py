@@ -10,27 +10,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Check, Find, Question, Reported, SumPart, anomaly, facts
+from kaput.analysis.engine.question import (
+    Cases,
+    Check,
+    Find,
+    Question,
+    Reported,
+    SumPart,
+    anomaly,
+    at,
+    facts,
+    message,
+)
 from kaput.analysis.engine.sums import Collected, Sum
-from kaput.analysis.engine.words import at, message
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
 from kaput.analysis.runs.run import in_order
+from kaput.analysis.runs.tables import Extents
+from kaput.analysis.views.places import Places
+from kaput.analysis.views.rows import Sends
 from kaput.core import FOREVER_NS
 from kaput.verdict.contracts import on_reordered
 from kaput.verdict.facts import Reordered
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.runs.tables import Extents
-    from kaput.analysis.views.places import Places
-    from kaput.analysis.views.rows import Sends
 
 _LATE = ("producer", "seq", "n", "place", "offset", "epoch", "top", "top_epoch", "replay", "by_key")
 _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
@@ -66,7 +73,6 @@ class StorageOrder(Question):
     shown_by = MESSAGE
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Reordered messages of each place."""
         others = [places.passed[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
         copies = _sent(places.log, pl.concat(others))
         late = reordered(copies)
@@ -107,7 +113,6 @@ class StorageOrder(Question):
         yield SumPart("across", across(sends.rows, self.open, self.elections))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        """Reordered messages by producer, and whether the leader changed in between."""
         reordered_ = _by_producer(run)
         yield facts(reordered=reordered_)
         by_replay = sum(one.count for one in reordered_ if one.replay)

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, facts
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, at, facts, message
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import LOSS, losses_of
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
 from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
 from kaput.verdict.facts import Consequence, Loss
 from kaput.verdict.rules import never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
 
 _OUTPUTS: Mapping[str, Any] = {
     **dict.fromkeys(("group", "place", "offset", "n", "producer", "seq"), pl.Int64),
@@ -65,7 +62,6 @@ class Pipes(Question):
         yield To("lost_outputs", lost_outputs(outputs_))
 
     def before_places(self, run: Run) -> Pipes | None:
-        """Sets the topics of each pipe, if there are any."""
         topics = run.names.topics
         reads = {
             index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]

@@ -7,7 +7,7 @@ after it. Readers: the same for deliveries. Not here: the moments (facts/mirrors
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,15 +15,13 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.mirrors import plan_steps
+from kaput.analysis.run import Run
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Ints
+from kaput.analysis.views.rows import Rows
 from kaput.core import SECOND
 from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStepFindings
 from kaput.scenario.several import source_and_target
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.rows import Rows
 
 _WRITERS = -1  # instead of a group
 _TIMES = {"first_ns": pl.Int64, "last_ns": pl.Int64}
@@ -49,7 +47,6 @@ class PlanOfMoves(Question):
             )
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The findings on the plan; none without one."""
         steps = plan_steps(run.given)
         if not steps:
             return

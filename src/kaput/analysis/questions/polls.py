@@ -11,19 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question
-from kaput.analysis.engine.words import at, poll
+from kaput.analysis.engine.question import Cases, Find, Question, at, poll
+from kaput.analysis.run import Run
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.cutting import PLACES, covered
+from kaput.analysis.views.places import Places
 from kaput.verdict.rules import never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,6 @@ class Polls(Question):
     }
 
     def before_places(self, run: Run) -> Polls:
-        """Counts the members of each group."""
         known = [run.sums["delivered"].select("group", "member"), run.events.select("group", "member")]
         members = pl.concat(known).drop_nulls().unique().group_by("group").len()
         return replace(self, lone=members.filter(pl.col("len") == 1)["group"].to_list())

@@ -8,21 +8,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.run import Run
 from kaput.core import SECOND
 from kaput.evidence.findings import RateFindings
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.evidence.schemas import CPU
 from kaput.scenario.model import pipes
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
 
 Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
 SHARE = Fraction(4, 5)  # of the ordered rate: what R5 wants an alert below

@@ -6,26 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.lag import Backlog, backlog
-from kaput.analysis.facts.leader_history import FaultRow
+from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.waits import SHORTEST_NS
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import Ints
+from kaput.analysis.views.messages import Messages
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, ClaimKind, EndedBy
 from kaput.scenario.vocabulary import NOOP
-
-if TYPE_CHECKING:
-    from kaput.analysis.facts.inputs import Inputs
-    from kaput.analysis.facts.reach import Reach
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
 
 _FIRST = Sum(("fault", "place"), (), ("at_ns",))
 _COLUMNS = {"fault": pl.String, "place": pl.Int64, "at_ns": pl.Int64}
@@ -62,7 +59,6 @@ class Recovery(Question):
         return replace(self, reached=list(_reached_partitions(run)))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """First acknowledgements and deliveries."""
         stretches = messages.stretches
         yield SumPart("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
         yield SumPart(
@@ -71,7 +67,6 @@ class Recovery(Question):
         )
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The recovery times of each fault's partitions and groups."""
         deliveries = _earliest(run.sums["first_deliveries"])
         backlogs = _backlogs(run.given)
         elections = [_ms(reach.fault.effective_ns, reach.elected_ns) for reach in run.reaches]

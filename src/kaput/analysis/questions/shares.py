@@ -16,25 +16,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, SumPart, Unclear, group_facts
+from kaput.analysis.engine.question import (
+    Cases,
+    Find,
+    Question,
+    Reported,
+    Row,
+    SumPart,
+    Unclear,
+    at,
+    group_facts,
+    poll,
+)
 from kaput.analysis.engine.sums import Collected, Sum
-from kaput.analysis.engine.words import at, poll
+from kaput.analysis.run import Run
 from kaput.analysis.runs.clocks import GONE
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
+from kaput.analysis.views.places import Places, Stored
+from kaput.analysis.views.rows import Rows
 from kaput.core import MS, clock
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places, Stored
-    from kaput.analysis.views.rows import Rows
 
 
 def _is(*kinds: str) -> pl.Expr:
@@ -108,7 +115,6 @@ class Shares(Question):
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """Counts records by group, member and kind of event."""
         runs = rows.coded.runs
         yield SumPart("shared", runs.rename({"n": "records"}))
         acquired = runs.filter(_ACQUIRED)
@@ -124,7 +130,6 @@ class Shares(Question):
         yield SumPart("handed_unrecorded", handed)
 
     def before_places(self, run: Run) -> Shares:
-        """Sets the record lock durations."""
         given = run.given
         scenario = given.scenario
         groups = [g for g in scenario.workload.groups if g.type == "share"] if scenario else []
@@ -144,7 +149,6 @@ class Shares(Question):
         yield Unclear("lost-release", unnoticed)
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """Reports what is unknown."""
         shared = set(run.sums["shared"]["group"])
         delivered = set(run.sums["delivered"]["group"])
         for index in run.groups:

@@ -10,25 +10,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
 from kaput.analysis.engine.spells import WAITING, pauses
-from kaput.analysis.facts.leader_history import Change, FaultRow, same_cluster
+from kaput.analysis.facts.leader_history import Change, same_cluster
+from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
+from kaput.analysis.run import Run
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import Unavailability
-from kaput.evidence.findings_claims import Claim, EndedBy, Wait
-from kaput.evidence.findings_service import Availability, NotableEvent, Standstill
+from kaput.evidence.findings_claims import Availability, Claim, EndedBy, NotableEvent, Standstill, Wait
 from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
 from kaput.scenario.vocabulary import NOOP
-
-if TYPE_CHECKING:
-    from kaput.analysis.facts.reach import Reach
-    from kaput.analysis.run import Run
 
 _ALL_PLACES = -2  # instead of a place: all partitions together
 _MAX_SHOWN = 100  # silences of all partitions together, and of single partitions; also for each group
@@ -99,7 +97,6 @@ class Silences(Question):
     """Finds silences on the driver, from the spells of availability.py."""
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The longest silences, the availability of each partition, and the longest silence of each fault."""
         by_stream = run.sums["service_spells"]
         spells = _with_all_places(by_stream.drop("producer"))
         silent = _pauses(spells, _SCOPE)

@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.questions.latency import first_deliveries
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL
+from kaput.analysis.views.messages import Messages
 from kaput.evidence.findings_claims import Claim
 from kaput.scenario.fault_kinds import TAKE_NOTHING
-
-if TYPE_CHECKING:
-    from kaput.analysis.facts.inputs import Inputs
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
 
 GRACE_NS = 5_000_000_000
 _STUCK = Sum(("fault", "group"), ("n",))
@@ -42,11 +39,9 @@ class Stuck(Question):
     sums = {"stuck": _STUCK}
 
     def before_messages(self, run: Run) -> Stuck:
-        """Sets `heals`."""
         return replace(self, heals=tuple(_heals(run.given)))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Counts stuck messages by fault and group."""
         rows = [row for group in messages.groups for row in self._of_group(messages, group)]
         yield SumPart("stuck", pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
 

@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.serving import leaderless
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
-from kaput.evidence.findings_service import Suspect
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
+from kaput.evidence.findings_claims import Suspect
 
 _UNKNOWN = "unknown"
 _SCHEMA = {"producer": pl.Int64, "n": pl.Int64}
@@ -40,7 +37,6 @@ class Suspects(Question):
     sums = {"acked_leaderless": Sum(("producer",), ("n",)), "lost_no_offset": Sum(("producer",), ("n",))}
 
     def before_messages(self, run: Run) -> Suspects:
-        """Sets the windows."""
         given = run.given
         windows = leaderless(given.faults, run.leader_history, given.cluster_events, given.ended_ns)
         return replace(self, windows=[(run.names.code(place), from_, to) for place, from_, to in windows])
@@ -65,7 +61,6 @@ class Suspects(Question):
         yield SumPart("lost_no_offset", lost.select("producer", n=pl.lit(1, pl.Int64)))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The producers with either."""
         leaderless_, lost = (Counter(dict(run.sums[name].iter_rows())) for name in self.sums)
         clients = {producer: run.given.clients.get(producer, _UNKNOWN) for producer in {*leaderless_, *lost}}
         lost = Counter({one: n for one, n in lost.items() if clients[one] in ("command", _UNKNOWN)})

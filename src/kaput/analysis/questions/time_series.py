@@ -7,7 +7,7 @@ Not here: seconds below the requested rate (rates.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,13 +16,11 @@ from kaput.analysis.engine import steps
 from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.steps import count_ns, counted
 from kaput.analysis.engine.sums import Sum
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.run import NULL, nullable
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.places import Places
-    from kaput.analysis.views.rows import Rows
+from kaput.analysis.views.places import Places
+from kaput.analysis.views.rows import Rows
 
 TABLE_ROWS = 200  # maximum rows of a table for a reader
 COUNTS = {

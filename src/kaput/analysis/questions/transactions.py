@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -32,29 +32,27 @@ from kaput.analysis.engine.question import (
     SumPart,
     To,
     Unclear,
+    at,
     facts,
     findings,
+    message,
 )
 from kaput.analysis.engine.sums import Collected, Sum
-from kaput.analysis.engine.words import at, message
 from kaput.analysis.facts.coordinators import Limits, StalledOffset, abort_grace_ns, find, limits, longest
 from kaput.analysis.questions.losses import LOSS, loss_of
 from kaput.analysis.questions.vanished import claims, first_delivered
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ABORTED, CLAIM_TYPES, COMMITTED, GONE, MESSAGE, NAMED, UNKNOWN, none
 from kaput.analysis.runs.cutting import PLACES, meeting, overlay
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
+from kaput.analysis.views.rows import Rows
 from kaput.core import clock
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.facts import Consequence, Loss
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
-    from kaput.analysis.views.rows import Rows
-
 
 # What one task knows of a transaction: how many of its messages are stored (`here`), how many promised ones
 # are not (`gone`; `hidden`: of these, in the log but not visible), and the first of either. It is identified
@@ -113,7 +111,6 @@ class BrokenTransactions(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Parts of transactions that may be broken."""
         yield SumPart("transaction_parts", parts(messages.stretches))
 
     def after_messages(self, run: Run) -> Iterator[Find]:
@@ -275,12 +272,10 @@ class HangingTransactions(Question):
     }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """Counts transactions by outcome."""
         if rows.table == "transactions":
             yield SumPart("transactions", rows.coded.runs.rename({"n": "messages"}))
 
     def before_places(self, run: Run) -> HangingTransactions:
-        """Sets the stalls and the limits."""
         given, names = run.given, run.names
         known = limits(given, set(run.sums["transactions"]["producer"]))
         rows = [
@@ -305,7 +300,6 @@ class HangingTransactions(Question):
         yield Unclear("hanging-transaction", hanging_.filter("unclear"))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The numbers of transactions, and the longest stall of a last stable offset."""
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))
         yield facts(

@@ -1,34 +1,285 @@
 """unseen: a stored message that was never delivered to a drained group that reads its topic. Counted as
-messages, per group.
+messages, per group. Excused are messages stored too early for a late group, messages in a cluster that the
+group has left, and the cost of failing back.
 
-Messages stored too early for a late group are excused: those below the offset at which the group began. If
-that is unknown, time decides: messages acknowledged before the group began are not for it, those attempted
-afterwards are; others are unclear. The beginnings come from the driver (facts/group_starts.py). Also excused:
-messages in a cluster that the group has left, and the cost of failing back.
+Late groups: messages below the offset at which the group began are not for it, those from there on are. If
+that offset is unknown, time decides: messages acknowledged before the group began are not for it, those
+attempted afterwards are; others are unclear. The beginnings come from the driver (facts/group_starts.py).
+
+Groups that were moved to another cluster began there at the position in the row `translated` of the table
+mirror; the messages are those with a copy in that partition.
+
+translated-ahead: a message with a copy below that position that was never delivered to the group in any
+cluster. Counted as messages, per group. A mirror never translates a position to a later one, so a group may
+read messages again but skips none: never permitted, except for the cost of failing back.
+
+translated-behind: a message with a copy at or above that position that had been delivered to the group before
+in any cluster: it is read again. Counted as messages, per group. Permitted: translated positions are as exact
+as the mirror's offset syncs are dense (offset.lag.max), and groups that lag far behind get coarser ones.
+
+The cost of failing back: messages that a group skips because the cluster it comes back from never had them.
+They were stored in the cluster that it returns to before producers came back there, and the mirror had not
+copied them when clients moved away. A position in the other cluster does not account for them, and its
+translation is above them, since what was copied back is stored after them. So the group never receives them.
+That follows from their being unmirrored (or would, if they had been acknowledged), and is ruled like that
+(mirrors.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Question, Reported, SumPart, To, anomaly
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, anomaly, at, message
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, message
-from kaput.analysis.questions.late_groups import owed, owed_from, too_early
-from kaput.analysis.questions.translations import costs, never_given, rulings
-from kaput.analysis.runs.columns import MESSAGE, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, overlay
+from kaput.analysis.facts.mirrors import Translated
+from kaput.analysis.questions.mirrors import RULINGS, UNREAD, fates
+from kaput.analysis.run import Run
+from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
+from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
 from kaput.analysis.runs.names import SHIFT
+from kaput.analysis.runs.run import NULL, Ints, numbers, spread
+from kaput.analysis.views.messages import Messages
+from kaput.core import FOREVER_NS, clock
 from kaput.verdict.contracts import Ruling
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
+
+def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """TOO_EARLY of stretches with `group`: how many messages are not, or may not be, for their group."""
+    known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
+    done, attempt = _times(known, times)
+    line = np.repeat(np.arange(known.height), known["between"].to_numpy())
+    before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
+    early = np.bincount(line[done < before], minlength=known.height)
+    undecided = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
+    early_counts = [
+        known.select(
+            "group", "topic", unclear=pl.lit(False), n=pl.col("below") + pl.Series(early, dtype=pl.Int64)
+        ),
+        known.select("group", "topic", unclear=pl.lit(True), n=pl.Series(undecided, dtype=pl.Int64)),
+    ]
+    return pl.concat(early_counts).filter(pl.col("n") > 0)
+
+
+def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """OWED_FROM of stored messages, if the group's offset is unknown: those attempted after it began."""
+    stored = stretches.filter(pl.col("stored") > 0)
+    groups = beginnings.select("group").unique()
+    known = _between(
+        stored.join(groups, how="cross"), beginnings.filter(pl.col("nothing_below") < pl.col("all_from"))
+    )
+    _, attempt = _times(known, times)
+    n = known["between"].to_numpy()
+    line = np.repeat(np.arange(known.height), n)
+    offsets = spread(known["first_offset"].to_numpy() + known["below"].to_numpy(), n)
+    later = attempt >= numbers(known["after_ns"])[line]
+    rows = known.select("group", place="first_place")[line[later]]
+    return rows.with_columns(offset=pl.Series(offsets[later], dtype=pl.Int64))
+
+
+def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
+    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what is for
+    the group.
+    """
+    columns = ["group", "producer", "seq", "first_place", "first_offset", "n"]
+    places = beginnings.select("group", first_place="place")
+    rest = unseen.join(places, on=["group", "first_place"], how="anti")
+    known = _between(unseen, beginnings)
+    _, attempt = _times(known, times)
+    n = known["between"].to_numpy()
+    line = np.repeat(np.arange(known.height), n)
+    later = attempt >= numbers(known["after_ns"])[line]
+    moved = pl.Series(spread(known["below"].to_numpy(), n)[later], dtype=pl.Int64)
+    timed = known[line[later]].with_columns(
+        pl.col("seq") + moved, pl.col("first_offset") + moved, n=pl.lit(1, pl.Int64)
+    )
+    behind = beyond(known, "first_offset", pl.col("first_offset") + pl.col("below") + pl.col("between"))
+    return pl.concat([rows.select(columns) for rows in (rest, timed, behind)])
+
+
+def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
+    """Stretches of late groups with `below`: how many messages are not for the group, and `between`: for how
+    many after these their times decide.
+    """
+    known = stretches.join(beginnings, left_on=["group", "first_place"], right_on=["group", "place"])
+    first, n = pl.col("first_offset"), pl.col("n")
+    known = known.with_columns(below=(pl.col("nothing_below").clip(first, first + n) - first))
+    upto = pl.col("all_from").clip(first, first + n) - first
+    return known.with_columns(between=pl.max_horizontal(upto - pl.col("below"), 0))
+
+
+def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints]:
+    """For each message counted by `between`: by when it was stored, and when it was attempted."""
+    rows = spread(known["row"].to_numpy() + known["below"].to_numpy(), known["between"].to_numpy())
+    acked = np.repeat(known.select(ACKED).to_series().to_numpy(), known["between"].to_numpy())
+    done = times["dones"][rows]
+    # Only an acknowledgement proves that it was stored by then.
+    return np.where(acked & (done != NULL), done, FOREVER_NS), times["attempts"][rows]
+
+
+_COLUMNS = ("group", *RECORD, "n", "position", "at_ns", "move")
+_TYPES = dict.fromkeys(_COLUMNS, pl.Int64)
+
+
+def never_given(messages: Messages) -> pl.DataFrame:
+    """_COLUMNS (`move`: its index): messages below the positions that were never delivered to the group
+    anywhere, except those stored too early for a late group.
+    """
+    moves, beginnings = messages.known.moves, messages.known.beginnings
+    late = set(beginnings["group"]) if moves else set()
+    by_move = []
+    for number, move in enumerate(moves):
+        below = _copies(messages, move).filter(pl.col("offset") < move.offset)
+        below = below.with_columns(n=pl.min_horizontal("n", move.offset - pl.col("offset")))
+        never = messages.stretches.filter(pl.col(f"delivered_{move.group}") == 0)
+        if move.group in late:
+            # Only a part of a stretch may be for the group.
+            never = never.with_columns(group=pl.lit(move.group, pl.Int64))
+            shown, others = never.filter(pl.col("stored") > 0), never.filter(pl.col("stored") == 0)
+            for_group = owed(shown, beginnings, messages.times).select(*MESSAGE, "n")
+            for_group = pl.concat([for_group, others.select(*MESSAGE, "n")])
+            below, never = overlay([below, for_group], MESSAGES)
+        by_move.append(_with_move(below.join(never.select("part"), on="part", how="semi"), move, number))
+    return _first_moves(by_move)
+
+
+def given_before(messages: Messages) -> pl.DataFrame:
+    """_COLUMNS: messages at or above the positions that had been delivered to the group before, anywhere."""
+    by_move = []
+    for number, move in enumerate(messages.known.moves):
+        above = beyond(_copies(messages, move), "offset", pl.lit(move.offset, pl.Int64))
+        for_group = messages.deliveries.filter(pl.col("group") == move.group)
+        for_group = single(for_group.join(above.select("part").unique(), on="part", how="semi"))
+        polled = pl.Series(messages.polls[for_group["row"].to_numpy()], dtype=pl.Int64)
+        already_read = for_group.filter(polled < move.at_ns).select(MESSAGE).unique()
+        by_move.append(_with_move(single(above).join(already_read, on=MESSAGE, how="semi"), move, number))
+    return _first_moves(by_move)
+
+
+def _copies(messages: Messages, move: Translated) -> pl.DataFrame:
+    copies = messages.copies.filter("sent", "visible", pl.col("place") == move.place)
+    return copies.select("part", *RECORD, "n")
+
+
+def _with_move(rows: pl.DataFrame, move: Translated, number: int) -> pl.DataFrame:
+    numbers = {"group": move.group, "position": move.offset, "at_ns": move.at_ns, "move": number}
+    return rows.with_columns(**{name: pl.lit(n, pl.Int64) for name, n in numbers.items()}).select(_COLUMNS)
+
+
+def _first_moves(by_move: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Each message of a group once, for its first move."""
+    every = pl.concat([pl.DataFrame(schema=_TYPES), *by_move])
+    each = []
+    for rows in every.partition_by("group", maintain_order=True):
+        (parts,) = overlay([rows], MESSAGES)
+        parts = parts.sort("at_ns", "offset", "place")
+        each.append(parts.unique("part", keep="first", maintain_order=True).select(_COLUMNS))
+    return pl.concat([every.clear(), *each])
+
+
+_NEVER_HAD_TEXT = "the cluster that the group came back from never had them"
+_UNREAD = Ruling("unclear", "the cluster that the group came back from was not read to its end")
+_COST_TYPES = {**dict.fromkeys(("group", *MESSAGE, "n"), pl.Int64), "fate": pl.String}
+
+
+def costs(messages: Messages, skipped: pl.DataFrame) -> pl.DataFrame:
+    """Of `skipped` (`never_given`), the messages that were unmirrored, and why: _COST_TYPES. What was
+    attempted after producers had returned is new, and no cost.
+    """
+    known = messages.known
+    by_mirror = [pl.DataFrame(schema=_COST_TYPES)]
+    for mirror in known.mirrors:
+        way_back = f"{mirror.target}->{mirror.source}"
+        numbers = [number for number, move in enumerate(known.moves) if move.mirror == way_back]
+        back = skipped.filter(pl.col("move").is_in(numbers))
+        if back.is_empty():
+            continue
+        why = fates(messages, mirror, pl.col("stored") > 0).filter(pl.col("fate").is_in([*RULINGS, UNREAD]))
+        until_ns = max(known.returned[number] for number in numbers)
+        why = _attempted_by(until_ns, why, messages)
+        parts, why = overlay([back, why.select(*MESSAGE, "n", "fate")], MESSAGES)
+        by_mirror.append(parts.join(why.select("part", "fate"), on="part").select(*_COST_TYPES))
+    return pl.concat(by_mirror)
+
+
+def _attempted_by(until_ns: int, stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    """The messages of stretches that were attempted by then."""
+    whole = pl.col("attempt_ns_last") <= until_ns
+    each = single(stretches.filter(~whole, pl.col("attempt_ns_first") <= until_ns))
+    attempted = messages.times["attempts"][each["row"].to_numpy()]
+    return pl.concat([stretches.filter(whole), each.filter(pl.Series(attempted <= until_ns))])
+
+
+def rulings(by_cause: Mapping[str, int]) -> Iterator[tuple[Ruling, int]]:
+    """The ruling and number of each cause."""
+    for cause, n in sorted(by_cause.items()):
+        if cause == UNREAD:
+            yield _UNREAD, n
+        else:
+            word, why = RULINGS[cause]
+            yield Ruling(word, f"{_NEVER_HAD_TEXT} (unmirrored, {cause}): {why}"), n
+
+
+class TranslatedAhead(Question):
+    """Messages that a moved group skipped."""
+
+    sums = {"ahead_back": Sum(("group", "fate"), ("n",))}
+    stories = {
+        "translated-ahead": lambda r: (
+            f"{message(r)} is at {at(r)}, below {r['position']:,}, where the group began at "
+            f"{clock(r['at_ns'])}, and was never delivered to it"
+        )
+    }
+    rules = {
+        "translated-ahead": VerdictRule(
+            "{messages were|message was} skipped in another cluster",
+            lambda known: rulings(known.excused),
+            never="{messages are|message is} below the position at which the group began in another cluster, "
+            "and it was never delivered {them|it}",
+        )
+    }
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """Cases by group; and the cost of failing back among them, by cause."""
+        skipped = never_given(messages)
+        yield Cases("translated-ahead", skipped)
+        back = costs(messages, skipped)
+        yield SumPart("ahead_back", back.select("group", "fate", "n"))
+
+    def report(self, run: Run) -> Iterator[Reported]:
+        for index in run.groups:
+            back = run.sums["ahead_back"].filter(group=index).select("fate", "n")
+            yield anomaly("translated-ahead", index, excused=dict(back.iter_rows()))
+
+
+_COARSE = Ruling("permitted", "a translated position may be behind the one that the group had")
+
+
+class TranslatedBehind(Question):
+    """Messages that a moved group read again."""
+
+    stories = {
+        "translated-behind": lambda r: (
+            f"{message(r)} is at {at(r)}, not below {r['position']:,}, where the group began at "
+            f"{clock(r['at_ns'])}, and had been delivered to it before"
+        )
+    }
+    rules = {
+        "translated-behind": VerdictRule(
+            "{messages are|message is} read again in another cluster",
+            lambda known: [(_COARSE, known.count)],
+        )
+    }
+    shown_by = MESSAGE
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        yield Cases("translated-behind", given_before(messages))
+
 
 _MOVED = Ruling("permitted", "the group had moved to another cluster, which has no copy of {them|it}")
 # What excuses unseen messages, besides a cause of being unmirrored (mirrors.py).
@@ -83,7 +334,6 @@ class Unseen(Question):
     shown_by = MESSAGE
 
     def before_messages(self, run: Run) -> Unseen:
-        """Sets what each group reads."""
         topics = run.names.topics
         reads = {
             index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
@@ -117,7 +367,6 @@ class Unseen(Question):
         yield To("unseen", passed.select("group", *RECORD, "n"))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        """The numbers of excused messages, for the verdict."""
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
         failing_back = run.sums["unseen_back"]
         for index in run.groups:

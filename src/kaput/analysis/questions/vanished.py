@@ -11,7 +11,6 @@ like a loss, losses.py), and what follows for the group (consequences.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -24,23 +23,21 @@ from kaput.analysis.engine.question import (
     SumPart,
     To,
     anomaly,
+    at,
     group_facts,
+    message,
 )
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.engine.words import at, message
 from kaput.analysis.questions.losses import LOSS, by_cause, losses_of
+from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
 from kaput.analysis.runs.cutting import MESSAGES, meeting, single
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import Ints, nullable
+from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
 from kaput.core import clock
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
-
-if TYPE_CHECKING:
-    from kaput.analysis.run import Run
-    from kaput.analysis.views.messages import Messages
-    from kaput.analysis.views.places import Places
-
 
 _OF_SENDS = ("topic", "outcome", "claimed_place", "claimed_offset", "attempt_ns", "done_ns")
 
@@ -70,19 +67,16 @@ class Vanished(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Finds the cases, and passes on their claims."""
         gone = vanished(messages)
         if gone.height:
             yield Cases("vanished", gone)
             yield To("vanished", claims(gone))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        """Counts by group and everything that a contract depends on."""
         why = places.with_causes(places.passed["vanished"])
         yield SumPart("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        """The losses, for the verdict; vanished messages counted by case and by cause."""
         for index, name in enumerate(run.given.groups):
             losses = losses_of(run.sums["vanished"].filter(group=index), run.names, "messages")
             yield group_facts(index, vanished=losses)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kaput.core import plural
-from kaput.evidence.findings_claims import EndedBy, Wait, needs_heal
-from kaput.evidence.findings_service import Availability, Standstill
+from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal
 from kaput.report.document import (
     NOTHING,
     Block,
@@ -16,8 +15,8 @@ from kaput.report.document import (
     Table,
     Term,
     limited,
-    number,
     percent,
+    table_of,
 )
 from kaput.report.sections import JudgedRun
 
@@ -191,28 +190,17 @@ def section(run: JudgedRun) -> Section | None:
 
 
 def _shares(every: Sequence[Availability]) -> Table:
-    header = [
-        "scope",
-        "messages",
-        "within 1 s",
-        "within the timeout",
-        Term("standstills", "standstill"),
-        "seconds",
-        "longest (s)",
-    ]
-    rows = [
-        [
-            _scope(one),
-            f"{one.messages:,}",
-            percent(one.within_1s_share),
-            percent(one.within_timeout_share),
-            f"{one.standstills:,}",
-            number(one.standstill_s),
-            number(one.longest_standstill_ms / 1e3),
-        ]
-        for one in sorted(every, key=lambda one: one.partition is not None)  # all partitions together first
-    ]
-    return limited(Table(header, rows), _ROWS)
+    columns: dict[str, Callable[[Availability], str | float]] = {
+        "scope": _scope,
+        "messages": lambda one: one.messages,
+        "within 1 s": lambda one: percent(one.within_1s_share),
+        "within the timeout": lambda one: percent(one.within_timeout_share),
+        Term("standstills", "standstill"): lambda one: one.standstills,
+        "seconds": lambda one: one.standstill_s,
+        "longest (s)": lambda one: one.longest_standstill_ms / 1e3,
+    }
+    all_together_first = sorted(every, key=lambda one: one.partition is not None)
+    return limited(table_of(all_together_first, columns), _ROWS)
 
 
 def _scope(one: Standstill | Availability) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kaput.core import plural
 from kaput.evidence.findings import Findings, GroupFindings
@@ -19,6 +19,7 @@ from kaput.report.document import (
     limited,
     milliseconds,
     number,
+    table_of,
 )
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.fates import adds_up
@@ -83,57 +84,44 @@ def _fates_and_members(group: GroupFindings, findings: Findings) -> Iterator[Blo
 
 def members_table(group: GroupFindings) -> Table:
     """Records delivered to each member; for a share group also how many were accepted, released, rejected."""
+    counts = ["accepted", "released", "rejected", "failed"]
     shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
     if shared:
-        header = ["member", "delivered", "accepted", "released", "rejected", "failed"]
-        rows = [
-            [m.member, *(f"{n:,}" for n in (m.delivered, m.accepted, m.released, m.rejected, m.failed))]
-            for m in shared
-        ]
-        return limited(Table(header, rows), _MOST_MEMBERS)
+        rows = [[m.member, number(m.delivered), *(number(getattr(m, n)) for n in counts)] for m in shared]
+        return limited(Table(["member", "delivered", *counts], rows), _MOST_MEMBERS)
     # Columns for refused commits and anomalies, if there are any.
     refused = ["commits refused"] if any(m.commits_refused for m in group.members) else []
     anomalies = sorted({name for m in group.members for name in m.anomalies})
     rows = [
-        [
-            m.member,
-            f"{m.delivered:,}",
-            *(f"{m.commits_refused:,}" for _ in refused),
-            *(f"{m.anomalies.get(name, 0):,}" for name in anomalies),
-        ]
+        [m.member, *map(number, (m.delivered, *(m.commits_refused for _ in refused), *found))]
         for m in group.members
+        for found in [[m.anomalies.get(name, 0) for name in anomalies]]
     ]
     return limited(Table(["member", "records", *refused, *anomalies], rows), _MOST_MEMBERS)
 
 
 def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:
     """A row for each rebalance."""
-    header = [
-        Term("rebalance at (s)", "rebalance"),
-        Term("trigger"),
-        Term("owners after", "rebalance"),
-        Term("read again after", "rebalance"),
-        "members",
-        Term("unowned partition-seconds", "unowned_partition_seconds"),
-        Term("redelivered"),
-    ]
-    rows = [
-        [
-            _seconds(run, one.started_ns),
-            one.trigger,
-            milliseconds(None if one.ended_ns is None else (one.ended_ns - one.started_ns) / 1e6),
-            _read_again(one),
-            f"{one.members:,}",
-            number(one.unowned_partition_seconds),
-            f"{one.redelivered:,}",
-        ]
-        for one in rebalances
-    ]
-    return limited(Table(header, rows, "ll"), _MOST_REBALANCES)
+    columns: dict[str, Callable[[RebalanceFindings], str | float]] = {
+        Term("rebalance at (s)", "rebalance"): lambda one: _seconds(run, one.started_ns),
+        Term("trigger"): lambda one: one.trigger,
+        Term("owners after", "rebalance"): lambda one: _ms_after(one, one.ended_ns),
+        Term("read again after", "rebalance"): _read_again,
+        "members": lambda one: one.members,
+        Term("unowned partition-seconds", "unowned_partition_seconds"): (
+            lambda one: one.unowned_partition_seconds
+        ),
+        Term("redelivered"): lambda one: one.redelivered,
+    }
+    return limited(table_of(rebalances, columns, "ll"), _MOST_REBALANCES)
+
+
+def _ms_after(one: RebalanceFindings, at_ns: int | None) -> str:
+    return milliseconds(None if at_ns is None else (at_ns - one.started_ns) / 1e6)
 
 
 def _read_again(one: RebalanceFindings) -> str:
-    after = milliseconds(None if one.resumed_ns is None else (one.resumed_ns - one.started_ns) / 1e6)
+    after = _ms_after(one, one.resumed_ns)
     return f"{after} ({one.unresumed_partitions:,} not)" if one.unresumed_partitions else after
 
 

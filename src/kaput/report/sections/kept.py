@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaput.core import plural
 from kaput.evidence.findings_parts import KeptFates, KeptFindings
-from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Table, Term
+from kaput.report.document import Block, Bullets, Section, Table, Term, bad_if_any, seconds, table_of
 from kaput.report.sections import JudgedRun
 
 
@@ -21,39 +21,22 @@ def section(run: JudgedRun) -> Section | None:
 
 def _table(kept: KeptFindings) -> Table:
     """A row for each store; for several also the total, since a message may be in two stores."""
-    rows = [_row(f"{one.store} ({one.kind or 'kind unknown'})", one) for one in kept.stores]
+    rows: list[tuple[str, KeptFates]] = [(f"{s.store} ({s.kind or 'kind unknown'})", s) for s in kept.stores]
     if len(rows) != 1:
-        rows.append(_row("all messages", kept))
-    return Table(
-        [
-            "store",
-            Term("kept"),
-            "delivered later",
-            "waiting there",
-            Term("lost", "lost-in-store"),
-            "unclear",
-            "median time",
-            "longest",
-        ],
+        rows.append(("all messages", kept))
+    return table_of(
         rows,
+        {
+            "store": lambda row: row[0],
+            Term("kept"): lambda row: row[1].kept,
+            "delivered later": lambda row: row[1].delivered_later,
+            "waiting there": lambda row: row[1].waiting,
+            Term("lost", "lost-in-store"): lambda row: bad_if_any(row[1].lost_in_store),
+            "unclear": lambda row: row[1].unclear,
+            "median time": lambda row: seconds(row[1].kept_for_p50_s),
+            "longest": lambda row: seconds(row[1].kept_for_max_s),
+        },
     )
-
-
-def _row(name: str, one: KeptFates) -> list[str | Cell]:
-    return [
-        name,
-        f"{one.kept:,}",
-        f"{one.delivered_later:,}",
-        f"{one.waiting:,}",
-        Cell(f"{one.lost_in_store:,}", bad=one.lost_in_store > 0),
-        f"{one.unclear:,}",
-        _seconds(one.kept_for_p50_s),
-        _seconds(one.kept_for_max_s),
-    ]
-
-
-def _seconds(seconds: float | None) -> str:
-    return NOTHING if seconds is None else f"{seconds:,.1f} s"
 
 
 def _sentences(kept: KeptFindings) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kaput.core import clock, plural
 from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
-from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Table, Term
+from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Term, bad_if_any, seconds, table_of
 from kaput.report.sections import JudgedRun
 
 
@@ -13,43 +15,24 @@ def section(run: JudgedRun) -> Section | None:
     mirrors = run.findings.mirrors
     if not mirrors:
         return None
-    blocks: list[Block] = [_table(mirrors)]
+    blocks: list[Block] = [table_of(mirrors, _COLUMNS)]
     if sentences := [sentence for one in mirrors for sentence in _sentences(one)]:
         blocks.append(Bullets(sentences))
     return Section("Mirrors between clusters", blocks, key="mirrors")
 
 
-def _table(mirrors: list[MirrorFindings]) -> Table:
-    return Table(
-        [
-            "mirror",
-            "acknowledged",
-            "mirrored",
-            Term("unmirrored"),
-            Term("RPO"),
-            Term("in seconds", "RPO"),
-            Term("mirrored twice", "mirrored-twice"),
-            Term("reordered", "mirror-reordered"),
-            Term("looped"),
-            "longest lag",
-        ],
-        [_row(one) for one in mirrors],
-    )
-
-
-def _row(one: MirrorFindings) -> list[str | Cell]:
-    return [
-        one.mirror,
-        f"{one.acknowledged:,}",
-        f"{one.mirrored:,}",
-        f"{one.unmirrored:,}",
-        Cell(f"{one.rpo_messages:,}", bad=one.rpo_messages > 0),
-        NOTHING if one.rpo_s is None else f"{one.rpo_s:,.1f} s",
-        f"{one.mirrored_twice:,}",
-        Cell(f"{one.reordered:,}", bad=one.reordered > 0),
-        f"{one.looped:,}",
-        NOTHING if one.lag_max is None else plural(one.lag_max, "record"),
-    ]
+_COLUMNS: dict[str, Callable[[MirrorFindings], str | Cell | float | None]] = {
+    "mirror": lambda one: one.mirror,
+    "acknowledged": lambda one: one.acknowledged,
+    "mirrored": lambda one: one.mirrored,
+    Term("unmirrored"): lambda one: one.unmirrored,
+    Term("RPO"): lambda one: bad_if_any(one.rpo_messages),
+    Term("in seconds", "RPO"): lambda one: seconds(one.rpo_s),
+    Term("mirrored twice", "mirrored-twice"): lambda one: one.mirrored_twice,
+    Term("reordered", "mirror-reordered"): lambda one: bad_if_any(one.reordered),
+    Term("looped"): lambda one: one.looped,
+    "longest lag": lambda one: NOTHING if one.lag_max is None else plural(one.lag_max, "record"),
+}
 
 
 _ENDED = {"stopped": "was stopped", "fault": "was ended by a fault"}

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from kaput.evidence.findings_mirrors import ClientWait, PlanFindings
-from kaput.report.document import NOTHING, Block, Cell, NamedValues, Section, Table, Term
+from kaput.report.document import (
+    Block,
+    Cell,
+    NamedValues,
+    Section,
+    Table,
+    Term,
+    bad_if_any,
+    seconds,
+    table_of,
+)
 from kaput.report.sections import JudgedRun
 
 
@@ -23,41 +33,30 @@ def section(run: JudgedRun) -> Section | None:
 
 
 def _steps(plan: PlanFindings, started_ns: int) -> Table:
-    rows: list[list[str | Cell]] = [
-        [
-            one.step,
-            f"{(one.started_ns - started_ns) / 1e9:,.1f} s",
-            _seconds(one.seconds),
-            Cell(one.outcome, bad=one.outcome == "failed"),
-            one.proof,
-        ]
-        for one in plan.steps
-    ]
-    return Table(["step", "began", "took", "outcome", "proof"], rows, "lrrll")
+    return table_of(
+        plan.steps,
+        {
+            "step": lambda one: one.step,
+            "began": lambda one: seconds((one.started_ns - started_ns) / 1e9),
+            "took": lambda one: seconds(one.seconds),
+            "outcome": lambda one: Cell(one.outcome, bad=one.outcome == "failed"),
+            "proof": lambda one: one.proof,
+        },
+        "lrrll",
+    )
 
 
 def _groups(plan: PlanFindings) -> Table:
-    rows: list[list[str | Cell]] = [
-        [
-            one.group,
-            _waited(one.rto),
-            f"{one.read_twice:,}",
-            Cell(f"{one.skipped:,}", bad=one.skipped > 0),
-        ]
-        for one in plan.groups
-    ]
-    head = [
-        "group",
-        Term("reads waited", "RTO"),
-        Term("read twice", "translated-behind"),
-        Term("skipped", "translated-ahead"),
-    ]
-    return Table(head, rows)
-
-
-def _seconds(seconds: float | None) -> str:
-    return NOTHING if seconds is None else f"{seconds:,.1f} s"
+    return table_of(
+        plan.groups,
+        {
+            "group": lambda one: one.group,
+            Term("reads waited", "RTO"): lambda one: _waited(one.rto),
+            Term("read twice", "translated-behind"): lambda one: one.read_twice,
+            Term("skipped", "translated-ahead"): lambda one: bad_if_any(one.skipped),
+        },
+    )
 
 
 def _waited(wait: ClientWait | None) -> str:
-    return _seconds(None if wait is None else wait.seconds)
+    return seconds(None if wait is None else wait.seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaput.evidence.findings_parts import ResizedTopic
-from kaput.report.document import NOTHING, NamedPart, Section, Table
+from kaput.report.document import NamedPart, Section, table_of
 from kaput.report.sections import JudgedRun
 
 
@@ -18,14 +18,13 @@ def _item(topic: ResizedTopic) -> NamedPart:
     text += f"{topic.partitions_written:,} of them written"
     if topic.keys is not None:
         text += f"; {topic.keys_moved or 0:,} of {topic.keys:,} keys moved to another partition"
-    header = ["group", "partitions read", "out of order by key", "stored too early to be seen"]
-    rows = [
-        [
-            group.group,
-            f"{group.partitions_read:,}",
-            NOTHING if group.out_of_order_by_key is None else f"{group.out_of_order_by_key:,}",
-            f"{group.stored_too_early:,}",
-        ]
-        for group in topic.groups
-    ]
-    return NamedPart(topic.topic, text, [Table(header, rows)] if rows else [])
+    groups = table_of(
+        topic.groups,
+        {
+            "group": lambda group: group.group,
+            "partitions read": lambda group: group.partitions_read,
+            "out of order by key": lambda group: group.out_of_order_by_key,
+            "stored too early to be seen": lambda group: group.stored_too_early,
+        },
+    )
+    return NamedPart(topic.topic, text, [groups] if groups.rows else [])

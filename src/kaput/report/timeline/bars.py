@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from kaput.core import plural
@@ -112,6 +113,11 @@ def _changes(events: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str,
     return dict(sorted(found.items(), key=lambda pair: _by_number(pair[0])))
 
 
+def _until_the_next(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], int | None]]:
+    """Each row with the time (ns) of the next one, None for the last."""
+    return zip_longest(rows, (later["at_ns"] for later in rows[1:]))
+
+
 def _by_number(place: str) -> tuple[str, int]:
     topic, _, partition = place.rpartition("/")
     return topic, int(partition)
@@ -126,7 +132,7 @@ def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Time
     gone = downtimes(every)
     for place, rows in _changes(every).items():
         led = [row for row in rows if row["kind"] == "leader"]
-        for row, end in zip(led, [*(later["at_ns"] for later in led[1:]), None], strict=True):
+        for row, end in _until_the_next(led):
             leader = row["leader"]
             kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
             text = f"{kind}, epoch {row['leader_epoch']}"
@@ -157,7 +163,7 @@ def isrs(events: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[
     """The in-sync replicas of each partition, a row for each; the kind is the size of the ISR."""
     for place, rows in _changes(events).items():
         known = [row for row in rows if row["isr"] is not None]
-        for row, end in zip(known, [*(later["at_ns"] for later in known[1:]), None], strict=True):
+        for row, end in _until_the_next(known):
             members = ", ".join(map(str, sorted(row["isr"])))
             yield from _bar(place, row["at_ns"], end, str(len(row["isr"])), members or "none", clock)
 

@@ -26,8 +26,7 @@ from typing import Any, Literal
 
 from kaput.core import SECOND
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_claims import needs_heal
-from kaput.evidence.findings_faults import FaultFindings
+from kaput.evidence.findings_claims import FaultFindings, needs_heal
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
