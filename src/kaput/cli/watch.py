@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
     from kaput.cli.watch_text import Display, Look
     from kaput.watch.findings_topic import FindingsTopic
+    from kaput.watch.ledger_job import WatchOptions
     from kaput.watch.monitoring import Monitor
-    from kaput.watch.options import WatchOptions
     from kaput.watch.topics import AuditOptions, TopicWatch
     from kaput.watch.watching import Watch
 
@@ -204,7 +204,7 @@ def watch_command(
     from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
-    from kaput.watch.options import WatchOptions
+    from kaput.watch.ledger_job import WatchOptions
     from kaput.watch.watching import Watch
 
     limit_s = None if for_ is None else milliseconds("--for", for_) / 1000

@@ -15,7 +15,7 @@ Who uses them:
   observes it, takes its events as evidence, cleans up. By default in a new own cluster; with an existing one
   (runner/existing_cluster.py) or one that other runs use (trials/warm.py) some of it is different.
   `RunClusters` are all clusters of a run, and the mirrors between them.
-- `ClusterAddress` (operate/standing_cluster.py): an own cluster that stays up for `kaput up` or a program,
+- `StandingCluster` (operate/standing_cluster.py): an own cluster that stays up for `kaput up` or a program,
   with faults on demand. kaput.Lab (api/lab.py) adds messages that are accounted for.
 - trials: `WarmCluster` (trials/warm.py) is an own cluster that many trials use, one after the other.
 """
@@ -27,17 +27,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import NamedTuple, Self
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import CollectedEvents
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.scenario.vocabulary import CLIENT_USER
+
+METADATA_LOG = "metadata-log"
+METADATA_SNAPSHOT = "metadata-snapshot"
+CONTROLLER_LOG = "controller-log"
+STATE_CHANGE_LOG = "state-change-log"
+POLLING = "polling"
+
+
+class ClusterEvent(NamedTuple):
+    """A row of the cluster_events table, in column order; fields that do not apply are None."""
+
+    kind: str  # leader, isr, fenced, unfenced
+    broker: int | None
+    topic: str | None
+    partition: int | None
+    leader: int | None  # -1 without a leader
+    leader_epoch: int | None
+    isr: list[int] | None
+    at_ns: int
+    source: str = METADATA_LOG
+    elr: list[int] | None = None
+    within_ns: int | None = None  # it may have happened up to so much before at_ns; None: at_ns is exact
+
+
+class CollectedEvents(NamedTuple):
+    """The events of a cluster in order, and sentences about missing parts."""
+
+    events: list[ClusterEvent]
+    troubles: list[str]
+
 
 UNKNOWN_LEADERS = "changes of leader are not known"
 

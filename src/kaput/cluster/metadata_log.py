@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import NO_MAIN_CLASS, Distribution, java_command
-from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
+from kaput.cluster.kafka_cluster import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.record_batches import StoredBatch, decode
 from kaput.cluster.segments import segments
 from kaput.errors import UnknownFormat

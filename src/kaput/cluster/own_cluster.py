@@ -19,9 +19,8 @@ from kaput.cluster.access import Access
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, java_command
-from kaput.cluster.events import CollectedEvents
 from kaput.cluster.frames.frame_proxy import FrameProxy, proxied
-from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, KafkaCluster
+from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, CollectedEvents, KafkaCluster
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.mode import KraftMode, metadata_log
 from kaput.cluster.network.interface import Network

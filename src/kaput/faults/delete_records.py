@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import TopicChange, ms
+from kaput.faults.fault import Effect, TopicChange, ms, now_ns
 from kaput.scenario.fault_kinds import DeleteRecordsOptions
 
 Starts = Mapping[TopicPartition, int]

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, now_ns
-from kaput.faults.permanent import ms
+from kaput.faults.fault import Effect, Fault, ms, now_ns
 
 _ELECTED_S = 15.0
 _NAMED = 3  # partitions in a proof

@@ -1,4 +1,5 @@
-"""The base of all faults: an action on a target, and a proof that it took effect.
+"""The base of all faults: an action on a target, and a proof that it took effect. Also of those that are
+healed by a restart, and of permanent changes, which have nothing to undo.
 
 Not here: which nodes are hit (resolving.py), and when an action begins and ends (engine.py).
 """
@@ -8,19 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from kaput.cluster.admin import Admin
+from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.frames.frame_proxy import SeenFrame
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
 from kaput.scenario.fault_kinds import Options
-from kaput.scenario.targets import CLUSTERS, NODES
+from kaput.scenario.targets import CLUSTER, CLUSTERS, NODES, TOPIC
 from kaput.scenario.timeline import Step
 
 if TYPE_CHECKING:
@@ -321,3 +323,59 @@ class HealedByRestart(Fault[Any]):
             return healed, effect
         holds = restart.complete and not early and not lasting
         return healed, effect.with_proof("; ".join(details), holds)
+
+
+_CHANGE_POLL_S = 0.02
+
+
+class PermanentChange(Fault[_Hit]):
+    """One injection of such a change."""
+
+    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float) -> str:
+        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
+        details = ""
+
+        def complete() -> bool:
+            nonlocal details
+            try:
+                details = lacks()
+            except LabError as error:
+                details = str(error)
+            return not details
+
+        self.wait(complete, timeout_s, _CHANGE_POLL_S)
+        return details
+
+    def replicas_lacking(self, topics: Iterable[str]) -> str:
+        """A sentence about partitions without a leader or a full ISR. Raises LabError."""
+        return lacking(self.scene.admin.partitions(topics))
+
+
+class TopicChange(PermanentChange[str]):
+    """A change of the topic with that name."""
+
+    on = TOPIC
+
+
+class ClusterChange(PermanentChange[None]):
+    """A change of the cluster as a whole."""
+
+    on = CLUSTER
+
+
+def ms(from_ns: int, to_ns: int) -> str:
+    """`1,234 ms`, for proofs."""
+    return f"{(to_ns - from_ns) / MS:,.0f} ms"
+
+
+def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
+    """A sentence about partitions without a leader or a full ISR; empty if there are none.
+
+    A partition whose last replica is down keeps that replica in its ISR, and has no leader.
+    """
+    details = [
+        f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"
+        for (topic, p), state in states.items()
+        if state.leader is None or set(state.isr) != set(state.replicas)
+    ]
+    return ", ".join(details)

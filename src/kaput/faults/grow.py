@@ -5,8 +5,7 @@ Topics keep the replicas they were created with (reassign.py gives them more).
 
 from __future__ import annotations
 
-from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import ClusterChange, ms
+from kaput.faults.fault import ClusterChange, Effect, ms, now_ns
 from kaput.scenario.fault_kinds import GrowOptions
 
 _ANSWER_S = 30.0

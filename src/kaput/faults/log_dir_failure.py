@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, Scene, now_ns, start_again
-from kaput.faults.permanent import ms
+from kaput.faults.fault import Effect, Fault, Scene, ms, now_ns, start_again
 from kaput.faults.stop import TIMEOUT_S
 
 _NOTICED_S = 60.0  # the broker writes its checkpoints every 5 s

@@ -12,8 +12,7 @@ from kaput.cluster.admin import requests
 from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.errors import LabError, UsageError
 from kaput.faults.bandwidth import bits_per_second
-from kaput.faults.fault import Effect, Fault, now_ns
-from kaput.faults.permanent import ms
+from kaput.faults.fault import Effect, Fault, ms, now_ns
 from kaput.scenario.fault_kinds import MoveReplicasOptions
 
 _MOVED_S = 300.0

@@ -12,8 +12,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
-from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import ClusterChange, ms
+from kaput.faults.fault import ClusterChange, Effect, ms, now_ns
 from kaput.scenario.fault_kinds import ReassignOptions
 
 _IN_SYNC_S = 120.0

@@ -12,8 +12,7 @@ from __future__ import annotations
 import uuid
 
 from kaput.core import TopicPartition
-from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import TopicChange, ms
+from kaput.faults.fault import Effect, TopicChange, ms, now_ns
 from kaput.scenario.model import Topic
 
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, in_parallel, name_all, now_ns, start_again
+from kaput.faults.fault import Effect, in_parallel, ms, name_all, now_ns, start_again
 from kaput.faults.members import MemberFault
-from kaput.faults.permanent import ms
 from kaput.faults.process_target import Member
 from kaput.faults.stop import TIMEOUT_S
 from kaput.scenario.fault_kinds import ResetOffsetsOptions

@@ -6,9 +6,7 @@ Not here: what that does to keys and to groups that begin at the end, which the 
 
 from __future__ import annotations
 
-from kaput.faults.fault import Effect, now_ns
-from kaput.faults.permanent import TopicChange, ms
-from kaput.faults.rolling_restart import lacking
+from kaput.faults.fault import Effect, TopicChange, lacking, ms, now_ns
 from kaput.scenario.fault_kinds import ResizeOptions
 
 _LED_S = 60.0

@@ -23,9 +23,9 @@ from kaput.faults.fault import Commands, Fault, FrameLog, Scene, cannot_grow, ca
 from kaput.faults.process_target import Clients, DiskTarget, Member, NoGroups, RunMembers
 from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mirrors import FIRST_MIRROR_ID
+from kaput.scenario.producers import ID_PREFIX, partition_of, transactional_id
 from kaput.scenario.targets import CLUSTER, CLUSTERS, MEMBERS, MIRROR, PRODUCER, STORE, TOPIC, Target
 from kaput.scenario.timeline import Step
-from kaput.scenario.transactions import ID_PREFIX, partition_of, transactional_id
 
 
 def no_store(name: str) -> DiskTarget:

@@ -7,13 +7,12 @@ It continues until all were restarted, even beyond the duration of `for`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from kaput.cluster.admin import PartitionState
 from kaput.cluster.node import Node
-from kaput.core import MS, SECOND, TopicPartition
+from kaput.core import MS, SECOND
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns, start_again
+from kaput.faults.fault import Effect, NodeFault, Scene, lacking, name_all, now_ns, start_again
 
 _STOP_S = 60
 _WHOLE_S = 120.0
@@ -137,16 +136,3 @@ class RollingRestart(NodeFault):
             return lacking(self.scene.admin.partitions(self.scene.topics))
         except LabError as error:
             return str(error)
-
-
-def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
-    """A sentence about partitions without a leader or a full ISR; empty if there are none.
-
-    A partition whose last replica is down keeps that replica in its ISR, and has no leader.
-    """
-    details = [
-        f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"
-        for (topic, p), state in states.items()
-        if state.leader is None or set(state.isr) != set(state.replicas)
-    ]
-    return ", ".join(details)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from kaput.cluster.admin.features import METADATA_VERSION
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Scene
-from kaput.faults.permanent import ClusterChange
+from kaput.faults.fault import ClusterChange, Effect, Scene
 from kaput.faults.rolling_restart import RollingRestart
 from kaput.scenario.fault_kinds import RollingUpgradeOptions
 

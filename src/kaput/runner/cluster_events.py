@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kaput.cluster.admin import Admin, PartitionState
-from kaput.cluster.events import POLLING, ClusterEvent
+from kaput.cluster.kafka_cluster import POLLING, ClusterEvent
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder

@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kaput.cluster.events import CollectedEvents
+from kaput.cluster.kafka_cluster import CollectedEvents
 from kaput.core import TopicPartition
 from kaput.evidence.folder import GroupDrain, Manifest, MirrorEnd, RunFolder
 from kaput.evidence.recorder import Recorder

@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from kaput.cluster.admin import Admin, PartitionState
-from kaput.cluster.events import ClusterEvent
 from kaput.cluster.frames.frame_proxy import FrameProxy, FrameRule, SeenFrame
+from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.metadata_log import Image, decode_metadata
 from kaput.cluster.node import Node
 from kaput.cluster.record_batches import read_records
@@ -39,7 +39,7 @@ from kaput.runner.samplers import SAMPLE_S
 from kaput.scenario.apis import API_KEYS
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, REQUEST
 from kaput.scenario.model import Scenario
-from kaput.scenario.transactions import TRANSACTIONS, partition_of, transactional_id
+from kaput.scenario.producers import TRANSACTIONS, partition_of, transactional_id
 
 
 class FrameEvents:

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from kaput.cluster.events import ClusterEvent, CollectedEvents
 from kaput.cluster.existing_cluster import ExistingCluster
-from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, KafkaCluster
+from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, ClusterEvent, CollectedEvents, KafkaCluster
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder, replace_text

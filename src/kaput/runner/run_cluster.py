@@ -18,9 +18,8 @@ from typing import Any, Protocol
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution, from_home
-from kaput.cluster.events import CollectedEvents
 from kaput.cluster.existing_cluster import addresses
-from kaput.cluster.kafka_cluster import ClusterAddress, KafkaCluster
+from kaput.cluster.kafka_cluster import ClusterAddress, CollectedEvents, KafkaCluster
 from kaput.cluster.lock import version_with
 from kaput.cluster.mirrors.node import JARS as MIRRORS
 from kaput.cluster.mirrors.node import MirroredCluster

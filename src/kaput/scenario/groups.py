@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from kaput.core import SECOND
 from kaput.scenario.block import Block, Found, given
 from kaput.scenario.clients import check_client, check_limit, check_reserved
-from kaput.scenario.producers import Producers
-from kaput.scenario.transactions import Transactions
+from kaput.scenario.producers import Producers, Transactions
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
 from kaput.core import cluster_and_topic, qualified
+from kaput.scenario.anomalies import ANOMALIES, attribute
 from kaput.scenario.block import Block, Found
 from kaput.scenario.cluster import (
     FIRST_CONTROLLER_ID,
@@ -24,7 +25,6 @@ from kaput.scenario.cluster import (
     ClusterName,
 )
 from kaput.scenario.events import REQUEST
-from kaput.scenario.expect import Expect
 from kaput.scenario.fault_kinds import (
     DELETE_RECORDS,
     PROTOCOL,
@@ -36,18 +36,58 @@ from kaput.scenario.fault_kinds import (
 from kaput.scenario.groups import Group
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.plan import PlanStep
-from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers
+from kaput.scenario.producers import MIN_PAYLOAD_BYTES, Producers, Transactions
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.stores import Replay, Store, StoreName
-from kaput.scenario.transactions import Transactions
 from kaput.scenario.values import (
+    Comparison,
     Config,
     Count,
     DurationMs,
     DurationOrZeroMs,
     format_duration,
+    no_share,
     parse_duration_ms,
 )
+from kaput.scenario.vocabulary import Verdict
+
+Limit = Annotated[Comparison, AfterValidator(no_share)] | None  # of a number that is not a count of messages
+
+
+class _Expect(Block):
+    """The expected result; each anomaly is a number or a comparison (percentages of messages sent)."""
+
+    verdict: Verdict | None = None
+    """Whether Kafka keeps its promise (`promise` in findings.json)."""
+    mirror: Literal["identical"] | None = None
+    """`identical`: `kaput compare` finds nothing lost in the target of any mirror that runs at the end."""
+    stuck: Limit = None
+    """Messages that groups waited for until a fault was healed; the maximum over faults."""
+    slump: Limit = None
+    """Consecutive seconds in which less than 80 % of the configured rate was acknowledged or delivered."""
+    standstill: Limit = None
+    """The longest time, in whole seconds, that a last stable offset stalled below the high watermark."""
+    standstill_ms: Limit = None
+    """The longest time without any acknowledgement on all partitions, while messages waited for one."""
+    unavailable_ms: Limit = None
+    """The longest time without an acknowledgement on a partition that any fault hit."""
+    election_ms: Limit = None
+    """The time from a fault's effect to the first new leader; the longest over all faults."""
+    ack_p99_ms: Limit = None
+    """The 99th percentile of the time from the attempt to the acknowledgement."""
+    end_to_end_p99_ms: Limit = None
+    """The 99th percentile of the time from the attempt to the first delivery, over all groups."""
+
+
+if TYPE_CHECKING:
+    Expect = _Expect
+else:
+    _FIELDS: dict[str, Any] = {
+        attribute(name): (Comparison | None, Field(None, description=one.what))
+        for name, one in ANOMALIES.items()
+    }
+    Expect = create_model("Expect", __base__=_Expect, __doc__=_Expect.__doc__, **_FIELDS)
+
 
 __all__ = [
     "FIRST_CONTROLLER_ID", "FIRST_ZOOKEEPER_ID", "LAST_KAFKA_WITH_ZOOKEEPER", "MIN_PAYLOAD_BYTES",

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from kaput.scenario import model, several
 from kaput.scenario.events import Moment
 from kaput.scenario.fault_kinds import Options
+from kaput.scenario.producers import ID_PREFIX
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.targets import Target
-from kaput.scenario.transactions import ID_PREFIX
 from kaput.scenario.values import parse_duration_ms, share_of
 
 

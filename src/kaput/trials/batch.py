@@ -24,9 +24,9 @@ from kaput.runner.experiment import Experiment
 from kaput.runner.progress import Progress
 from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Cluster, Scenario
+from kaput.scenario.producers import ID_PREFIX, partition_of, transactional_id
 from kaput.scenario.targets import STORE, parse_target
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.scenario.transactions import ID_PREFIX, partition_of, transactional_id
 from kaput.trials.shared_faults import SharedFaults, is_own
 from kaput.trials.warm import ClusterUse, SharedRunCluster, WarmCluster
 

@@ -17,7 +17,7 @@ from types import TracebackType
 
 from kaput.cluster.admin import features
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
+from kaput.cluster.kafka_cluster import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.core import MS
 from kaput.errors import LabError

@@ -18,7 +18,7 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.errors import LabError
 from kaput.scenario.model import Topic
-from kaput.watch.options import WatchOptions
+from kaput.watch.ledger_job import WatchOptions
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _EVERY_S = 10.0

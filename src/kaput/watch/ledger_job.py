@@ -1,4 +1,6 @@
-"""Runs the streaming job as a process, restarts it when it dies, and reads its status from files."""
+"""Options of every watch; and its streaming job: runs it as a process, restarts it when it dies, and reads
+its status from files.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,75 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kaput.analysis.streaming.job import WatchJobSpec, write_spec
+from kaput.analysis.streaming.job import AuditSpec, WatchJobSpec, write_spec
+from kaput.analysis.streaming.numbering import Numbering
 from kaput.analysis.streaming.state_update import FINAL, STATUS
+from kaput.cluster.access import OPEN, Access
+from kaput.cluster.admin.client import check_access
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner
+
+
+@dataclass(frozen=True)
+class WatchOptions:
+    """Options of a watch. `servers`, `command_config`: of the cluster; `rate`: messages a second to each
+    partition; `jars`: Spark's Kafka source; `master`, `conf`: of Spark.
+    """
+
+    servers: str
+    command_config: Path | None
+    runs: Path
+    rate: float
+    jars: Sequence[Path]
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def access(self) -> Access:
+        """The security settings. Raises UsageError."""
+        return OPEN if self.command_config is None else Access.read(self.command_config)
+
+    def cluster(self) -> ExistingCluster:
+        """Connects to the cluster. Raises UsageError, LabError."""
+        access = self.access
+        check_access(self.servers, access)
+        cluster = ExistingCluster(self.servers, access)
+        cluster.refresh()
+        return cluster
+
+    def job(
+        self,
+        folder: Path,
+        topics: Sequence[str],
+        numbering: Numbering | None,
+        *,
+        groups: Sequence[str] = (),
+        start: str = "earliest",
+        audit: AuditSpec | None = None,
+    ) -> WatchJobSpec:
+        """The spec of the streaming job of a watch in this run folder. `numbering`: None for an audit."""
+        return WatchJobSpec(
+            folder=str(folder),
+            directory=str(folder / "watch"),
+            numbering=None if numbering is None else asdict(numbering),
+            audit=audit,
+            bootstrap_servers=self.servers,
+            topics=topics,
+            groups=groups,
+            jars=[str(jar) for jar in self.jars],
+            start=start,
+            access=None if self.command_config is None else str(self.command_config.resolve()),
+            master=self.master,
+            conf=dict(self.conf),
+        )
+
 
 _RESTART_S = 2.0  # between a death and the restart
 _MOST_DEATHS = 5  # without a new version in between

@@ -25,9 +25,8 @@ from kaput.monitor.signals import Sample
 from kaput.processes.ownership import Owner
 from kaput.runner.samplers import Sampler
 from kaput.watch.findings_topic import create_if_missing
-from kaput.watch.ledger_job import LedgerJob
+from kaput.watch.ledger_job import LedgerJob, WatchOptions
 from kaput.watch.message_samples import MessageSamples
-from kaput.watch.options import WatchOptions
 
 _READ_S = 90.0
 

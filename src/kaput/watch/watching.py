@@ -33,9 +33,8 @@ from kaput.runner.samplers import LeaderSampler
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Scenario
 from kaput.watch.clients import DELIVERY_S, CanaryKeeper, WatchClients, scenario_of
-from kaput.watch.ledger_job import LedgerJob
+from kaput.watch.ledger_job import LedgerJob, WatchOptions
 from kaput.watch.message_samples import MessageSamples, Stalls
-from kaput.watch.options import WatchOptions
 from kaput.workload.drain import LogReader, await_groups, await_settled
 
 Note = Callable[[str], None]

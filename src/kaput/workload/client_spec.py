@@ -47,7 +47,7 @@ class ProducerSpec:
     without either, until the instruction `enough`.
 
     `partitions` 0: their number changes; `partition`: set if all messages go to one partition;
-    `transactions`: scenario/transactions.py; `text`: whether payloads are text; `access`: see
+    `transactions`: scenario/producers.py; `text`: whether payloads are text; `access`: see
     client_settings; `on_failure`: scenario/stores.py, with the URLs of its `stores` by name; `cluster`:
     the name of the one it sends to, if there are several; `starts_ms`: how long it waits before it sends;
     `timestamps_ms`: how far timestamps are from the time of the attempt; `process`: 2 if it was killed and

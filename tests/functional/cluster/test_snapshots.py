@@ -9,7 +9,7 @@ import pytest
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import ClusterEvent
+from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.metadata_log import read_cluster_events
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.java import Java

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import ClusterEvent
+from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.wire import ask
 from kaput.cluster.zookeeper.ensemble import Znode, read_znode

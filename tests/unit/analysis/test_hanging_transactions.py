@@ -10,7 +10,7 @@ import pytest
 from fakes.histories import History, at
 from fakes.judging import judged
 from kaput.evidence.findings import Findings
-from kaput.scenario.transactions import partition_of
+from kaput.scenario.producers import partition_of
 
 TEN_SECONDS = {"transaction.timeout.ms": 10_000}
 

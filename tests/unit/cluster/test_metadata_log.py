@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kaput.cluster.events import ClusterEvent
+from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.metadata_log import parse
 
 ID = "bQX0QAWcTBKpvom9jlOb6g"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.events import ClusterEvent
+from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.zookeeper.event_log import ZooKeeperEvents, read_cluster_events, read_line
 from kaput.errors import LabError, UnknownFormat
 

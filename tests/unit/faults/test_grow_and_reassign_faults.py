@@ -13,9 +13,8 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.properties import Role
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.faults.fault import Scene
+from kaput.faults.fault import Scene, ms
 from kaput.faults.grow import Grow
-from kaput.faults.permanent import ms
 from kaput.faults.reassign import Reassign
 
 ONE = PartitionState(1, [1], [1])

@@ -10,8 +10,8 @@ import pytest
 from fakes.cluster import FakeAdmin, FakeNode, fake_scene
 from kaput.cluster.admin import PartitionState
 from kaput.errors import LabError
-from kaput.faults.fault import Effect
-from kaput.faults.rolling_restart import RollingRestart, lacking
+from kaput.faults.fault import Effect, lacking
+from kaput.faults.rolling_restart import RollingRestart
 from waiting import PATIENCE_S
 
 WHOLE = PartitionState(2, [1, 2, 3], [3, 2, 1])

@@ -10,8 +10,8 @@ from kaput.errors import LabError
 from kaput.faults.process_target import NoGroups
 from kaput.faults.resolving import _offsets_partition as offsets_partition
 from kaput.faults.resolving import resolve, resolve_members
+from kaput.scenario.producers import partition_of
 from kaput.scenario.targets import parse_target
-from kaput.scenario.transactions import partition_of
 
 BROKERS = [1, 2, 3]
 

@@ -27,7 +27,7 @@ from kaput.runner.event_sources import (
     producers_by_id,
 )
 from kaput.scenario.loader import load_builtin
-from kaput.scenario.transactions import partition_of
+from kaput.scenario.producers import partition_of
 
 ID, OTHER = b"a" * 16, b"b" * 16
 AT_MS = 1_700_000_000_000

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.model import Scenario
+from kaput.scenario.producers import Transactions
 from kaput.scenario.source import dotted
-from kaput.scenario.transactions import Transactions
 
 
 def scenario(producer: dict[str, Any], **step: Any) -> Scenario:

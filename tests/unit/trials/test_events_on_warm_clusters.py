@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.cluster.events import METADATA_SNAPSHOT, ClusterEvent
+from kaput.cluster.kafka_cluster import METADATA_SNAPSHOT, ClusterEvent
 from kaput.trials.warm import since
 
 STATE = "__transaction_state"

@@ -8,8 +8,8 @@ from kaput.scenario.builtin import builtin_names
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.loader import load_builtin
+from kaput.scenario.producers import partition_of, transactional_id
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.scenario.transactions import partition_of, transactional_id
 from kaput.trials.batch import can_share, shareable, warmable, with_unique_names
 
 

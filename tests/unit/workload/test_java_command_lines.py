@@ -14,7 +14,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.scenario.model import Group, Producers
-from kaput.scenario.transactions import Transactions
+from kaput.scenario.producers import Transactions
 from kaput.workload.java.command_lines import JavaTools, patience_ms, write_properties
 
 TOOLS = ("VerifiableConsumer",)

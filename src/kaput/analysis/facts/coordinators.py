@@ -22,7 +22,7 @@ from kaput.evidence.schemas import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster
 from kaput.scenario.fault_kinds import TAKE_NOTHING
 from kaput.scenario.model import pipes, spec_of
-from kaput.scenario.transactions import TRANSACTIONS, partition_of, transactional_id
+from kaput.scenario.producers import TRANSACTIONS, partition_of, transactional_id
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 # Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
-from kaput.cluster.events import CONTROLLER_LOG, STATE_CHANGE_LOG, ClusterEvent
+from kaput.cluster.kafka_cluster import CONTROLLER_LOG, STATE_CHANGE_LOG, ClusterEvent
 from kaput.errors import LabError, UnknownFormat
 
 

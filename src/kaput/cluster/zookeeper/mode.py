@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.events import CollectedEvents
+from kaput.cluster.kafka_cluster import CollectedEvents
 from kaput.cluster.mode import MAIN, KraftMode, NodeCommand
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties

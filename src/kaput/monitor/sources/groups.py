@@ -20,7 +20,7 @@ from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.answers import PolledView
 from kaput.monitor.sources.nodes import Ask, NodeJob, Nodes
-from kaput.scenario.transactions import partition_of
+from kaput.scenario.producers import partition_of
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 _COMMITTING = ("consumer", "streams", "")  # protocol types of groups that commit offsets

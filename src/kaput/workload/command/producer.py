@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from kaput.scenario.transactions import Transactions
+from kaput.scenario.producers import Transactions
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, TRANSACTION_OUTCOMES
 from kaput.workload.client_spec import (
     CommandProducerSpec,

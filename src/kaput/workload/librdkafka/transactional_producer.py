@@ -16,7 +16,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
 
-from kaput.scenario.transactions import Transactions
+from kaput.scenario.producers import Transactions
 from kaput.workload.client_spec import ProducerSpec, run_client
 from kaput.workload.counters import TransactionRecord
 from kaput.workload.librdkafka.client_setup import quiet_logger

@@ -18,7 +18,7 @@ from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.groups import kind_of_client
 from kaput.scenario.model import Config, Group, Producers, Scenario, member_transactional_id, producer_number
-from kaput.scenario.transactions import transactional_id
+from kaput.scenario.producers import transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
     CommandMemberSpec,
