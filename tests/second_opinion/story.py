@@ -383,10 +383,6 @@ class _Walk:
                 found[number] = following
         return [one and one[1] for one in found]
 
-    def _leaderless(self, at: int) -> bool:
-        leader = self.story.state(at).leader
-        return leader is not None and leader < 0
-
     def _ended(self, number: int, reason: Reason) -> tuple[int, str] | None:
         """When a reason was met, and what met it; null if it was not met by the end of the silence."""
         while number < len(self.spans) and reason in self.reasons[number]:
@@ -396,9 +392,11 @@ class _Walk:
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
         few = {("few up", 0), ("few in sync", 0), ("raised", 0)} & unmet
-        # A member that leaves an ISR which is too small without it meets nothing, nor does the leader's end.
+        # A member that leaves an ISR which is too small without it meets nothing, nor does the leader's end, nor
+        # the election of one that does not serve.
         still = reason in unmet or (reason[0] in ("member", "few in sync", "raised") and bool(few))
-        still = still or (reason[0] in ("member", "few up", "few in sync", "raised") and self._leaderless(at))
+        of_isr = reason[0] in ("member", "few up", "few in sync", "raised")
+        still = still or (of_isr and bool(self.unmet[number][0]))
         name = None if still else self.story.name(reason, at, self.group)
         if name is None:  # its record met nothing: the stretch goes on in what follows it
             same = [r for r in self.reasons[number] if _same_condition(r, reason)]
