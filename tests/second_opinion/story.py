@@ -392,8 +392,8 @@ class _Walk:
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
         few = {("few up", 0), ("few in sync", 0), ("raised", 0)} & unmet
-        # A member that leaves an ISR which is too small without it meets nothing, nor does the leader's end, nor
-        # the election of one that does not serve.
+        # A member that leaves an ISR which is too small without it meets nothing, nor does the leader's end,
+        # nor the election of one that does not serve.
         still = reason in unmet or (reason[0] in ("member", "few in sync", "raised") and bool(few))
         of_isr = reason[0] in ("member", "few up", "few in sync", "raised")
         still = still or (of_isr and bool(self.unmet[number][0]))
