@@ -20,8 +20,8 @@ def verdict_sentence(findings: Findings) -> str:
     """The result of a run in a sentence or two, starting with the verdict in capitals."""
     totals = findings.totals
     parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
-    if findings.removed:
-        parts.append(f"{findings.removed:,} removed as configured")
+    if removed := _removed_by_settings(findings):
+        parts.append(f"{removed:,} removed as configured")
     if findings.kept is not None and findings.kept.kept:
         parts.append(findings.kept.words)
     parts += [f"{one.rpo_messages:,} not in {one.target}" for one in findings.mirrors if one.rpo_messages]
@@ -159,11 +159,15 @@ def _acked_elsewhere(findings: Findings) -> dict[str, int]:
         stored: sum(f.count for f in findings.fates if (f.outcome, f.stored) == ("acked", stored))
         for stored in ("uncommitted", "unread")
     }
-    # What a step of the timeline removed is among the lost.
-    gone = sum(f.count for f in findings.fates if (f.outcome, f.stored) == ("acked", "0"))
     return {
         "acknowledged message is of a transaction that was not committed"
         "|acknowledged messages are of transactions that were not committed": counts["uncommitted"],
         "was not read back|were not read back": counts["unread"],
-        "was removed as configured|were removed as configured": gone - findings.lost,
+        "was removed as configured|were removed as configured": _removed_by_settings(findings),
     }
+
+
+def _removed_by_settings(findings: Findings) -> int:
+    """What a step of the timeline removed is among the lost."""
+    gone = sum(f.count for f in findings.fates if (f.outcome, f.stored) == ("acked", "0"))
+    return gone - findings.lost
