@@ -41,6 +41,14 @@ def test_verdict_names_power_loss_as_the_cause(raw: dict[str, Any]) -> None:
     assert "change of leader" in verdict_sentence(Findings.model_validate(raw))
 
 
+def test_what_a_step_deleted_is_not_told_twice(raw: dict[str, Any]) -> None:
+    """It is among the lost; what the topic's settings removed is not."""
+    raw["anomalies"].append(anomaly(raw, "lost") | {"name": "removed"})
+    assert "removed" not in verdict_sentence(Findings.model_validate(raw))
+    next(f for f in raw["fates"] if (f["outcome"], f["stored"]) == ("acked", "0"))["count"] += 5
+    assert "5 removed as configured" in verdict_sentence(Findings.model_validate(raw))
+
+
 def test_messages_that_were_stuck_are_shown(raw: dict[str, Any]) -> None:
     """By group, with what that means."""
     raw["faults"][0]["stuck"] = {"billing": 4321}
@@ -268,6 +276,14 @@ def test_setup_line_lists_brokers_topics_producers_and_groups() -> None:
     assert setup(scenario) == (
         "3 brokers, broker.session.timeout.ms=3000; orders: 6 partitions, replication factor 3, "
         "min.insync.replicas=2; 1 producer to orders: acks=all, without idempotence; group billing: 3 members"
+    )
+
+
+def test_setup_line_says_what_steps_make_of_it() -> None:
+    """Brokers that join, partitions that are added, and more replicas of everything."""
+    line = setup(load_builtin("replication-factor-1-fixed"))
+    assert line.startswith(
+        "1 broker (later 3); orders: 1 partition (later 4), replication factor 1 (later 3); 1 producer"
     )
 
 

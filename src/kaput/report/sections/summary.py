@@ -6,7 +6,7 @@ Times are seconds since the load began, as in the timeline.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kaput.core import plural
 from kaput.evidence.findings import FaultFindings, LeaderChange
@@ -26,7 +26,7 @@ from kaput.report.document import (
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
-from kaput.scenario.fault_kinds import GrowOptions, ResizeOptions, RollingUpgradeOptions
+from kaput.scenario.fault_kinds import GrowOptions, ReassignOptions, ResizeOptions, RollingUpgradeOptions
 from kaput.scenario.model import Config, Scenario
 
 _MOST_FAULTS = 3
@@ -205,17 +205,23 @@ def setup(scenario: Scenario) -> str:
 
 
 def _parts(scenario: Scenario) -> Iterator[str]:
+    steps = [(step.target, step.options) for step in scenario.faults]
     for name, cluster in scenario.all_clusters.items():
-        brokers = plural(cluster.brokers, "broker") + _grown(scenario, name, cluster.brokers)
+        added = [o.brokers for t, o in steps if isinstance(o, GrowOptions) and t.name in (None, name)]
+        grown = [cluster.brokers + sum(added)] if added else []
+        brokers = plural(cluster.brokers, "broker") + _later(grown)
         other = "broker.session" if cluster.mode == "zookeeper" else "zookeeper."  # not read in this mode
         used = {key: value for key, value in cluster.config.items() if not key.startswith(other)}
         yield ", ".join([f"{name}: {brokers}" if name else brokers, *_notable(used)])
     for mirror in scenario.mirrors:
         yield f"mirror {mirror.name}: {', '.join(mirror.topics)}"
     for topic in scenario.topics:
-        count, factor = plural(topic.partitions, "partition"), topic.replica_count()
-        count += _resized(scenario, topic.full_name)
-        words = [count, f"replication factor {factor}", *_notable(topic.config)]
+        mine = [o for t, o in steps if isinstance(o, ResizeOptions) and t.topic == topic.full_name]
+        count = plural(topic.partitions, "partition") + _later(o.partitions for o in mine)
+        factor = f"replication factor {topic.replica_count()}" + _later(
+            o.replication_factor for _, o in steps if isinstance(o, ReassignOptions)
+        )
+        words = [count, factor, *_notable(topic.config)]
         yield f"{topic.full_name}: {', '.join(words)}"
     for spec in scenario.workload.producers:
         idempotence = "with" if spec.idempotence else "without"
@@ -224,24 +230,10 @@ def _parts(scenario: Scenario) -> Iterator[str]:
         yield f"group {group.id}: {plural(group.members, 'member')}"
 
 
-def _grown(scenario: Scenario, cluster: str | None, brokers: int) -> str:
-    """` (later 2)`: how many brokers there are after all steps that add some."""
-    added = [
-        step.options.brokers
-        for step in scenario.faults
-        if isinstance(step.options, GrowOptions) and step.target.name in (None, cluster)
-    ]
-    return f" (later {brokers + sum(added)})" if added else ""
-
-
-def _resized(scenario: Scenario, topic: str) -> str:
-    """` (later 4)`: how many partitions there are after the last resize."""
-    counts = [
-        step.options.partitions
-        for step in scenario.faults
-        if isinstance(step.options, ResizeOptions) and step.target.topic == topic
-    ]
-    return f" (later {counts[-1]})" if counts else ""
+def _later(values: Iterable[int]) -> str:
+    """` (later 4)`: the last of the values that steps of the timeline give."""
+    last = list(values)[-1:]
+    return f" (later {last[0]})" if last else ""
 
 
 def _notable(config: Config) -> Iterator[str]:
