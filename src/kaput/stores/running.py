@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import psutil
 
@@ -119,6 +119,7 @@ def _build(go: str, root: Path, program: Path) -> None:
         (source / "mongodb").rename(program)
 
 
+_Made = TypeVar("_Made")
 Kind = Literal["opensearch", "elasticsearch", "mongodb"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _READY_S = 180.0
@@ -401,13 +402,26 @@ class RunningStores:
         began = time.monotonic()
         if server is not None:
             server.wait_ready()
-        self._open[name] = keep.open_store(self.urls[name])
+        limit = began + (_READY_S if server is not None else 0)
+        self._open[name] = patiently(lambda: keep.open_store(self.urls[name]), limit)
         if server is not None:
             self._note(f"store {name}: {server.kind} was ready after {time.monotonic() - began:.1f} s")
         if held := self.held(name):
             raise LabError(f"store {name} holds {held:,} messages already; a run needs an empty one")
         if server is not None:
-            _warm_up(self._open[name])
+            patiently(lambda: _warm_up(self._open[name]), limit)
+
+
+def patiently(do: Callable[[], _Made], limit: float) -> _Made:
+    """Does it again until that time (time.monotonic) while a server that has just started is slower than its
+    client's timeout. Raises StoreError.
+    """
+    while True:
+        try:
+            return do()
+        except keep.StoreError:
+            if time.monotonic() > limit:
+                raise
 
 
 def _warm_up(store: keep.MessageStore) -> None:

@@ -254,6 +254,13 @@ def test_minimum_that_a_step_raises_is_waited_for_until_its_heal(target: str, br
     assert (story.ended_by, story.waits[0].fault) == ("heal", "2-change-config")
 
 
+def test_isr_that_grows_to_a_raised_minimum_ends_the_wait() -> None:
+    """On its way, the ISR that would have been enough before the step met nothing."""
+    history = _led(isr=(1,)).led(1, 0, 14_000, [1, 2], kind="isr").led(1, 0, 16_000, [1, 2, 3], kind="isr")
+    story = _story(history, 12, 16.2, _terms(history, 2, 3, "topic orders", []))
+    assert _waits(story) == [("isr", 12, 16), ("client", 16, 16.2)]
+
+
 def test_minimum_that_a_step_lowers_ends_the_wait() -> None:
     """Both followers are dead and out of the ISR: nothing else would have helped."""
     history = _led().led(1, 0, 10_500, [1], kind="isr")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from kaput import keep
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner
 from kaput.scenario.stores import Store
-from kaput.stores.running import RunningStores, StoreServer
+from kaput.stores.running import RunningStores, StoreServer, patiently
 
 
 def test_store_files_exist_only_during_the_run(tmp_path: Path) -> None:
@@ -41,6 +43,22 @@ def test_external_store_must_be_empty(tmp_path: Path) -> None:
         RunningStores(owner, stores, tmp_path, lambda _: None),
     ):
         raise AssertionError
+
+
+def test_server_that_is_slow_at_first_is_asked_again() -> None:
+    """Its client's timeout is not the end, as long as the server may still be starting."""
+    answers: Iterator[keep.StoreError | None]
+    answers = iter([keep.StoreError("read timed out"), keep.StoreError("read timed out"), None])
+
+    def ask() -> str:
+        if (error := next(answers)) is not None:
+            raise error
+        return "there"
+
+    assert patiently(ask, time.monotonic() + 60) == "there"
+    answers = iter([keep.StoreError("read timed out")])
+    with pytest.raises(keep.StoreError, match="timed out"):
+        patiently(ask, 0)
 
 
 def test_external_store_cannot_be_a_fault_target(tmp_path: Path) -> None:

@@ -240,11 +240,8 @@ class _Walk:
         lowest, raised = self.terms.min_isr.at(leader, at_ns)
         if isr and self.terms.acks_all and len(isr) < lowest:
             if raised is not None and len(isr) >= self.terms.min_isr.configured:
-                return (
-                    None
-                    if self._only_slow(Stage.ISR, at_ns, raised.name)
-                    else WaitState(Stage.ISR, (raised,))
-                )
+                slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
+                return None if slow else WaitState(Stage.TOO_FEW_UP, (raised,))
             others = self.ever_in_isr - {leader}
             away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
             if 1 + sum(not held for held in away.values()) < lowest:
@@ -380,7 +377,8 @@ class _Walk:
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
         if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
             return "election", self._election(led[-1], at_ns), None
-        if state.stage == Stage.ISR and (shrunk := [one for one in events if one.isr is not None]):
+        raising = any(one in state.behind and one.to_ns > at_ns for one, _, _ in self.terms.min_isr.steps)
+        if (state.stage == Stage.ISR or raising) and (shrunk := [e for e in events if e.isr is not None]):
             return "isr", self._isr(shrunk[-1]), None
         if self._assigned(at_ns):
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
