@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.core import MS
+from kaput.core import MS, plural
 from kaput.faults.fault import WAIT_S, Effect, Scene, name_all, now_ns
 from kaput.faults.members import MemberFault
 from kaput.faults.process_target import Member
@@ -41,7 +41,7 @@ class Join(MemberFault):
         if effect.effective_ns is None and not self._new:
             return now_ns(), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)
-        details = f"it owned up to {most} partitions" if most else "it owned no partition"
+        details = f"it owned up to {plural(most, 'partition')}" if most else "it owned no partition"
         if effect.effective_ns is not None:
             gone = [
                 member for member in self._new if self._pids[member.id] != member.pid or not member.running

@@ -100,6 +100,8 @@ def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
         lines = path.read_text().splitlines()
     except FileNotFoundError:
         return {}
+    if not lines:  # Kafka makes the file empty, and writes it when it first flushes
+        return {}
     entries = [_RECOVERY_POINT.fullmatch(line) for line in lines[2:]]
     if lines[:2] != ["0", str(len(entries))] or None in entries:
         raise UnknownFormat(f"{path} begins with {lines[:3]}")

@@ -55,7 +55,7 @@ def test_log_is_cut_at_the_recovery_point(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1\n1\norders 0 3\n", "0\n2\norders 0 3\n", "0\n1\norders 0\n", "0\n1\norders 0 x\n", "{}\n"]
+    "text", ["1\n1\norders 0 3\n", "0\n2\norders 0 3\n", "0\n1\norders 0\n", "0\n1\norders 0 x\n", "{}\n"]
 )
 def test_unknown_recovery_points_are_never_cut_at(text: str, tmp_path: Path) -> None:
     """What is not known to be synced must not be taken for lost."""
@@ -63,6 +63,14 @@ def test_unknown_recovery_points_are_never_cut_at(text: str, tmp_path: Path) -> 
     (tmp_path / "recovery-point-offset-checkpoint").write_text(text)
     with pytest.raises(UnknownFormat, match=r"recovery-point-offset-checkpoint begins with .* does not know"):
         tails(tmp_path, tmp_path / "server.log")
+
+
+def test_empty_file_of_recovery_points_has_none(tmp_path: Path) -> None:
+    """Kafka makes it when it starts, and writes it when it first flushes: nothing is synced yet."""
+    _log(tmp_path)
+    (tmp_path / "recovery-point-offset-checkpoint").touch()
+    (found,) = tails(tmp_path, tmp_path / "server.log")
+    assert found.synced == 0
 
 
 def test_unknown_words_about_a_flush_are_reported(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_join_proof_of_a_member_that_joins_and_leaves() -> None:
     said(rf"member 4 of billing \(pid 2004\): joined after {MS} ms", effect)
     _, after = fault.heal([new], effect)  # type: ignore[list-item]
     assert after.confirmed is True
-    assert after.proof == f"{effect.proof}; it owned up to 1 partitions; it left again"
+    assert after.proof == f"{effect.proof}; it owned up to 1 partition; it left again"
 
 
 def test_new_member_without_partitions_is_effective() -> None:
