@@ -79,7 +79,7 @@ def test_new_member_that_exited_or_was_replaced_is_not_effective(replaced: bool)
         new.start()
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
     assert healed is not None and after.confirmed is False
-    said(r".* partitions; member 4 of billing \(.*\) had ended or been replaced", after)
+    said(r".* partition; member 4 of billing \(.*\) had ended or been replaced", after)
 
 
 def test_new_member_that_does_not_leave_is_not_healed() -> None:
