@@ -14,7 +14,7 @@ from functools import cached_property
 
 import polars as pl
 
-from kaput.analysis.causes.attribution import NO_KEY, OWN_NUMBER, OWN_SEQ, Removing
+from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.pieces import Parts
@@ -29,7 +29,7 @@ from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.serving import min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
-from kaput.analysis.runs.columns import none
+from kaput.analysis.runs.columns import NO_KEY, OWN_NUMBER, OWN_SEQ, none
 from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.views.known import Known

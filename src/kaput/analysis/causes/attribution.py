@@ -21,10 +21,10 @@ from kaput.analysis.causes.survivors import maybe_unsynced, unsynced
 from kaput.analysis.facts.leader_history import Epoch, LeaderHistory
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
-from kaput.analysis.runs.columns import MESSAGE, NAMED
-from kaput.analysis.runs.cutting import PLACES, meeting, overlay, single
+from kaput.analysis.runs.columns import NAMED, NO_KEY, key_of
+from kaput.analysis.runs.cutting import PLACES, each, meeting, overlay, single
 from kaput.analysis.runs.names import SHIFT, Names
-from kaput.analysis.runs.run import NULL, Flags, Ints, nullable, spread
+from kaput.analysis.runs.run import NULL, Flags, Ints, nullable
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
@@ -187,20 +187,8 @@ def with_holders(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFram
     )
     parts = located.join(held, on="part", how="left").drop("part")
     every = pl.concat([parts, acks.filter(nowhere)], how="diagonal")
-    return _rows(every.with_columns(pl.col("taken").fill_null(False)), times)
-
-
-def _rows(parts: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """Expands stretches to one row per message, with its times."""
-    row = spread(parts["row"].to_numpy(), parts["n"].to_numpy())
-    return (
-        single(parts)
-        .with_columns(
-            attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
-            done_ns=nullable("done_ns", times["dones"][row]),
-        )
-        .drop("n", "row")
-    )
+    every = every.with_columns(pl.col("taken").fill_null(False))
+    return each(every, attempt_ns=times["attempts"], done_ns=times["dones"]).drop("n", "row")
 
 
 def with_causes(
@@ -406,14 +394,10 @@ def _isr_of_one(history: LeaderHistory, place: TopicPartition, done: Ints) -> Fl
     return alone
 
 
-OWN_NUMBER, OWN_SEQ, NO_KEY = 0, -1, -2  # instead of a number of keys
-
-
 @dataclass(frozen=True)
 class Removing:
     """The settings of a run that remove records. `compacted`, `retained`: topics, by number, that are
-    compacted, and that have a retention; `keys`: by producer whose keys are known, how many it uses in turn,
-    or OWN_NUMBER, OWN_SEQ, NO_KEY.
+    compacted, and that have a retention; `keys`: by producer whose keys are known, see `key_of`.
     """
 
     compacted: Collection[int] = ()
@@ -438,14 +422,15 @@ def _with_compaction(rows: pl.DataFrame, log: pl.DataFrame, settings: Removing) 
     asked = rows.filter(may)
     if asked.is_empty():
         return rows
-    there = _with_keys(single(log.filter(NAMED, "visible", compacted)), settings.keys)
+    key = key_of(settings.keys).alias("key")
+    there = single(log.filter(NAMED, "visible", compacted)).with_columns(key)
     last = there.group_by("place", "key").agg(last=pl.col("offset").max())
     # Without an offset, the messages of its own producer tell.
     last_seq = there.group_by("place", "key", "producer").agg(last_seq=pl.col("seq").max())
     # Of what is gone as well, a later one may have taken its place before.
-    gone = _with_keys(rows.filter(compacted), settings.keys)
+    gone = rows.filter(compacted).with_columns(key)
     last_gone = gone.group_by("place", "key").agg(last_gone=pl.col("offset").max())
-    with_later = _with_keys(asked, settings.keys)
+    with_later = asked.with_columns(key)
     for others, on in ((last, ()), (last_gone, ()), (last_seq, ("producer",))):
         with_later = with_later.join(others, on=["place", "key", *on], how="left")
     later = pl.when(pl.col("offset").is_null()).then(pl.col("last_seq") > pl.col("seq"))
@@ -455,17 +440,3 @@ def _with_compaction(rows: pl.DataFrame, log: pl.DataFrame, settings: Removing) 
     keyless = pl.col("producer").is_in([p for p, keys in settings.keys.items() if keys == NO_KEY])
     with_later = with_later.with_columns(compacted=sure, maybe_compacted=~sure & perhaps & ~keyless)
     return pl.concat([rows.filter(~may.fill_null(False)), with_later.select(rows.columns)])
-
-
-def _with_keys(rows: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
-    """The rows with `key`, as a number; null if it has none, or an unknown one."""
-    count = pl.col("producer").replace_strict(dict(keys), default=NO_KEY, return_dtype=pl.Int64)
-    key = (
-        pl.when(count > 0)
-        .then(pl.col("seq") % count.clip(1))
-        .when(count == OWN_NUMBER)
-        .then("producer")
-        .when(count == OWN_SEQ)
-        .then("seq")
-    )
-    return rows.select(*MESSAGE, pl.exclude(*MESSAGE)).with_columns(key=key)

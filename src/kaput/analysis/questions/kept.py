@@ -29,8 +29,8 @@ from kaput.analysis.engine.question import (
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
-from kaput.analysis.runs.run import Ints, whole_us
+from kaput.analysis.runs.cutting import MESSAGES, beyond, each, overlay
+from kaput.analysis.runs.run import whole_us
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Rows
@@ -240,17 +240,11 @@ def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
     """GRADES and LONGEST of the times from when a store took a message to its first acknowledgement to a
     replay, by store instead of by time.
     """
-    took, gave = _each(messages.kept, messages.took), _each(messages.replayed, messages.gave)
+    took, gave = each(messages.kept, at_ns=messages.took), each(messages.replayed, at_ns=messages.gave)
     first = gave.group_by("store", *MESSAGE).agg(pl.col("at_ns").min().alias("until_ns"))
     both = took.join(first, on=["store", *MESSAGE])
     us = whole_us(both.select(pl.col("until_ns") - pl.col("at_ns")).to_series().to_numpy())
     return steps.graded("kept", both["store"].to_numpy().astype(np.int64), us, 1)
-
-
-def _each(rows: pl.DataFrame, at_ns: Ints) -> pl.DataFrame:
-    one_by_one = single(rows)
-    moments = pl.Series("at_ns", at_ns[one_by_one["row"].to_numpy()], pl.Int64)
-    return one_by_one.select("store", *MESSAGE).with_columns(moments)
 
 
 def over_time(run: Run) -> pl.DataFrame:

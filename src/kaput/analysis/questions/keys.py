@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.run import Run
-from kaput.analysis.runs.run import Ints, numbers, spread
+from kaput.analysis.runs.columns import key_of
+from kaput.analysis.runs.cutting import each, single
+from kaput.analysis.runs.run import Ints
 from kaput.analysis.views.messages import Keys as View
 from kaput.core import FOREVER_NS, TopicPartition
 from kaput.evidence.findings_parts import ResizedForGroup, ResizedTopic
@@ -30,7 +31,7 @@ class ResizedTopics(Question):
     """Asked twice if a producer has more than one block of messages: the first pass finds what is out of
     order within a block, the second across blocks, once the first deliveries of later blocks are known.
 
-    `keys`: by producer, see `_keyed`; `after`: first deliveries in later blocks, see `later`.
+    `keys`: by producer, see `key_of`; `after`: first deliveries in later blocks, see `later`.
     """
 
     keys: Mapping[int, int] = field(default_factory=dict)
@@ -109,15 +110,13 @@ def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartit
 
 
 def stored(log: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
-    """(place, key, n): where records of each key are. `log`: runs with an identity; `keys`: see `_keyed`."""
+    """(place, key, n): where records of each key are. `log`: runs with an identity; `keys`: see `key_of`."""
     return _keyed(log, keys).group_by("place", "key").agg(n=pl.len().cast(pl.Int64))
 
 
 def first_deliveries(deliveries: pl.DataFrame, polls: Ints, keys: Mapping[int, int]) -> pl.DataFrame:
     """(group, producer, key, block, seq, at_ns): the first delivery of each message."""
-    rows = _keyed(deliveries, keys)
-    every = rows.with_columns(at_ns=pl.Series(polls[rows["row"].to_numpy()], dtype=pl.Int64))
-    return every.group_by(*_KEY, "block", "seq").agg(pl.col("at_ns").min())
+    return _keyed(deliveries, keys, at_ns=polls).group_by(*_KEY, "block", "seq").agg(pl.col("at_ns").min())
 
 
 def earliest(first: pl.DataFrame) -> pl.DataFrame:
@@ -145,16 +144,7 @@ def out_of_order(first: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     return with_later.filter(overtaken).group_by("group", "producer").agg(n=pl.len().cast(pl.Int64))
 
 
-def _keyed(runs: pl.DataFrame, keys: Mapping[int, int]) -> pl.DataFrame:
-    """A row for each record of the producers that repeat keys, with its key. `keys`: by producer, the number
-    of keys (message `seq` has the key seq modulo that), or 0: its own number is its only key.
-    """
+def _keyed(runs: pl.DataFrame, keys: Mapping[int, int], **times: Ints) -> pl.DataFrame:
+    """A row for each record of the producers that repeat keys, with its key."""
     mine = runs.filter(pl.col("producer").is_in(sorted(keys)))
-    n = mine["n"].to_numpy()
-    at = np.repeat(np.arange(mine.height), n)
-    columns = ("group", "producer", "place", "block")
-    rows = mine.select(name for name in columns if name in mine.columns)[at].with_columns(
-        pl.Series(name, spread(numbers(mine[name]), n), pl.Int64) for name in ("seq", "row") if name in mine
-    )
-    key_count = pl.col("producer").replace_strict(keys, return_dtype=pl.Int64)
-    return rows.with_columns(key=pl.when(key_count > 0).then(pl.col("seq") % key_count).otherwise("producer"))
+    return (each(mine, **times) if times else single(mine)).with_columns(key=key_of(keys))

@@ -30,7 +30,7 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, at, message
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.columns import MESSAGE, RECORD
+from kaput.analysis.runs.columns import MESSAGE, RECORD, key_of
 from kaput.analysis.runs.cutting import PLACES, beyond, overlay
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.views.messages import Messages
@@ -183,7 +183,6 @@ class Looped(Question):
 
 _ALONE = dict.fromkeys((*RECORD, "n"), pl.Int64)
 _DIRECTION = ("source", "target")
-_NO_KEY = -1
 
 
 class Merges(Question):
@@ -237,16 +236,11 @@ def _keyed(runs: pl.DataFrame, keys: Mapping[int, int], *, last: bool) -> pl.Dat
     """A row for the first (or last) record of each key in each run: as many as the producer has keys, which
     alternate, at most the length of the run.
     """
-    key_count = pl.col("producer").replace_strict(keys, return_dtype=pl.Int64, default=_NO_KEY)
-    mine = runs.with_columns(key_count=key_count).filter(pl.col("key_count") != _NO_KEY)
-    rows_per_run = pl.min_horizontal("n", pl.col("key_count").clip(1))
+    mine = runs.filter(pl.col("producer").is_in(list(keys)))
+    key_count = pl.col("producer").replace_strict(dict(keys), return_dtype=pl.Int64, default=1).clip(1)
+    rows_per_run = pl.min_horizontal("n", key_count)
     mine = mine.with_columns(
         at=pl.int_ranges(pl.col("n") - rows_per_run if last else pl.lit(0), "n" if last else rows_per_run)
     )
     rows = mine.explode("at").with_columns(pl.col(name) + pl.col("at") for name in (MESSAGE[1], "offset"))
-    key = (
-        pl.when(pl.col("key_count") > 0)
-        .then(pl.col("seq") % pl.col("key_count").clip(1))
-        .otherwise("producer")
-    )
-    return rows.with_columns(key=key)
+    return rows.with_columns(key=key_of(keys))

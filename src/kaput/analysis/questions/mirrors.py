@@ -39,7 +39,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.mirrors import MirrorFacts
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, MESSAGE
-from kaput.analysis.runs.cutting import beyond, single
+from kaput.analysis.runs.cutting import beyond, each
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL
@@ -186,9 +186,8 @@ def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
         return pl.DataFrame(schema=dict.fromkeys(("place", "end"), pl.Int64))
     topic = pl.col("place") // SHIFT
     mine = acked.where(topic.is_in(list(recreated)) & pl.col("offset").is_not_null())
-    each = single(mine.runs.select("seq", "place", "offset", "n", "row"))
-    attempted = pl.Series(mine.rows["attempts"][each["row"].to_numpy()], dtype=pl.Int64)
-    old = each.with_columns(attempt_ns=attempted).filter(in_old_topic(topic, recreated))
+    sent = each(mine.runs.select("seq", "place", "offset", "n", "row"), attempt_ns=mine.rows["attempts"])
+    old = sent.filter(in_old_topic(topic, recreated))
     return old.select("place", end=pl.col("offset") + 1)
 
 
@@ -241,18 +240,14 @@ def _with_old_flag(own: pl.DataFrame, gone: pl.Expr, messages: Messages) -> pl.D
     """
     recreated = messages.known.recreated
     split = gone & pl.col("home_topic").is_in(list(recreated))
-    each = _one_by_one(own.filter(split), messages)
-    attempted = pl.Series(messages.times["attempts"][each["row"].to_numpy()], dtype=pl.Int64)
-    old = in_old_topic(pl.col("home_topic"), recreated).alias("old")
-    each = each.with_columns(attempt_ns=attempted).with_columns(old).drop("attempt_ns")
-    return pl.concat([own.filter(~split).with_columns(old=pl.lit(False)), each])
+    gone_ = each(_one_by_one(own.filter(split), messages), attempt_ns=messages.times["attempts"])
+    gone_ = gone_.with_columns(old=in_old_topic(pl.col("home_topic"), recreated)).drop("attempt_ns")
+    return pl.concat([own.filter(~split).with_columns(old=pl.lit(False)), gone_])
 
 
 def _one_by_one(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
-    each = single(stretches)
-    done = messages.times["dones"][each["row"].to_numpy()]
-    known = pl.Series(done, dtype=pl.Int64).replace(NULL, None)
-    return each.with_columns(done_ns_first=known, done_ns_last=known)
+    dones = messages.times["dones"]
+    return each(stretches, done_ns_first=dones, done_ns_last=dones)
 
 
 _ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}

@@ -28,7 +28,7 @@ from kaput.analysis.engine.question import (
 )
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.run import Run
-from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD
+from kaput.analysis.runs.columns import MESSAGE, NAMED, RECORD, key_of
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, STREAMS, Axis, meeting, overlay, single
 from kaput.analysis.runs.run import in_order
 from kaput.analysis.runs.tables import Extents
@@ -152,10 +152,13 @@ def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int])
     rest, mine = late.filter(~asked).with_columns(by_key=False), late.filter(asked)
     if mine.is_empty():
         return rest
-    many = pl.col("producer").replace_strict(dict(ordered), return_dtype=pl.Int64)
-    key = pl.when(many > 0).then(pl.col("seq") % many).otherwise(0)
     streams = copies.join(mine.select(_STREAM).unique(), on=_STREAM, how="semi")
-    first = single(streams).sort("offset").unique([*_STREAM, "seq"], keep="first").with_columns(key=key)
+    first = (
+        single(streams)
+        .sort("offset")
+        .unique([*_STREAM, "seq"], keep="first")
+        .with_columns(key=key_of(ordered))
+    )
     before = pl.col("seq").cum_max().shift(1).over(*_STREAM, "key")
     overtaken = first.sort("offset").filter((pl.col("seq") < before).fill_null(False))
     overtaken = overtaken.select(*_STREAM, "seq", by_key=True)

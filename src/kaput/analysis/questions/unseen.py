@@ -39,7 +39,7 @@ from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.questions.mirrors import RULINGS, UNREAD, fates
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, beyond, overlay, single
+from kaput.analysis.runs.cutting import MESSAGES, beyond, each, overlay, single
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.analysis.views.messages import Messages
@@ -153,9 +153,9 @@ def given_before(messages: Messages) -> pl.DataFrame:
     for number, move in enumerate(messages.known.moves):
         above = beyond(_copies(messages, move), "offset", pl.lit(move.offset, pl.Int64))
         for_group = messages.deliveries.filter(pl.col("group") == move.group)
-        for_group = single(for_group.join(above.select("part").unique(), on="part", how="semi"))
-        polled = pl.Series(messages.polls[for_group["row"].to_numpy()], dtype=pl.Int64)
-        already_read = for_group.filter(polled < move.at_ns).select(MESSAGE).unique()
+        for_group = for_group.join(above.select("part").unique(), on="part", how="semi")
+        for_group = each(for_group, polled_ns=messages.polls)
+        already_read = for_group.filter(pl.col("polled_ns") < move.at_ns).select(MESSAGE).unique()
         by_move.append(_with_move(single(above).join(already_read, on=MESSAGE, how="semi"), move, number))
     return _first_moves(by_move)
 
@@ -173,12 +173,12 @@ def _with_move(rows: pl.DataFrame, move: Translated, number: int) -> pl.DataFram
 def _first_moves(by_move: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Each message of a group once, for its first move."""
     every = pl.concat([pl.DataFrame(schema=_TYPES), *by_move])
-    each = []
+    by_group = []
     for rows in every.partition_by("group", maintain_order=True):
         (parts,) = overlay([rows], MESSAGES)
         parts = parts.sort("at_ns", "offset", "place")
-        each.append(parts.unique("part", keep="first", maintain_order=True).select(_COLUMNS))
-    return pl.concat([every.clear(), *each])
+        by_group.append(parts.unique("part", keep="first", maintain_order=True).select(_COLUMNS))
+    return pl.concat([every.clear(), *by_group])
 
 
 _NEVER_HAD_TEXT = "the cluster that the group came back from never had them"
@@ -209,9 +209,9 @@ def costs(messages: Messages, skipped: pl.DataFrame) -> pl.DataFrame:
 def _attempted_by(until_ns: int, stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     """The messages of stretches that were attempted by then."""
     whole = pl.col("attempt_ns_last") <= until_ns
-    each = single(stretches.filter(~whole, pl.col("attempt_ns_first") <= until_ns))
-    attempted = messages.times["attempts"][each["row"].to_numpy()]
-    return pl.concat([stretches.filter(whole), each.filter(pl.Series(attempted <= until_ns))])
+    in_part = stretches.filter(~whole, pl.col("attempt_ns_first") <= until_ns)
+    sent = each(in_part, sent_ns=messages.times["attempts"]).filter(pl.col("sent_ns") <= until_ns)
+    return pl.concat([stretches.filter(whole), sent.drop("sent_ns")])
 
 
 def rulings(by_cause: Mapping[str, int]) -> Iterator[tuple[Ruling, int]]:

@@ -31,9 +31,9 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.losses import LOSS, by_cause, losses_of
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
-from kaput.analysis.runs.cutting import MESSAGES, meeting, single
+from kaput.analysis.runs.cutting import MESSAGES, each, meeting
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import Ints, nullable
+from kaput.analysis.runs.run import Ints
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.core import clock
@@ -99,18 +99,12 @@ def vanished(messages: Messages) -> pl.DataFrame:
 def first_delivered(gone: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     """The same for any stretches."""
     deliveries, times, polls = messages.deliveries, messages.times, messages.polls
-    delivered = single(deliveries.join(gone.select(MESSAGE), on=MESSAGE, how="semi"))
-    at_ns = pl.Series("at_ns", polls[delivered["row"].to_numpy()], pl.Int64)
-    first = delivered.with_columns(at_ns).sort("at_ns", "place", "offset")
+    delivered = each(deliveries.join(gone.select(MESSAGE), on=MESSAGE, how="semi"), at_ns=polls)
+    first = delivered.sort("at_ns", "place", "offset")
     first = first.unique(["group", *MESSAGE], keep="first", maintain_order=True)
-    sends = single(gone.join(deliveries.select(MESSAGE).unique(), on=MESSAGE, how="semi"))
-    row = sends["row"].to_numpy()
-    sends = sends.with_columns(
-        pl.Series("attempt_ns", times["attempts"][row], pl.Int64),
-        nullable("done_ns", times["dones"][row]),
-        claimed_place="place",
-        claimed_offset="offset",
-    )
+    sent = gone.join(deliveries.select(MESSAGE).unique(), on=MESSAGE, how="semi")
+    sends = each(sent, attempt_ns=times["attempts"], done_ns=times["dones"])
+    sends = sends.with_columns(claimed_place="place", claimed_offset="offset")
     every = first.select("group", *MESSAGE, "place", "offset", "at_ns", "n")
     return every.join(sends.select(*MESSAGE, *_OF_SENDS), on=MESSAGE)
 
@@ -134,8 +128,7 @@ def contradicted(messages: Messages) -> pl.DataFrame:
     contradicting = read.join(copies.select("part", *SPOT), on=["part", *SPOT], how="anti")
     if contradicting.is_empty():
         return pl.DataFrame(schema=CLAIM_TYPES)
-    one_by_one = single(contradicting)
-    claimed = one_by_one.with_columns(at_ns=pl.Series(polls[one_by_one["row"].to_numpy()], dtype=pl.Int64))
+    claimed = each(contradicting, at_ns=polls)
     claimed = claimed.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
     claimed = claimed.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
     acked = _acknowledged(messages.stretches, contradicting, messages.times)
@@ -154,11 +147,6 @@ def _acknowledged(
     stretches: pl.DataFrame, contradicting: pl.DataFrame, times: Mapping[str, Ints]
 ) -> pl.DataFrame:
     """(producer, seq, place, offset, attempt_ns, done_ns): the acknowledged ones of these messages."""
-    sends = single(meeting(stretches.filter(ACKED), contradicting, MESSAGES))
-    row = sends["row"].to_numpy()
-    return sends.select(
-        *MESSAGE,
-        *SPOT,
-        attempt_ns=pl.Series(times["attempts"][row], dtype=pl.Int64),
-        done_ns=pl.Series(times["dones"][row], dtype=pl.Int64),
-    ).drop_nulls(SPOT)
+    acked = meeting(stretches.filter(ACKED), contradicting, MESSAGES)
+    sends = each(acked, attempt_ns=times["attempts"], done_ns=times["dones"])
+    return sends.select(*MESSAGE, *SPOT, "attempt_ns", "done_ns").drop_nulls(SPOT)

@@ -298,6 +298,18 @@ DUE = ((pl.col("stored") > 0) & (_OUTCOME != ABORTED)) | (ACKED & pl.col("unread
 GONE = PROMISED & (pl.col("stored") == 0) & ~pl.col("unread")
 
 
+OWN_NUMBER, OWN_SEQ, NO_KEY = 0, -1, -2  # instead of a number of keys
+
+
+def key_of(keys: Mapping[int, int]) -> pl.Expr:
+    """The key of a message, as a number; null if it has none, or an unknown one. `keys`: by producer, how
+    many it uses in turn, or OWN_NUMBER, OWN_SEQ, NO_KEY.
+    """
+    count = pl.col("producer").replace_strict(dict(keys), default=NO_KEY, return_dtype=pl.Int64)
+    in_turn = pl.when(count > 0).then(pl.col("seq") % count.clip(1))
+    return in_turn.when(count == OWN_NUMBER).then("producer").when(count == OWN_SEQ).then("seq")
+
+
 def none(*columns: str) -> pl.DataFrame:
     """A frame without rows, with these integer columns."""
     return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))

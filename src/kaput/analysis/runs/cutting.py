@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.columns import moving
-from kaput.analysis.runs.run import Ints, in_order, numbers, spread
+from kaput.analysis.runs.run import Ints, in_order, nullable, numbers, spread
 
 
 class Axis(NamedTuple):
@@ -120,6 +120,13 @@ def single(runs: pl.DataFrame) -> pl.DataFrame:
     shift = pl.Series(np.arange(len(run)) - starts[run])
     moved = (pl.col(name) + shift for name in moving(runs.columns))
     return runs[run].with_columns(*moved, n=pl.lit(1, pl.Int64))
+
+
+def each(runs: pl.DataFrame, **times: Ints) -> pl.DataFrame:
+    """The same, with times from arrays that the column `row` of the runs indexes; null for NULL."""
+    rows = single(runs)
+    at = rows["row"].to_numpy()
+    return rows.with_columns(nullable(name, values[at]) for name, values in times.items())
 
 
 def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFrame:

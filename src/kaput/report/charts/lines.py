@@ -23,7 +23,7 @@ from kaput.report.charts.parts import (
     y_axis,
 )
 from kaput.report.document import ChartRow
-from kaput.report.timeline.reading import TimelineData
+from kaput.report.timeline.reading import LagPoint, TimelineData
 
 MOST_GROUPS = 8
 PEAK = 3  # times the send rate: higher peaks are cut off where runs are compared
@@ -199,35 +199,31 @@ def _decades(low: float, high: float) -> list[float]:
 
 def lag(timeline: TimelineData) -> DrawnRow:
     """The uncommitted messages of each group."""
-    groups = list(dict.fromkeys(point.group for point in timeline.lag))[:MOST_GROUPS]
-    colors = series(groups)
-    shown = [point._asdict() for point in timeline.lag if point.group in colors]
-    lines = (
-        alt.Chart(alt.NamedData(f"{timeline.key}lag"))
-        .mark_line(interpolate="step-after", strokeWidth=1.6, clip=True)
-        .encode(x("at"), alt.Y("lag:Q", title=None, axis=y_axis()), color_of("group", colors, legend()))
-    )
     about = "Messages that a group had not committed yet, in partitions whose leaders answered."
-    chart = layers(timeline, lines, height=70)
-    return DrawnRow("lag", "Consumer lag", about, colors, chart=chart, data={"lag": shown})
+    return _samples(timeline, "lag", "Consumer lag", about, timeline.lag)
 
 
 def mirror_lag(timeline: TimelineData) -> DrawnRow:
     """The records that each mirror had not copied yet, as bands."""
-    colors = series(list(dict.fromkeys(point.group for point in timeline.mirror_lag))[:MOST_GROUPS])
-    shown = [point._asdict() for point in timeline.mirror_lag if point.group in colors]
-    bands = (
-        alt.Chart(alt.NamedData(f"{timeline.key}mirror_lag"))
-        .mark_area(interpolate="step-after", opacity=0.55, clip=True)
-        .encode(
-            x("at"),
-            alt.Y("lag:Q", title=None, stack=None, axis=y_axis()),
-            color_of("group", colors, legend()),
-        )
-    )
     about = "Records in the source cluster that a mirror had not copied yet."
-    chart = layers(timeline, bands, height=70)
-    return DrawnRow("mirror_lag", "Mirror lag", about, colors, chart=chart, data={"mirror_lag": shown})
+    return _samples(timeline, "mirror_lag", "Mirror lag", about, timeline.mirror_lag, band=True)
+
+
+def _samples(
+    timeline: TimelineData, name: str, title: str, about: str, samples: Sequence[LagPoint], band: bool = False
+) -> DrawnRow:
+    """A line, or a band, for each of the first groups (or mirrors)."""
+    colors = series(list(dict.fromkeys(point.group for point in samples))[:MOST_GROUPS])
+    shown = [point._asdict() for point in samples if point.group in colors]
+    chart = alt.Chart(alt.NamedData(timeline.key + name))
+    marks = chart.mark_area(opacity=0.55, **_STEPS) if band else chart.mark_line(strokeWidth=1.6, **_STEPS)
+    stack = None if band else alt.Undefined
+    y = alt.Y("lag:Q", title=None, stack=stack, axis=y_axis())
+    drawn = layers(timeline, marks.encode(x("at"), y, color_of("group", colors, legend())), height=70)
+    return DrawnRow(name, title, about, colors, chart=drawn, data={name: shown})
+
+
+_STEPS: dict[str, Any] = {"interpolate": "step-after", "clip": True}
 
 
 def in_stores(timeline: TimelineData) -> DrawnRow:
@@ -236,7 +232,7 @@ def in_stores(timeline: TimelineData) -> DrawnRow:
     area = (
         alt.Chart(alt.NamedData(f"{timeline.key}in_stores"))
         .transform_calculate(what="'in stores'")
-        .mark_area(interpolate="step-after", opacity=0.55, clip=True)
+        .mark_area(opacity=0.55, **_STEPS)
         .encode(x("at"), alt.Y("messages:Q", title=None, axis=y_axis()), color_of("what", colors, legend()))
     )
     about = "Messages kept by stores that no replay had delivered yet."

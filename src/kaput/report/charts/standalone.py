@@ -95,9 +95,7 @@ def _chart(points: list[dict[str, Any]], by_variant: Mapping[str, Sequence[float
             x,
             y,
             alt.YOffset("spread:Q", scale=alt.Scale(domain=[-6, 6])),
-            alt.Color(
-                "verdict:N", scale=alt.Scale(domain=verdicts, range=list(_COLORS.values())), legend=None
-            ),
+            color_of("verdict", _COLORS),
             alt.Shape(
                 "verdict:N", scale=alt.Scale(domain=verdicts, range=list(_SHAPES.values())), legend=None
             ),
@@ -208,10 +206,12 @@ def _layers() -> alt.LayerChart:
         .encode(
             draws,
             alt.Y("count:Q", title=None, axis=alt.Axis(tickMinStep=1, format=",d")),
-            _color("what", _LINES),
+            color_of("what", _LINES),
         )
     )
-    finds = alt.Chart(alt.NamedData("finds")).mark_rule(strokeWidth=2).encode(draws, _color("state", _FINDS))
+    finds = (
+        alt.Chart(alt.NamedData("finds")).mark_rule(strokeWidth=2).encode(draws, color_of("state", _FINDS))
+    )
     empty: dict[str, Any] = {"curve": [], "finds": []}
     return alt.LayerChart(
         layer=[lines, finds],
@@ -219,8 +219,3 @@ def _layers() -> alt.LayerChart:
         datasets=empty,
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
     )
-
-
-def _color(field: str, colors: dict[str, str]) -> alt.Color:
-    scale = alt.Scale(domain=list(colors), range=list(colors.values()))
-    return alt.Color(f"{field}:N", scale=scale, legend=None)
