@@ -21,6 +21,7 @@ from pyspark import SparkContext
 
 from driving import KAPUT
 from fakes.histories import History
+from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
@@ -58,6 +59,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(made: Path) -> dict[str, Any]:
     """What is found in it as it was written."""
     return _analyze(made)
+
+
+def test_without_spark_everything_is_found_as_well(made: Path, expected: dict[str, Any]) -> None:
+    """Small runs are judged in kaput's own process."""
+    spark: Any = InProcess()
+    assert json.loads(analyse(check(RunFolder(made)), spark).to_json()) == expected
 
 
 def _dealt(rows: int, _random: np.random.Generator) -> list[np.ndarray[Any, Any]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kaput.analysis.engine.asking import TaskFinds, ask, kinds, passed_tables
+from kaput.analysis.engine.asking import CpuClock, CpuTimes, TaskFinds, ask, kinds, passed_tables
 from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
@@ -90,8 +91,10 @@ class Job:
         known, questions = self._known, self._of_rows
 
         def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
-            sums = (pickle.loads(piece.data) for piece in pieces)  # type: ignore[arg-type]  # never a Slice
-            return [_packed(TaskFinds(total(sums, kinds(questions))))]
+            cpu: CpuTimes = Counter()
+            finds = (pickle.loads(piece.data) for piece in pieces)  # type: ignore[arg-type]  # never a Slice
+            sums = total((cpu.update(find.cpu) or find.sums for find in finds), kinds(questions))
+            return [_packed(TaskFinds(sums, cpu=cpu))]
 
         return [_unpacked(sums) for sums in self._run([known.parts.sums], add)]
 
@@ -123,9 +126,11 @@ class Job:
         view, every = _VIEWS[stage], self._questions
 
         def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
+            clock = CpuClock()
             held = view([*pieces, *passed.get(part, ())], known, passed_tables(every), part)
             deliveries_overlap = stage == "places" and held.deliveries_overlap
-            return [_packed(None if deliveries_overlap else ask(questions, stage, held, known.parts))]
+            clock.lap(stage, "matching runs")
+            return [_packed(None if deliveries_overlap else ask(questions, stage, held, known.parts, clock))]
 
         return map(_unpacked, self._run(numbers, examine))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -62,6 +63,7 @@ LedgerRow = Annotated[
     ),
 ]
 Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")]
+Profile = Annotated[bool, typer.Option("--profile", help="Print what the CPU time was spent on, to stderr.")]
 ScratchDirectory = Annotated[
     Path | None,
     typer.Option(
@@ -80,6 +82,7 @@ def analyze_command(
     json: AsJson = False,
     ledger: LedgerRow = LedgerGrain.STRETCHES,
     page: Page = True,
+    profile: Profile = False,
     baseline: Baseline = None,
     tolerance: ToleranceOption = None,
     columns: Columns = None,
@@ -117,7 +120,18 @@ def analyze_command(
         printed = TableOptions(columns_of(columns, len(folders) > 1, varied), reports)
         baselines.check(evidence.manifest.scenario for evidence in folders)
         results = _judge(folders, spark, space, ledger.value, page)
+        if profile:
+            _print_profile()
         show(results, json, page, baselines, printed)
+
+
+def _print_profile() -> None:
+    """What the tasks of all analyses spent, most first."""
+    from kaput.analysis.engine.asking import CPU
+
+    sys.stderr.write(f"CPU seconds of all tasks: {sum(CPU.values()) / 1e9:.2f}\n")
+    for (stage, what), ns in CPU.most_common(40):
+        sys.stderr.write(f"{ns / 1e9:8.2f}  {stage:<8}  {what}\n")
 
 
 def _is_url(text: str) -> bool:

@@ -6,6 +6,7 @@ other finds are parts of a sum, or rows passed to the tasks of places. Not here:
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,16 +36,35 @@ _PARTS: Mapping[str, pl.Expr] = {
     "mirror": pl.col("mirror"),
 }
 
+CpuTimes = Counter[tuple[str, str]]  # ns, by stage and by question or what else took them
+CPU: CpuTimes = Counter()  # of all tasks of this process's analyses
+
+
+class CpuClock:
+    """Notes what this process's CPU time is spent on."""
+
+    def __init__(self) -> None:
+        self.spent: CpuTimes = Counter()
+        self._at = time.process_time_ns()
+
+    def lap(self, stage: str, what: str) -> None:
+        """What was spent since the last lap was spent on this."""
+        now = time.process_time_ns()
+        self.spent[stage, what] += now - self._at
+        self._at = now
+
 
 @dataclass(frozen=True)
 class TaskFinds:
     """What questions found in one task. `sums`: COUNTS and the questions' own; `shown`: the first cases of
-    each anomaly; `pieces`: tables for the tasks of places, with the number of the part they go to.
+    each anomaly; `pieces`: tables for the tasks of places, with the number of the part they go to; `cpu`:
+    what it spent.
     """
 
     sums: Mapping[str, pl.DataFrame]
     shown: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     pieces: Sequence[tuple[int, Piece]] = ()
+    cpu: CpuTimes = field(default_factory=Counter)
 
 
 class _Collector:
@@ -86,17 +106,19 @@ class _Collector:
         missing = (value.alias(column) for column, value in absent.items() if column not in rows.columns)
         self._counts[kind].append(COUNTS[kind].of(named.with_columns(missing)))
 
-    def found(self) -> TaskFinds:
+    def found(self, cpu: CpuTimes | None = None) -> TaskFinds:
         """The collected finds."""
         counts = {name: pl.concat(rows) for name, rows in self._counts.items() if rows}
-        return TaskFinds(self._sums | counts, self._shown, self._pieces)
+        return TaskFinds(self._sums | counts, self._shown, self._pieces, cpu or Counter())
 
 
-def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> TaskFinds:
+def ask(
+    questions: Sequence[Question], stage: str, view: Any, parts: Parts, clock: CpuClock | None = None
+) -> TaskFinds:
     """Runs one task: asks the questions of one view, except those that need rows of tables which it does not
     have. The view has the cases that earlier questions found, by name.
     """
-    collector = _Collector(parts)
+    collector, clock = _Collector(parts), clock or CpuClock()
     for question in questions:
         if not question.has_rows(stage, view):
             continue
@@ -104,7 +126,8 @@ def ask(questions: Sequence[Question], stage: str, view: Any, parts: Parts) -> T
             if isinstance(find, Cases) and find.rows.height:
                 view.cases[find.name] = find.rows
             collector.add(question, find)
-    return collector.found()
+        clock.lap(stage, type(question).__name__)
+    return collector.found(clock.spent)
 
 
 def kinds(questions: Iterable[Question]) -> dict[str, Kind]:
@@ -179,6 +202,7 @@ class RunTotals:
 def _without_sums(finds: Iterable[TaskFinds], rest: list[TaskFinds]) -> Iterator[Mapping[str, pl.DataFrame]]:
     for part in finds:
         rest.append(replace(part, sums={}))
+        CPU.update(part.cpu)
         yield part.sums
 
 

@@ -7,6 +7,7 @@ add has no part of a sum; a sum without any part is empty, with the types declar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from kaput.verdict.facts import Circumstances
 # The types of columns of sums that are not 64-bit integers.
 _WORDS = ("name", "cause", "fault", "fate", "outcome", "stored", "delivered", "what", "home", "cluster")
 _FLAGS = ("looped", "in_doubt", "replay", "by_key", "committed", "unclear", "flag", *Circumstances._fields)
+_STREAMED_ROWS = 20_000
 _TYPES: Mapping[str, pl.DataType] = {
     **dict.fromkeys((*_WORDS, "source", "target", "mirror"), pl.String()),
     **dict.fromkeys(_FLAGS, pl.Boolean()),
@@ -25,7 +27,19 @@ _TYPES: Mapping[str, pl.DataType] = {
 
 
 def _empty(columns: Iterable[str], types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    return pl.DataFrame(schema={name: types.get(name) or _TYPES.get(name, pl.Int64()) for name in columns})
+    return _without_rows(tuple((name, types.get(name) or _TYPES.get(name, pl.Int64())) for name in columns))
+
+
+@cache
+def _without_rows(schema: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(schema))
+
+
+def grouped(frame: pl.DataFrame, keys: Iterable[str | pl.Expr], *values: pl.Expr) -> pl.DataFrame:
+    """The values by keys, in any order."""
+    if frame.height > _STREAMED_ROWS:  # Streaming takes half the time then, but longer to start.
+        return frame.lazy().group_by(keys).agg(values).collect(engine="streaming")
+    return frame.group_by(keys).agg(values)
 
 
 class Sum(NamedTuple):
@@ -50,7 +64,9 @@ class Sum(NamedTuple):
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Aggregates a frame to one row per key."""
-        return frame.group_by(self.keys).agg(
+        return grouped(
+            frame,
+            self.keys,
             *(pl.col(name).sum() for name in self.added),
             *(pl.col(name).min() for name in self.least),
             *(pl.col(name).max() for name in self.greatest),

@@ -16,7 +16,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
 from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, WAITING, joined, ticks
-from kaput.analysis.engine.sums import Sum
+from kaput.analysis.engine.sums import Sum, grouped
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.questions.latency import end_to_end
@@ -131,11 +131,12 @@ class PartitionAvailability(Question):
     def _acked(self, stretches: pl.DataFrame, messages: Messages) -> _Found:
         """Of acknowledgements. By whole stretches if no message can have waited long, else by message."""
         attempts, dones = messages.times["attempts"], messages.times["dones"]
+        sent = [stretches[name].to_numpy() for name in ("attempt_ns_first", "attempt_ns_last")]
         acked = _flags(stretches, ACKED)
         row, n = (stretches[name].to_numpy() for name in ("row", "n"))
         producers, producer_of = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
         limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[producer_of]
-        sent, done = _ends(attempts, row, n), _ends(dones, row, n)
+        done = _ends(dones, row, n)
         until = np.maximum(sent[1], done[1])
         short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
         wide = (done[0] == NULL) | (until - sent[0] >= SHORTEST_NS) | short
@@ -246,7 +247,8 @@ def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
 def _merged(spells: pl.DataFrame) -> pl.DataFrame:
     """Merges spells of one place that are less than a second apart; long waits only where they overlap."""
     tick = pl.col("first_ns") // SHORTEST_NS
-    few = spells.group_by(*_KEYS, tick.alias("tick")).agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+    keys = (*_KEYS, tick.alias("tick"))
+    few = grouped(spells, keys, pl.col("first_ns").min(), pl.col("last_ns").max())
     long = pl.col("kind") == LONG
     return pl.concat([joined(few.filter(long), _KEYS, 0), joined(few.filter(~long), _KEYS, SHORTEST_NS)])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
+from functools import cache
 from typing import NamedTuple
 
 import polars as pl
@@ -270,7 +271,8 @@ def type_of(name: str) -> pl.DataType:
     return next(table.columns[name].type for table in ENCODINGS.values() if name in table.columns)
 
 
-def empty_tables(view: View) -> dict[str, pl.DataFrame]:
+@cache
+def empty_tables(view: View) -> Mapping[str, pl.DataFrame]:
     """The tables of a view, without rows."""
     return {
         name: pl.DataFrame(schema=columns) for name, table in ENCODINGS.items() if (columns := table.of(view))

@@ -30,7 +30,7 @@ class Stored:
     ) -> None:
         self.known, self.part = known, part
         self.cases: dict[str, pl.DataFrame] = {}
-        self.tables = gathered(pieces, empty_tables(View.PLACES) | dict(passed_tables))
+        self.tables = gathered(pieces, {**empty_tables(View.PLACES), **passed_tables})
         self.log = in_order(self.tables["log"], PLACES.columns)
         self.deliveries, self.share_events = self.tables["deliveries"], self.tables["share_events"]
 

@@ -15,7 +15,7 @@ from itertools import groupby
 import polars as pl
 
 from kaput.analysis.engine import steps
-from kaput.analysis.engine.asking import TaskFinds, ask, kinds
+from kaput.analysis.engine.asking import CpuClock, TaskFinds, ask, kinds
 from kaput.analysis.engine.pieces import Pack, Piece, by_part
 from kaput.analysis.engine.pieces import pack as to_bytes
 from kaput.analysis.engine.question import Question
@@ -88,15 +88,19 @@ def encode_rows(
     pack: Pack = to_bytes,
 ) -> Iterator[tuple[int, Piece]]:
     """The same for rows that have been read already."""
-    sums = []
+    sums, clock = [], CpuClock()
     for table, rows in tables:
+        clock.lap("rows", "reading Parquet")
         coded = encoded(table, rows, known.events)
-        of_rows = ask(questions, "rows", Rows(table, coded, known), known.parts)
+        clock.lap("rows", "encoding as runs")
+        of_rows = ask(questions, "rows", Rows(table, coded, known), known.parts, clock)
         assert not of_rows.shown, "cases cannot be found in rows: their examples would be lost"
         sums.append(of_rows.sums)
         yield from _pieces(coded, known, pack)
+        clock.lap("rows", "passing runs on")
     if sums:
-        yield known.parts.sums, Piece("sums", pickle.dumps(total(sums, kinds(questions))))
+        found = TaskFinds(total(sums, kinds(questions)), cpu=clock.spent)
+        yield known.parts.sums, Piece("sums", pickle.dumps(found))
 
 
 def _pieces(coded: Encoded, known: Known, pack: Pack) -> Iterator[tuple[int, Piece]]:
