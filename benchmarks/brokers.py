@@ -27,9 +27,10 @@ from recording import KAFKA, PAYLOAD_BYTES, SIDE_TIMEOUT_S, Bench
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, resolve
-from kaput.cluster.mode import MAIN, new_id, run_storage_tool
+from kaput.cluster.mode import MAIN
 from kaput.cluster.network.loopback import HOST, Ports
 from kaput.cluster.own_cluster import OwnCluster
+from kaput.cluster.storage import new_id, run_storage_tool
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.java import Java, find_java
 from kaput.processes.ownership import Owner

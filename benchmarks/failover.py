@@ -24,7 +24,7 @@ import altair as alt
 from vl_convert import vegalite_to_svg
 
 import kaput
-from kaput.api.findings import Findings
+from kaput.api.runs import Findings
 from kaput.errors import KaputError
 
 PAGE = Path(__file__).parent.parent / "docs" / "FAILOVER.md"

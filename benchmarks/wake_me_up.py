@@ -27,10 +27,12 @@ from kaput.monitor.alerts.scoring.score import (
     RecordedRun,
     RuleScore,
     RunScore,
+    TunedPoint,
+    Tuning,
     recorded_run,
     scored,
+    tuned,
 )
-from kaput.monitor.alerts.scoring.tuning import TunedPoint, Tuning, tuned
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "WAKE_ME_UP.md"

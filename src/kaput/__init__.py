@@ -12,10 +12,9 @@ from kaput.core import VERSION as __version__
 
 if TYPE_CHECKING:
     from kaput import keep
-    from kaput.api.findings import Findings, load
     from kaput.api.lab import Lab, lab
     from kaput.api.running import analyze, run
-    from kaput.api.runs import Run
+    from kaput.api.runs import Findings, Run, load
     from kaput.errors import FaultError, KaputError, LabError, UsageError
     from kaput.operate.fault_injection import InjectedFault
 
@@ -25,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "Findings": "api.findings", "load": "api.findings", "Run": "api.runs",
+    "Findings": "api.runs", "load": "api.runs", "Run": "api.runs",
     "analyze": "api.running", "run": "api.running",
     "Lab": "api.lab", "lab": "api.lab", "InjectedFault": "operate.fault_injection",
     "FaultError": "errors", "KaputError": "errors", "LabError": "errors", "UsageError": "errors",

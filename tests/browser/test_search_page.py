@@ -14,8 +14,8 @@ from playwright.sync_api import expect
 from browser.conftest import READY_MS, Opens
 from fakes.run_folders import Site, served
 from fakes.trials import World
-from kaput.search.dashboard_data import Searches
 from kaput.search.store import SearchSettings, SearchStore, create_search
+from kaput.search.summary import Searches
 from unit.search.test_searching import SPACE_OF, loses, search
 
 expect.set_options(timeout=READY_MS)

@@ -23,7 +23,7 @@ from kaput.dashboard.watching.reader import RunReader
 from kaput.evidence.attempts import AttemptWriter
 from kaput.evidence.folder import Manifest, RunFolder, State
 from kaput.evidence.recorder import Recorder
-from kaput.search.dashboard_data import Searches
+from kaput.search.summary import Searches
 from waiting import eventually
 
 SECOND = 1_000_000_000

@@ -16,7 +16,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.report.document import Bullets, Table
 from kaput.report.sections import JudgedRun
-from kaput.report.sections.clients import section
+from kaput.report.sections.clients import versions
 from kaput.runner.cluster_events import record_requests
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Scenario
@@ -110,14 +110,14 @@ def test_unexpected_feature_level_is_inconclusive(levels: dict[str, int], said: 
 def test_report_shows_feature_levels_and_request_versions() -> None:
     """A line for each cluster, a row for each kind of client; nothing where nothing is recorded."""
     found = Findings.model_validate(document())
-    assert section(JudgedRun(found)) is None
+    assert versions(JudgedRun(found)) is None
     features = [
         FeatureLevels(cluster="dc1", levels={"metadata.version": 21}, changed={"metadata.version": 29}),
         FeatureLevels(cluster=None, levels={"metadata.version": 29, "group.version": 1}),
     ]
     requests = {"EndTxn": [4, 5], "Produce": [13]}
     used = [ClientRequests(client="producers (java)", libraries=["kafka-clients 4.3.1"], requests=requests)]
-    shown = section(JudgedRun(found.model_copy(update={"features": features, "requests": used})))
+    shown = versions(JudgedRun(found.model_copy(update={"features": features, "requests": used})))
     assert shown is not None and shown.blocks == [
         Bullets(["dc1: metadata.version 21 (29 at the end)", "group.version 1, metadata.version 29"]),
         Table(

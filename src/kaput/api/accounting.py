@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kaput.api.findings import Findings
+from kaput.api.runs import Findings
 from kaput.api.sending import ProducerSent, block_of, sender_of, sending
 from kaput.cluster.admin import Admin
 from kaput.cluster.own_cluster import OwnCluster

@@ -21,7 +21,7 @@ from kaput.operate.standing_cluster import StandingCluster
 
 if TYPE_CHECKING:
     from kaput.api.accounting import Accounting
-    from kaput.api.findings import Findings
+    from kaput.api.runs import Findings
     from kaput.api.sending import ProducerSent
 
 DRAIN_S = 60.0

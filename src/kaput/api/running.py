@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from kaput.api.findings import Findings
-from kaput.api.runs import Run
+from kaput.api.runs import Findings, Run
 from kaput.runner.progress import NotesOnly
 
 if TYPE_CHECKING:
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import Scratch
     from kaput.cluster.distribution import Distribution
     from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
@@ -51,7 +50,7 @@ def run(
     A violated promise does not raise an exception: see `Run.findings.verdict`. Raises UsageError for a
     mistake in the arguments, LabError if there is nothing to judge, Interrupted.
     """
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import Scratch
     from kaput.cluster.network.reexec import check_inside
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
@@ -94,7 +93,7 @@ def analyze(
 
     Raises EvidenceError with the file at fault.
     """
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import Scratch
     from kaput.processes.signals import interrupts
 
     with _environment_restored(), interrupts(), Scratch() as scratch:
@@ -103,8 +102,7 @@ def analyze(
 
 def _judge(path: Path, spark: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
     from kaput.analysis.spark.program import context_of
-    from kaput.api.judging import judge, keep_report
-    from kaput.api.sealed import sealed_evidence
+    from kaput.api.judging import judge, keep_report, sealed_evidence
     from kaput.evidence.folder import RunFolder
 
     evidence = sealed_evidence(RunFolder(path), scratch)
@@ -188,7 +186,7 @@ def _record(
     """Plays a run and returns its folder. Raises LabError with a note on where the evidence is."""
     from kaput.analysis.spark.background import messages_to_judge
     from kaput.analysis.spark.program import PROGRAM, engine_of_program
-    from kaput.api.sealed import mirror_comparison
+    from kaput.api.judging import mirror_comparison
     from kaput.errors import KaputError
     from kaput.runner.experiment import Experiment
 

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 
     from kaput.cli.results import Result
     from kaput.monitor.alerts.rules import AlertRule, AlertRules
-    from kaput.monitor.alerts.scoring.score import FiredAlert, RecordedRun, RuleScore, RunScore, ScoredFault
-    from kaput.monitor.alerts.scoring.tuning import Tuning
+    from kaput.monitor.alerts.scoring.score import (
+        FiredAlert,
+        RecordedRun,
+        RuleScore,
+        RunScore,
+        ScoredFault,
+        Tuning,
+    )
 
 
 app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml")
@@ -198,7 +204,7 @@ def tune_command(
     from json import dumps
 
     from kaput.cli.options import milliseconds
-    from kaput.monitor.alerts.scoring.tuning import tuned, tuning_document
+    from kaput.monitor.alerts.scoring.score import tuned, tuning_document
 
     alert_rules = rules_of(rules)
     one = rule_named(alert_rules, rule)

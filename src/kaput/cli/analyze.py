@@ -19,7 +19,7 @@ from kaput.cli.verbs import pairs
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.analysis.spark.in_process import WithoutSpark
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import Scratch
     from kaput.cli.results import Result
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
@@ -98,7 +98,7 @@ def analyze_command(
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
     from kaput.analysis.spark.background import FEW, engine_for
-    from kaput.api.sealed import Scratch, sealed_evidence
+    from kaput.api.judging import Scratch, sealed_evidence
     from kaput.cli.results import show
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
@@ -142,7 +142,7 @@ def _fetch(url: str, spark: Background | WithoutSpark, scratch: Scratch) -> Evid
     """Copies evidence that only Spark can read into the scratch directory."""
     session = spark.session()
     from kaput.analysis.spark.remote_folders import bring, check_scratch
-    from kaput.api.sealed import sealed_evidence
+    from kaput.api.judging import sealed_evidence
 
     check_scratch(session, scratch.where)
     return sealed_evidence(bring(session, url, scratch.directory()), scratch)

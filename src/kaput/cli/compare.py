@@ -87,7 +87,7 @@ def compare_command(
     import json as library
 
     from kaput.analysis.spark.background import Background
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import Scratch
     from kaput.cli.options import milliseconds
     from kaput.cli.progress import StepsProgress
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest

@@ -98,7 +98,7 @@ def _serve_on(
     sys.stderr.write(f"kaput: serving {folder.root}; Ctrl-C stops it\n")
     lower_priority()
     from kaput.dashboard.app import server_of
-    from kaput.search.dashboard_data import Searches
+    from kaput.search.summary import Searches
 
     shown = Searches.of_runs(folder.root) if searches is None else Searches(searches)
     server_of(folder, bound, shown, key, starter).run(sockets=[bound])

@@ -59,7 +59,7 @@ def export_command(
 
     Example: kaput export runs/20260101T120000-noop-1a2b3c --format jepsen
     """
-    from kaput.api.sealed import Scratch, sealed_evidence
+    from kaput.api.judging import Scratch, sealed_evidence
     from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts

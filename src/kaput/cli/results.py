@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from pyspark import SparkContext
 
-    from kaput.api.judging import PartsDone
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import PartsDone, Scratch
     from kaput.console import Console
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import LedgerRows, RunFolder

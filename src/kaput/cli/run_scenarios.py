@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.analysis.spark.in_process import WithoutSpark
+    from kaput.api.judging import Scratch
     from kaput.api.running import ExistingClusterOptions
-    from kaput.api.sealed import Scratch
     from kaput.cli.progress import RunProgress
     from kaput.cli.results import PlannedRun, Result, Series
     from kaput.cli.scenario_choice import Choice
@@ -52,7 +52,7 @@ def run_all(
     Yields the results before Spark stops, so that they can be shown at once.
     """
     from kaput.analysis.spark.background import engine_for, messages_to_judge
-    from kaput.api.sealed import Scratch
+    from kaput.api.judging import Scratch
     from kaput.cli.results import play
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
@@ -316,7 +316,7 @@ def run_one(
     """Plays and judges one run. If it fails, a message names its evidence. `shown`: the sidecar that shows it
     live.
     """
-    from kaput.api.sealed import mirror_comparison, sealed_evidence
+    from kaput.api.judging import mirror_comparison, sealed_evidence
     from kaput.cli.progress import RunProgress
     from kaput.cli.results import judge_folder
     from kaput.errors import Interrupted, KaputError

@@ -9,11 +9,11 @@ from kaput.dashboard.sidecar import serve
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaput.search.dashboard_data import Searches
+    from kaput.search.summary import Searches
 
 
 def _searches_of(runs: Path) -> Searches:
-    from kaput.search.dashboard_data import Searches
+    from kaput.search.summary import Searches
 
     return Searches.of_runs(runs)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, java_command
-from kaput.cluster.mode import format_storage, new_id
 from kaput.cluster.network.loopback import HOST, Ports
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties
+from kaput.cluster.storage import format_storage, new_id
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import BrokerError
 from kaput.java import Java

@@ -12,7 +12,7 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin, requests
-from kaput.cluster.admin.features import METADATA_VERSION
+from kaput.cluster.admin.resources import METADATA_VERSION
 from kaput.cluster.kafka_cluster import KafkaCluster
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback

@@ -4,7 +4,7 @@
     /searches/NAME, /events           a search, and its data, also while it is running
     /searches/NAME/finds/FIND/PART    a file of a find: report.html, scenario.yaml, bug-report.md
 
-All of it is read-only. The data comes from kaput.search (search/dashboard_data.py), which is not imported
+All of it is read-only. The data comes from kaput.search (search/summary.py), which is not imported
 here.
 """
 

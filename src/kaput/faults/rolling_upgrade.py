@@ -6,7 +6,7 @@ raised to the highest that all support, as in Kafka's instructions; other featur
 
 from __future__ import annotations
 
-from kaput.cluster.admin.features import METADATA_VERSION
+from kaput.cluster.admin.resources import METADATA_VERSION
 from kaput.cluster.node import Node
 from kaput.faults.fault import ClusterChange, Effect, Scene
 from kaput.faults.rolling_restart import RollingRestart

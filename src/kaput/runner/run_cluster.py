@@ -36,7 +36,7 @@ from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.runner.mirrors.run_mirrors import MirrorMakers, RunMirrors
 from kaput.runner.progress import Progress
-from kaput.scenario import several
+from kaput.scenario import model
 from kaput.scenario.model import Cluster, Group, Scenario
 from kaput.workload.moving import Destination
 
@@ -224,11 +224,11 @@ class RunClusters(ExitStack):
         for cluster in self:
             cluster.admin = self.enter_context(cluster.kafka.admin())
         for cluster in self:
-            prepared = cluster.prepare(several.single_cluster(scenario, cluster.name))
+            prepared = cluster.prepare(model.single_cluster(scenario, cluster.name))
             if not scenario.clusters:
                 scenario = prepared
         for cluster in self:
-            cluster.scenario = several.single_cluster(scenario, cluster.name, copied=True)
+            cluster.scenario = model.single_cluster(scenario, cluster.name, copied=True)
             cluster.watch(self)
         self.enter_context(self.mirrors)
         return scenario

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from kaput.scenario import model, several
+from kaput.scenario import model
 from kaput.scenario.events import Moment
 from kaput.scenario.fault_kinds import Options
 from kaput.scenario.producers import ID_PREFIX
@@ -80,7 +80,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             seed=random.Random(f"{seed}/{number}").getrandbits(63),
             options=fault.options,
             id_prefix=_id_prefix(scenario, fault.target),
-            cluster=several.cluster_of_target(scenario, fault.target),
+            cluster=model.cluster_of_target(scenario, fault.target),
         )
         for number, fault in enumerate(scenario.faults, start=1)
     ]

@@ -18,9 +18,8 @@ from typing import Any
 
 from kaput.analysis.spark.background import Background
 from kaput.analysis.spark.in_process import WithoutSpark
-from kaput.api.judging import judge
+from kaput.api.judging import Scratch, judge, mirror_comparison, sealed_evidence
 from kaput.api.running import own_provider
-from kaput.api.sealed import Scratch, mirror_comparison, sealed_evidence
 from kaput.cluster.distribution import Distribution, from_home, resolve
 from kaput.cluster.network.reexec import check_inside
 from kaput.errors import KaputError

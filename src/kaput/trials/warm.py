@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from kaput.cluster.admin import features
+from kaput.cluster.admin import resources
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.kafka_cluster import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.own_cluster import OwnCluster
@@ -156,7 +156,7 @@ class WarmCluster:
             raise LabError("not every broker returned its settings")
         first = next(iter(self.kafka.broker_endpoints.values()))
         wanted = [name for name, level in self._scenario.cluster.features.items() if level]
-        return settings, {name: features.level(first, name) for name in wanted}
+        return settings, {name: resources.level(first, name) for name in wanted}
 
 
 class WarmClusters:

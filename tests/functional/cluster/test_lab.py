@@ -20,9 +20,9 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, from_home, java_command
 from kaput.cluster.metadata_log import read_cluster_events
-from kaput.cluster.mode import first_records, format_storage, new_id, run_storage_tool
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.properties import NodeLayout, write_properties
+from kaput.cluster.storage import first_records, format_storage, new_id, run_storage_tool
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner

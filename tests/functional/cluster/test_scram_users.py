@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import Distribution, java_command
-from kaput.cluster.mode import first_records, new_id
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.security import MECHANISM, User
+from kaput.cluster.storage import first_records, new_id
 from kaput.java import Java
 from kaput.scenario.model import Cluster
 from waiting import PATIENCE_S

@@ -14,8 +14,7 @@ from fakes.mirror_histories import HERE, THERE, sent_and_mirrored, two_clusters
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
-from kaput.scenario.model import Scenario
-from kaput.scenario.several import source_and_target
+from kaput.scenario.model import Scenario, source_and_target
 
 
 def violations(findings: Findings) -> dict[str, int]:

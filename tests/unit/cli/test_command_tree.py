@@ -135,14 +135,15 @@ def test_all_verbs_are_in_a_group() -> None:
         titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
         assert titles == [*GROUPS, "Options"]
     shown = set(re.findall(r"^  (\w[\w-]*)  ", brief, re.MULTILINE)) - {"also"}
-    others = re.findall(r"[\w-]+", " ".join(re.findall(r"^  also (.*)$", brief, re.MULTILINE)))
+    also = re.findall(r"^  also +(.*(?:\n {6,}.*)*)", brief, re.MULTILINE)
+    others = re.findall(r"[\w-]+", re.sub(r"-\n +", "-", "\n".join(also)))
     assert shown == set(MAIN) and sorted(others) == sorted(verbs - shown)
     assert set(re.findall(r"^  (\w[\w-]*)  ", whole, re.MULTILINE)) == verbs
 
 
 def test_the_first_help_fits_on_a_screen() -> None:
-    """Of 40 lines."""
-    assert len(help_of("").splitlines()) <= 40
+    """Of 42 lines."""
+    assert len(help_of("").splitlines()) <= 42
 
 
 @pytest.mark.parametrize("path", TREE)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kaput.cluster.distribution import Distribution
-from kaput.cluster.mode import first_records, format_storage
 from kaput.cluster.properties import NodeLayout, Role
+from kaput.cluster.storage import first_records, format_storage
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import UnknownFormat
 from kaput.java import Java
@@ -43,7 +43,7 @@ def storage_tool(monkeypatch: pytest.MonkeyPatch, *files: str) -> None:
         (line,) = [line for line in properties.read_text().splitlines() if line.startswith("log.dirs=")]
         formatted(Path(line.partition("=")[2]), *files)
 
-    monkeypatch.setattr("kaput.cluster.mode.run_storage_tool", run)
+    monkeypatch.setattr("kaput.cluster.storage.run_storage_tool", run)
 
 
 def node(tmp_path: Path, role: Role) -> NodeLayout:

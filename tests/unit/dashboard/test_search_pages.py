@@ -17,8 +17,8 @@ import pytest
 from fakes.run_folders import Site, served, tree
 from fakes.trials import World
 from kaput.errors import UsageError
-from kaput.search.dashboard_data import Searches
 from kaput.search.store import SearchSettings, SearchStore, create_search, open_search
+from kaput.search.summary import Searches
 from unit.search.test_searching import SPACE_OF, loses, search
 
 NAME = "found"

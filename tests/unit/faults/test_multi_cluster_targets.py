@@ -13,8 +13,7 @@ from kaput.faults.fault import Scene
 from kaput.faults.isolate import Isolate
 from kaput.faults.resolving import ClusterPart
 from kaput.faults.rules import CLIENTS, across, listens, named, nodes_to_block
-from kaput.scenario.model import Scenario
-from kaput.scenario.several import cluster_of_target
+from kaput.scenario.model import Scenario, cluster_of_target
 from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import timeline
 

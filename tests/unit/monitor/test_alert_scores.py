@@ -20,11 +20,13 @@ from kaput.monitor.alerts.scoring.score import (
     ScoredFault,
     _needs,
     by_rule,
+    candidates,
     noticed_by,
     score_document,
     scored,
+    tuned,
+    tuning_document,
 )
-from kaput.monitor.alerts.scoring.tuning import candidates, tuned, tuning_document
 
 SIGNAL = "kaput_unacknowledged_seconds"  # notices writes
 RULE = {"name": "silent", "signal": SIGNAL, "above": 10}

@@ -17,7 +17,7 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.runner.mirrors.positions import committed
+from kaput.runner.mirrors.watching import committed
 from kaput.runner.plan.plan import RunningPlan
 from kaput.runner.plan.steps import STEPS
 from kaput.runner.plan.world import PlanWorld

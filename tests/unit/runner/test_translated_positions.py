@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from kaput.cluster.access import OPEN
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.runner.mirrors import positions as translated_positions
-from kaput.runner.mirrors.positions import commit_positions
+from kaput.runner.mirrors import watching
+from kaput.runner.mirrors.watching import commit_positions
 
 ORDERS = {TopicPartition("orders", 0): 7}
 
@@ -34,13 +34,13 @@ class Refusing:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translated_positions, "_RETRY_S", 0)
+    monkeypatch.setattr(watching, "_RETRY_S", 0)
 
 
 def test_coordinator_not_available_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cold cluster: it has no coordinator yet, then loads it."""
     client = Refusing(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
-    monkeypatch.setattr(translated_positions, "_client", lambda *_: client)
+    monkeypatch.setattr(watching, "_consumer", lambda *_: client)
     commit_positions("x:1", OPEN, "billing", ORDERS)
     assert client.committed == [7]
 
@@ -48,7 +48,7 @@ def test_coordinator_not_available_is_retried(monkeypatch: pytest.MonkeyPatch) -
 def test_permanent_commit_error_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A group with members keeps its positions."""
     client = Refusing(KafkaError.UNKNOWN_MEMBER_ID, KafkaError.UNKNOWN_MEMBER_ID)
-    monkeypatch.setattr(translated_positions, "_client", lambda *_: client)
+    monkeypatch.setattr(watching, "_consumer", lambda *_: client)
     with pytest.raises(LabError, match="the positions of billing could not be set"):
         commit_positions("x:1", OPEN, "billing", ORDERS)
     assert client.committed == [] and len(client.errors) == 1

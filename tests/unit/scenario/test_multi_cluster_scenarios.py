@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from kaput.scenario.checks.scenario import check
-from kaput.scenario.model import Scenario
-from kaput.scenario.several import single_cluster
+from kaput.scenario.model import Scenario, single_cluster
 from kaput.scenario.source import dotted
 
 TWO = {"dc1": {"controllers": 1, "network": "namespaces"}, "dc2": {"brokers": 1, "network": "namespaces"}}

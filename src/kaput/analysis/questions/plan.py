@@ -21,7 +21,7 @@ from kaput.analysis.runs.run import NULL, Ints
 from kaput.analysis.views.rows import Rows
 from kaput.core import SECOND
 from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStepFindings
-from kaput.scenario.several import source_and_target
+from kaput.scenario.model import source_and_target
 
 _WRITERS = -1  # instead of a group
 _TIMES = {"first_ns": pl.Int64, "last_ns": pl.Int64}

@@ -4,25 +4,29 @@
     HighWaterMark   (2) producers number their messages; remembers the last number of each producer
     OneProducer     (3) each partition has one producer at a time; remembers its epoch and the last number
 
-A filter decides, and a consumer orders filter and effect (filters.py); a store keeps its state (stores.py).
-traffic.py generates logs with duplicates, scoring.py scores the filters. Nothing here imports the rest of
-kaput or needs Kafka; only streaming.py needs Spark.
+A filter decides, a store keeps its state, and a consumer orders filter and effect (filters.py). traffic.py
+generates logs with duplicates, scoring.py scores the filters. Nothing here imports the rest of kaput or needs
+Kafka; only streaming.py needs Spark.
 """
 
 from __future__ import annotations
 
 from kaput.clients.dedup.filters import (
+    Database,
+    DiskIds,
+    DiskMarks,
     Effect,
     EveryId,
     Filter,
     FilteringConsumer,
     HighWaterMark,
+    MemoryMarks,
     NumberedRecord,
     OneProducer,
     Order,
     Scope,
+    SortedIds,
 )  # fmt: skip
-from kaput.clients.dedup.stores import Database, DiskIds, DiskMarks, MemoryMarks, SortedIds
 
 __all__ = [
     "Database", "DiskIds", "DiskMarks", "Effect", "EveryId", "Filter", "FilteringConsumer", "HighWaterMark",

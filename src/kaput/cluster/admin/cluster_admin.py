@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from kaput.cluster.admin import features, requests
+from kaput.cluster.admin import requests, resources
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
 from kaput.cluster.admin.monitor_requests import log_dirs
 from kaput.cluster.admin.resources import ResourceAdmin
@@ -180,7 +180,7 @@ class Admin(ResourceAdmin):
         """The active levels, without features at level 0. Raises LabError."""
 
         def look() -> dict[str, int]:
-            return features.levels(next(iter(self._cluster.broker_endpoints.values())))
+            return resources.levels(next(iter(self._cluster.broker_endpoints.values())))
 
         return self._broadcaster.retry(look, "levels of features")
 
@@ -192,14 +192,14 @@ class Admin(ResourceAdmin):
         nodes = [*brokers.values(), *self._cluster.controller_endpoints.values()]
 
         def raised() -> int:
-            highest, now = features.common_level(nodes, name), features.level(nodes[0], name)
+            highest, now = resources.common_level(nodes, name), resources.level(nodes[0], name)
             if now < highest:
-                features.raise_level(nodes[0], name, highest)
+                resources.raise_level(nodes[0], name, highest)
                 # Brokers learn of the change a moment later.
                 raise LabError(f"{name} is still {now}, not {highest}")
             return now
 
-        before = self._broadcaster.retry(lambda: features.level(nodes[0], name), f"the level of {name}")
+        before = self._broadcaster.retry(lambda: resources.level(nodes[0], name), f"the level of {name}")
         return before, self._broadcaster.retry(raised, f"{name} to be raised")
 
     def _controller_proxies(self) -> Mapping[int, Endpoint]:

@@ -17,7 +17,7 @@ from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.mirrors.records import checkpoints_topic
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.runner.mirrors.positions import commit_positions, committed, from_checkpoints
+from kaput.runner.mirrors.watching import commit_positions, committed, from_checkpoints
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from kaput.cluster.mirrors.records import checkpoints_topic
 from kaput.core import TopicPartition, plural
 from kaput.errors import LabError
 from kaput.faults.fault import in_parallel, name_all
-from kaput.runner.mirrors.positions import commit_positions, from_checkpoints
+from kaput.runner.mirrors.watching import commit_positions, from_checkpoints
 from kaput.runner.plan.world import PlanWorld
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.checks.plan import moved_groups

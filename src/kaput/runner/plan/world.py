@@ -21,8 +21,7 @@ from kaput.runner.mirrors.drain import await_mirrored, record_mirrored
 from kaput.runner.run_cluster import RunCluster, RunClusters
 from kaput.scenario.checks.plan import movable
 from kaput.scenario.mirrors import Mirror
-from kaput.scenario.model import Scenario, Topic
-from kaput.scenario.several import source_and_target
+from kaput.scenario.model import Scenario, Topic, source_and_target
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.supervision.supervisor import Supervisor
 

@@ -27,9 +27,8 @@ from kaput.scenario.fault_kinds import (
     faults_on,
 )
 from kaput.scenario.mistakes import Mistake
-from kaput.scenario.model import Group, Scenario, Topic, deletes
+from kaput.scenario.model import Group, Scenario, Topic, cluster_of_target, deletes
 from kaput.scenario.nearest import hint
-from kaput.scenario.several import cluster_of_target
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.targets import MEMBERS, NODES, PRODUCER, STORE, TOPIC, Target, recorded_target
 from kaput.scenario.timeline import longest_duration_ms, step_id, total_messages

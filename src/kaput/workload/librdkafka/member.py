@@ -5,7 +5,7 @@ before: so a SIGKILL at any moment loses no delivery whose offset was committed.
 joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
 
 It can be moved to another cluster: it leaves its group, and joins the one of the same name there, wherever
-that group's offsets have been set (runner/mirrors/positions.py). An unreachable cluster answers neither
+that group's offsets have been set (runner/mirrors/watching.py). An unreachable cluster answers neither
 commits nor the leave: both have a timeout.
 """
 
