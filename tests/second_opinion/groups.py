@@ -82,6 +82,8 @@ class Groups:
         first = self.tables.first_delivery.get(group, {})
         stored, unread = [], []
         for send in sends:
+            if self._before_it_began(group, send):
+                continue
             if self.tables.due(send):
                 stored.append(send)
             elif send["outcome"] == "acked" and not self._known_gone(send):
@@ -92,6 +94,25 @@ class Groups:
         if unread:
             readings += [one + unread for one in list(readings)]
         return readings
+
+    def _before_it_began(self, group: str, send: Row) -> bool:
+        """Whether a group that begins at the end of the log was only ever handed what was stored after it."""
+        config = (self.tables.group_specs.get(group) or {}).get("config") or {}
+        if config.get("auto.offset.reset") != "latest":
+            return False
+        records = self.tables.home_records(send)
+        places = [(self.tables.place(record), record["offset"]) for record in records]
+        return all(offset < self._began(group).get(place, 1 << 62) for place, offset in places)
+
+    @cache  # noqa: B019
+    def _began(self, group: str) -> dict[Place | None, int]:
+        """By partition, the lowest offset that the group was handed."""
+        found: dict[Place | None, int] = {}
+        for row in self.tables.rows("deliveries"):
+            if row["group"] == group:
+                place = self.tables.place(row)
+                found[place] = min(row["offset"], found.get(place, row["offset"]))
+        return found
 
     def _known_gone(self, send: Row) -> bool:
         where = self.tables.place(send)

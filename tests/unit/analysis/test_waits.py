@@ -220,6 +220,15 @@ def test_isr_of_one_is_enough_if_the_minimum_is_one() -> None:
     assert _waits(story) == [("isr", 10, 12), ("client", 12, 12.1)]
 
 
+def test_fault_that_only_slows_one_of_its_brokers_still_keeps_another_away() -> None:
+    """Broker 2 had everything before it was cut off; broker 3 had to leave the ISR."""
+    history = _led().led(1, 0, 18_000, [1, 2], kind="isr").led(1, 0, 19_000, [1], kind="isr")
+    for broker in (2, 3):
+        history.fault(broker, 10_000, 40_000, fault="isolate", id="1-isolate")
+    story = _story(history, 10, 18.5, Terms(True, MinIsr(1)))
+    assert _waits(story) == [("isr", 10, 18), ("client", 18, 18.5)]
+
+
 # Steps that change min.insync.replicas.
 
 

@@ -10,7 +10,7 @@ from handmade_findings import SECOND
 from junitparser import JUnitXml
 
 from kaput.evidence.findings import Findings
-from kaput.evidence.findings_claims import Standstill
+from kaput.evidence.findings_claims import Standstill, Wait
 from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
 from kaput.report.junit import to_junit
@@ -151,6 +151,15 @@ def test_standstill_says_what_it_waited_for(waits: dict[str, float] | None, sent
     one = Standstill.model_validate(still(8, 16.2, waits))
     assert waited(one.waited_for, one.ended_by) == sentence
     assert waits_in_a_cell(one.waited_for, one.ended_by) == cell
+
+
+def test_what_rounds_to_nothing_parts_no_neighbors() -> None:
+    """Two waits for the client around 10 ms without an owner read as one."""
+    waits = [
+        *still(8, 8.01, {"client": 12, "rebalance": 12.01})["waited_for"],
+        *still(12.01, 16, {"client": 16})["waited_for"],
+    ]
+    assert waits_in_a_cell([Wait.model_validate(one) for one in waits], "rebalance") == "client 8.0 s"
 
 
 def test_comparison_shows_what_each_outage_waited_for(stood_still: dict[str, Any]) -> None:

@@ -63,8 +63,10 @@ class Hindrance:
 
     @property
     def name(self) -> str:
-        """The fault's id; else which broker it is about."""
-        return self.fault or f"{self.cluster or ''} broker {self.broker}"
+        """The fault, if it is one, and which broker it is about: one that only slows down one of its brokers
+        may keep another from serving.
+        """
+        return f"{self.fault or ''} {self.cluster or ''} broker {self.broker}"
 
     @property
     def stops_serving(self) -> bool:

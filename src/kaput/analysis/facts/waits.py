@@ -384,7 +384,7 @@ class _Walk:
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
         lowered = next((step for step, _, _ in self.terms.min_isr.steps if step.from_ns == at_ns), None)
         if lowered is not None and state.stage in (Stage.TOO_FEW_UP, Stage.ISR):
-            return "setting", f"{lowered.name} set min.insync.replicas of {self.place.topic}", lowered.fault
+            return "setting", f"{lowered.fault} set min.insync.replicas of {self.place.topic}", lowered.fault
         over = [one for one in state.behind if one.to_ns == at_ns] or [
             one for one in state.behind if one not in later.behind
         ]

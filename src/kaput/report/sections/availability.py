@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from kaput.core import plural
 from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal
@@ -141,7 +142,7 @@ def waited(waits: Sequence[Wait], by: EndedBy | None) -> str:
         return "no acknowledgement ended it: nothing waited any more"
     if not waits:
         return "what it waited for is not known"
-    parts = [f"{wait.seconds:,.1f} s for {_CONDITIONS[wait.condition]}" for wait in noticeable(waits)]
+    parts = [f"{seconds:,.1f} s for {_CONDITIONS[condition]}" for condition, seconds in noticeable(waits)]
     longer = "; a longer fault means a longer outage" if needs_heal(waits) else ""
     return f"it waited {', then '.join(parts)}{longer}"
 
@@ -150,12 +151,16 @@ def waits_in_a_cell(waits: Sequence[Wait], by: EndedBy | None) -> str:
     """The same for a table: `election 6.5 s, client 1.7 s`."""
     if by is None:
         return "not acknowledged"
-    return ", ".join(f"{wait.condition} {wait.seconds:,.1f} s" for wait in noticeable(waits)) or "not known"
+    return (
+        ", ".join(f"{condition} {seconds:,.1f} s" for condition, seconds in noticeable(waits)) or "not known"
+    )
 
 
-def noticeable(waits: Sequence[Wait]) -> Sequence[Wait]:
-    """Without those that round to nothing."""
-    return [one for one in waits if one.seconds >= 0.05] or waits
+def noticeable(waits: Sequence[Wait]) -> list[tuple[EndedBy, float]]:
+    """(condition, seconds), without those that round to nothing; neighbors of one condition are one."""
+    seen = [one for one in waits if one.seconds >= 0.05] or waits
+    by_condition = groupby(seen, key=lambda one: one.condition)
+    return [(condition, sum(one.seconds for one in same)) for condition, same in by_condition]
 
 
 def _shown(one: Standstill | Availability) -> bool:
