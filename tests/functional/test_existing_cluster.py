@@ -43,7 +43,7 @@ def scenario(path: Path, keeper: Standing, more: Sequence[dict[str, Any]] = (), 
         "timeout": "120s",
     }
     topic = {"name": "orders", "replication-factor": 3, "config": {"min.insync.replicas": 2}}
-    producer = {"topic": "orders", "acks": "all", "messages": 2000, "rate": 500}
+    producer = {"topic": "orders", "acks": "all", "messages": 2000, "rate": 300}
     path.write_text(
         yaml.safe_dump(
             {
@@ -81,9 +81,9 @@ def test_run_on_an_existing_cluster_is_judged_and_leaves_nothing(
     place, config = "leader-of orders/0", {"segment.bytes": 2_000_000}
     steps = [
         {"at": {"message": 50}, "fault": "change-config", "target": "topic orders", "config": config},
-        {"at": {"message": 150}, "fault": "move-leader", "target": place},
+        {"at": {"message": 100}, "fault": "move-leader", "target": place},
     ]
-    path = scenario(tmp_path / "stop.yaml", keeper, steps)
+    path = scenario(tmp_path / "stop.yaml", keeper, steps, at={"event": "effect", "of": "3-move-leader"})
     result = kaput.run(str(path), *cluster(keeper), jvm=True)
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("lost") == 0 and result.findings["totals"]["acked"] == 2000
