@@ -177,8 +177,7 @@ def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:
     if not faults:
         typer.echo("no faults so far")
     for each in printable_document(faults):
-        brokers = ", ".join(map(str, each["brokers"]))
-        typer.echo(
-            f"{each['id']}: {verb or each['state']}: {each['fault']} {each['target']} (node {brokers})"
-        )
+        ids = ", ".join(map(str, each["brokers"]))
+        of = f"{each['fault']} {each['target']}" + (f" (node {ids})" if ids else "")
+        typer.echo(f"{each['id']}: {verb or each['state']}: {of}")
         typer.echo(f"  {each['proof']}")

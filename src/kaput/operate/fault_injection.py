@@ -23,7 +23,7 @@ from kaput.evidence.fault_rows import FaultRow
 from kaput.faults.engine import FaultEngine, Life
 from kaput.faults.resolving import Surroundings
 from kaput.scenario.checks.steps import check_alone
-from kaput.scenario.fault_kinds import COMMAND
+from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
@@ -126,11 +126,13 @@ class FaultInjector:
         return injected
 
     def heal(self, name: str) -> Healed:
-        """Ends a fault. Raises UsageError if no such fault is active, FaultError if its end is not confirmed
-        or if something undid it earlier: it is no longer active in either case.
+        """Ends a fault; of a permanent change, returns what is known of it. Raises UsageError if no such fault
+        is active, FaultError if its end is not confirmed or if something undid it earlier: it is no longer
+        active in either case.
         """
         known = [each.id for each in self.active]
-        if name not in known:
+        lasting = name in self._injected and KINDS[self._injected[name][1].fault].permanent
+        if name not in known and not lasting:  # what is permanent is over by itself
             raise UsageError(f"no fault {name} is active" + (f"; {hint(name, known)}" if known else ""))
         life, _ = self._injected[name]
         self._engine.heal([life], _HEALED_S)

@@ -290,7 +290,8 @@ def _fault_events(
         if name in before and before[name]["state"] == state:
             continue
         since_ns = fault["effective_ns"] if state == "active" else fault["healed_ns"]
-        nodes = f"{fault['fault']} {fault['target']} (node {_ids(fault['brokers'])})"
+        ids = f" (node {_ids(fault['brokers'])})" if fault["brokers"] else ""
+        nodes = f"{fault['fault']} {fault['target']}{ids}"
         yield Event(since_ns or at_ns, "fault", f"{name} is {state}: {nodes}: {fault['proof']}")
 
 

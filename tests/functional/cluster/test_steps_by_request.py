@@ -96,8 +96,9 @@ def test_standing_cluster_takes_steps_on_topics_and_lasting_ones_only_until_heal
 ) -> None:
     """As `kaput fault inject` asks for them: what is permanent is over at once; a topic is gone and back."""
     faults = FaultInjector(cluster.nodes, Loopback(), admin, lambda: Cluster(controllers=1))
-    faults.inject("move-leader", "leader-of steps/1", {})
+    moved = faults.inject("move-leader", "leader-of steps/1", {})
     assert eventually(lambda: not faults.active)
+    assert faults.heal(moved.id).proof == moved.proof  # as the end of a `with` block does
     lowered = faults.inject("change-config", "topic steps", {"config": {"segment.bytes": 1_048_576}})
     assert admin.own_settings(topic)["segment.bytes"] == "1048576"
     assert "segment.bytes=1073741824 again" in faults.heal(lowered.id).proof
