@@ -126,8 +126,8 @@ class FaultInjector:
         return injected
 
     def heal(self, name: str) -> Healed:
-        """Ends a fault; of a permanent change, returns what is known of it. Raises UsageError if no such fault
-        is active, FaultError if its end is not confirmed or if something undid it earlier: it is no longer
+        """Ends a fault; of a permanent change, returns what is known of it. Raises UsageError if no such
+        fault is active, FaultError if its end is not confirmed or if something undid it earlier: it is no longer
         active in either case.
         """
         known = [each.id for each in self.active]
