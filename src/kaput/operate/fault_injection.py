@@ -127,8 +127,8 @@ class FaultInjector:
 
     def heal(self, name: str) -> Healed:
         """Ends a fault; of a permanent change, returns what is known of it. Raises UsageError if no such
-        fault is active, FaultError if its end is not confirmed or if something undid it earlier: it is no longer
-        active in either case.
+        fault is active, FaultError if its end is not confirmed or if something undid it earlier: in either
+        case it is no longer active.
         """
         known = [each.id for each in self.active]
         lasting = name in self._injected and KINDS[self._injected[name][1].fault].permanent
