@@ -65,8 +65,8 @@ def check_steps(scenario: Scenario) -> Found:
 def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
     """Mistakes in a fault on a cluster whose topics, groups and load are not known."""
     found = (*step.rules(), *check_single(step), *_in_clusters(step, [cluster], cluster))
-    of_file = "give kaput up a scenario with cluster."
-    return [Mistake(path, text.replace("write cluster.", of_file)) for path, text in found]
+    started = "start the cluster with cluster."
+    return [Mistake(path, text.replace("write cluster.", started)) for path, text in found]
 
 
 def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> Found:
