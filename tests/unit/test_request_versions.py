@@ -52,7 +52,7 @@ def test_request_versions_are_grouped_by_kind_of_client() -> None:
     libraries = {"producers (librdkafka)": ["librdkafka 2.16.0"], "group a-member-1 (librdkafka)": ["x"]}
     given: Any = SimpleNamespace(
         evidence=SimpleNamespace(rows=lambda table: rows),
-        scenario=Scenario.model_validate(SCENARIO),
+        group_specs=Scenario.model_validate(SCENARIO).workload.groups,
         clients={0: "java 3.9.2", 1: "librdkafka"},
         manifest=SimpleNamespace(libraries=libraries),
     )

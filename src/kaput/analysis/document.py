@@ -14,14 +14,7 @@ from kaput.analysis.engine.question import Check, Key, Question, Reported, Row
 from kaput.analysis.run import Run
 from kaput.errors import AccountingError
 from kaput.evidence.fault_rows import FaultRow
-from kaput.evidence.findings import (
-    Anomaly,
-    Example,
-    FaultFindings,
-    Findings,
-    GroupFindings,
-    RunFindings,
-)
+from kaput.evidence.findings import Anomaly, Example, FaultFindings, Findings, GroupFindings, RunFindings
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.verdict.facts import Facts, GroupFacts
 from kaput.verdict.judge import Judgement, judge

@@ -73,10 +73,7 @@ def to_html(
 
 def _tables(entries: Sequence[Entry], columns: Sequence[str]) -> list[Section]:
     over_runs = statistics(entries)
-    return [
-        table(compare(entries, every=bool(columns)), columns),
-        *([over_runs] if over_runs else []),
-    ]
+    return [table(compare(entries, every=bool(columns)), columns), *([over_runs] if over_runs else [])]
 
 
 _VERDICTS = ("held", "inconclusive", "violated")  # from best to worst

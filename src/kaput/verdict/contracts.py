@@ -32,23 +32,36 @@ class Ruling(NamedTuple):
     why: str
 
 
+def permitted(why: str) -> Ruling:
+    """What the configuration permits."""
+    return Ruling("permitted", why)
+
+
+def violation(why: str) -> Ruling:
+    """What it forbids."""
+    return Ruling("violation", why)
+
+
+def unclear(why: str) -> Ruling:
+    """What the record does not decide."""
+    return Ruling("unclear", why)
+
+
 def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     """Rules on lost acknowledged messages."""
     # Regardless of who led the partition: a record that was there was not lost by its leader.
     if loss.known.removed_by is not None:
-        return Ruling("permitted", REMOVED[loss.known.removed_by])
+        return permitted(REMOVED[loss.known.removed_by])
     ruling = on_overwritten(scenario, loss)
     if ruling.word == "violation" and _deleted(scenario, loss):
-        return Ruling(
-            "unclear",
+        return unclear(
             "retention, kafka-delete-records or recreate removed {their offsets|its offset} before the log "
-            "was read: whether {they were|it was} there is not known",
+            "was read: whether {they were|it was} there is not known"
         )
     if ruling.word == "violation" and loss.known.maybe_compacted:
-        return Ruling(
-            "unclear",
+        return unclear(
             "{their|its} topic is compacted, and nothing is at {their offsets|its offset}: "
-            "later messages with the same keys may have taken {their|its} place",
+            "later messages with the same keys may have taken {their|its} place"
         )
     return ruling
 
@@ -59,9 +72,8 @@ def on_inconsistent_offset(scenario: Scenario, displaced: Loss) -> Ruling:
     # If the log began above them, nothing would be at these offsets now (`hole`).
     anew = displaced.known.deleted and not displaced.known.hole and displaced.cause == "unexplained"
     if ruling.word != "permitted" and anew:
-        return Ruling(
-            "permitted",
-            "the timeline deleted {their|its} topic and created it again, so that offsets began anew",
+        return permitted(
+            "the timeline deleted {their|its} topic and created it again, so that offsets began anew"
         )
     return ruling
 
@@ -72,66 +84,54 @@ def on_overwritten(scenario: Scenario, loss: Loss) -> Ruling:
     if loss.producer is not None and spec is None:
         return without_producer(loss.producer)
     if spec is not None and spec.acks == "0":
-        return Ruling("permitted", "acks=0 promises nothing")
+        return permitted("acks=0 promises nothing")
     if loss.cause == "unclean-election" and unclean_allowed(scenario, loss.topic):
-        return Ruling(
-            "permitted", "unclean leader election is enabled, and an unclean election overwrote {them|it}"
-        )
+        return permitted("unclean leader election is enabled, and an unclean election overwrote {them|it}")
     if spec is None:
-        return Ruling("violation", f"no acknowledgement explains it (cause: {loss.cause})")
+        return violation(f"no acknowledgement explains it (cause: {loss.cause})")
     if spec.acks == "1":
         return _on_loss_of_acks_one(scenario, loss)
     explained = loss.cause != "unexplained"
     if (explained and loss.known.isr_unsynced) or ((explained or loss.known.hole) and loss.known.isr_unsure):
         return _on_loss_by_every_replica(scenario, loss)
     if loss.cause == "deposed-leader" and _may_lack_a_shrink(scenario, loss):
-        return Ruling(
-            "unclear",
+        return unclear(
             "min.insync.replicas=1 and an ISR of the leader alone: how another leader was elected is not "
-            "recorded",
+            "recorded"
         )
     if loss.cause in ("deposed-leader", "leader-restarted") and _maybe_unclean(scenario, loss):
-        return Ruling(
-            "unclear",
-            "unclean leader election is enabled, and it is not recorded whether this election was unclean",
+        return unclear(
+            "unclean leader election is enabled, and it is not recorded whether this election was unclean"
         )
     if loss.cause == "unclean-election":
-        return Ruling(
-            "violation", "acks=all, and a leader outside the ISR was elected though that is not enabled"
-        )
+        return violation("acks=all, and a leader outside the ISR was elected though that is not enabled")
     if loss.cause == "deposed-leader":
-        return Ruling("violation", "acks=all must survive a change of leader")
+        return violation("acks=all must survive a change of leader")
     if loss.cause == "leader-restarted":
-        return Ruling("violation", "acks=all, and the same leader came back without what it had acknowledged")
+        return violation("acks=all, and the same leader came back without what it had acknowledged")
     if _maybe_unclean(scenario, loss):
-        return Ruling(
-            "unclear",
+        return unclear(
             "it is unknown what overwrote {their offsets|its offset}: possibly an unclean election, which is "
-            "enabled",
+            "enabled"
         )
-    return Ruling("violation", "acks=all, and no change of leader explains it")
+    return violation("acks=all, and no change of leader explains it")
 
 
 def _on_loss_by_every_replica(scenario: Scenario, loss: Loss) -> Ruling:
     if _syncs_first(scenario, loss.topic):
-        return Ruling(
-            "violation",
-            "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone",
+        return violation(
+            "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone"
         )
     if loss.known.isr_unsure:
-        return Ruling(
-            "unclear", "acks=all, and whether every in-sync replica lost what it had not synced is not known"
-        )
+        return unclear("acks=all, and whether every in-sync replica lost what it had not synced is not known")
     if loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1:
-        return Ruling(
-            "permitted",
+        return permitted(
             "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
-            "and the leader lost what it had not synced",
+            "and the leader lost what it had not synced"
         )
-    return Ruling(
-        "permitted",
+    return permitted(
         "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
-        "had not synced",
+        "had not synced"
     )
 
 
@@ -148,35 +148,30 @@ def _maybe_unclean(scenario: Scenario, loss: Loss) -> bool:
 
 
 def _on_loss_of_acks_one(scenario: Scenario, loss: Loss) -> Ruling:
-    across = Ruling("permitted", "acks=1 promises nothing across a change of leader")
+    across = permitted("acks=1 promises nothing across a change of leader")
     if loss.cause == "unclean-election":
         return across
     if not loss.known.leaders_known:
-        return Ruling("unclear", "acks=1, and who led {their|its} partition is not recorded")
+        return unclear("acks=1, and who led {their|its} partition is not recorded")
     if loss.cause == "deposed-leader":
         return across
     if _unsynced(scenario, loss):
-        return Ruling(
-            "permitted", "acks=1 promises nothing of what the leader had not synced when its machine failed"
-        )
+        return permitted("acks=1 promises nothing of what the leader had not synced when its machine failed")
     if loss.cause == "leader-restarted":
-        return Ruling(
-            "violation",
+        return violation(
             "acks=1, and the same leader came back without what it had acknowledged: "
-            "that must survive a process crash, though not a machine crash",
+            "that must survive a process crash, though not a machine crash"
         )
     if loss.known.hole and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
-        return Ruling(
-            "unclear",
-            "acks=1, and {their offsets are|its offset is} unknown: a power loss may have removed {them|it}",
+        return unclear(
+            "acks=1, and {their offsets are|its offset is} unknown: a power loss may have removed {them|it}"
         )
     if loss.known.either_leader:
-        return Ruling(
-            "unclear",
+        return unclear(
             "acks=1, and nothing is stored at {their offsets|its offset}: it is unknown whether a deposed "
-            "leader or its successor assigned {them|it}",
+            "leader or its successor assigned {them|it}"
         )
-    return Ruling("violation", "acks=1, and no change of leader explains it")
+    return violation("acks=1, and no change of leader explains it")
 
 
 def _unsynced(scenario: Scenario, loss: Loss) -> bool:
@@ -191,9 +186,7 @@ def _syncs_first(scenario: Scenario, topic: str) -> bool:
 
 def without_producer(number: int) -> Ruling:
     """Rules on a producer that the scenario does not have."""
-    return Ruling(
-        "unclear", f"the scenario does not have producer {number}, so what it was promised is not known"
-    )
+    return unclear(f"the scenario does not have producer {number}, so what it was promised is not known")
 
 
 def unclean_allowed(scenario: Scenario, topic: str) -> bool:
@@ -228,31 +221,27 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
     if spec is None:
         return without_producer(producer)
     if _sends_again(spec):
-        return Ruling(
-            "permitted", "what failed is sent again as a new message (`resends`); Kafka may have it already"
-        )
+        return permitted("what failed is sent again as a new message (`resends`); Kafka may have it already")
     if _idempotent(spec):
-        return Ruling("violation", "an idempotent producer stores each message once")
+        return violation("an idempotent producer stores each message once")
     if _setting(spec, _RETRIES) == 0:
-        return Ruling("violation", "retries are disabled, so nothing was sent twice on purpose")
-    return Ruling("permitted", "retries without idempotence may store a message twice")
+        return violation("retries are disabled, so nothing was sent twice on purpose")
+    return permitted("retries without idempotence may store a message twice")
 
 
 def on_replayed_twice(scenario: Scenario, twice: ReplayedTwice) -> Ruling:
     """Rules on messages that a store had and that are stored more than once."""
     if scenario.replay is not None and scenario.replay.at_least_once:
-        return Ruling("permitted", "a store kept {them|it}, and the replay sends each message at least once")
+        return permitted("a store kept {them|it}, and the replay sends each message at least once")
     if twice.by_replay:
-        return Ruling("violation", "replays stored {them|it} more than once, though each is sent once")
+        return violation("replays stored {them|it} more than once, though each is sent once")
     if twice.in_doubt:
-        return Ruling(
-            "permitted",
+        return permitted(
             "a store kept {them|it}, Kafka may have stored {them|it} before, and a replay sent {them|it} "
-            "again",
+            "again"
         )
-    return Ruling(
-        "violation",
-        "a store kept {them|it}, Kafka had not stored {them|it} before, and the replay sends each once",
+    return violation(
+        "a store kept {them|it}, Kafka had not stored {them|it} before, and the replay sends each once"
     )
 
 
@@ -264,17 +253,15 @@ def on_reordered(scenario: Scenario, late: Reordered) -> Ruling:
     if spec is None:
         return without_producer(late.producer)
     if _sends_again(spec) and not late.by_key:
-        return Ruling("permitted", "what failed is sent again after newer messages (`resends`)")
+        return permitted("what failed is sent again after newer messages (`resends`)")
     if _idempotent(spec):
-        return Ruling("violation", "an idempotent producer keeps its order")
+        return violation("an idempotent producer keeps its order")
     in_flight = _setting(spec, _IN_FLIGHT)
     if in_flight is None or in_flight > 1:
-        return Ruling("permitted", "retries with more than one request in flight may overtake each other")
+        return permitted("retries with more than one request in flight may overtake each other")
     if late.across_leaders:
-        return Ruling(
-            "permitted", "a request to the old leader was retried after newer ones to the new leader"
-        )
-    return Ruling("violation", "one request in flight and no change of leader keep the order")
+        return permitted("a request to the old leader was retried after newer ones to the new leader")
+    return violation("one request in flight and no change of leader keep the order")
 
 
 def _sends_again(spec: Producers) -> bool:
@@ -284,11 +271,10 @@ def _sends_again(spec: Producers) -> bool:
 
 def _on_replayed_late(late: Reordered) -> Ruling:
     if late.by_key:
-        return Ruling(
-            "violation",
-            "a store kept {them|it}, and {their|its} producer is to keep the order of each key (`ordered`)",
+        return violation(
+            "a store kept {them|it}, and {their|its} producer is to keep the order of each key (`ordered`)"
         )
-    return Ruling("permitted", "a store kept {them|it}, so that a replay sent {them|it} after later messages")
+    return permitted("a store kept {them|it}, so that a replay sent {them|it} after later messages")
 
 
 def _setting(spec: Producers, names: tuple[str, ...]) -> int | None:

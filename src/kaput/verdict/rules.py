@@ -13,10 +13,18 @@ from typing import Literal
 from kaput.core import MS
 from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.model import Scenario, spec_of
-from kaput.verdict.contracts import Ruling, min_isr, on_inconsistent_offset, on_loss, unclean_allowed
+from kaput.verdict.contracts import (
+    Ruling,
+    min_isr,
+    on_inconsistent_offset,
+    on_loss,
+    unclean_allowed,
+    unclear,
+    violation,
+)
 from kaput.verdict.facts import Facts, GroupFacts, Loss, Reordered
 
-_NOT_EXPLAINED = Ruling("violation", "no permitted loss explains it")
+_NOT_EXPLAINED = violation("no permitted loss explains it")
 _FOLLOWS = "it follows from a message that was overwritten or lost"
 Ruled = Iterable[tuple[Ruling, int]]  # rulings with numbers of cases
 
@@ -47,29 +55,23 @@ class ExistingClusterLimits:
             return ruling
         if spec.acks == "1":
             if loss.cause == "leader-restarted" and self.hit and ruling.word == "violation":
-                return Ruling(
-                    "unclear",
+                return unclear(
                     "acks=1, and the same leader came back without what it had acknowledged: "
-                    "whether a command destroyed more than the process is not known",
+                    "whether a command destroyed more than the process is not known"
                 )
             return ruling
         needed = min_isr(scenario, loss.topic)
         if self.polled_ns is not None and needed <= 1:
-            return Ruling(
-                "unclear",
-                "min.insync.replicas=1, and polling does not tell what the ISR was at the time",
-            )
+            return unclear("min.insync.replicas=1, and polling does not tell what the ISR was at the time")
         if self.polled_ns is not None and unclean_allowed(scenario, loss.topic):
-            return Ruling(
-                "unclear",
+            return unclear(
                 "unclean leader election is enabled, and polling does not show whether this election was "
-                "unclean",
+                "unclean"
             )
         if len(self.hit) >= needed and ruling.word == "violation":
-            return Ruling(
-                "unclear",
+            return unclear(
                 f"commands hit {len(self.hit)} brokers, and as few as {needed} may have held these messages: "
-                "it is unknown whether any copy survived",
+                "it is unknown whether any copy survived"
             )
         return ruling
 
@@ -77,9 +79,7 @@ class ExistingClusterLimits:
         """The ruling, or `unclear` because the exact time of a leader change is unknown."""
         if self.polled_ns is None or ruling.word != "violation" or late.across_leaders or not leader_changes:
             return ruling
-        return Ruling(
-            "unclear", "there may have been a leader change in between: its time is known only from polling"
-        )
+        return unclear("there may have been a leader change in between: its time is known only from polling")
 
     def notes(self) -> list[str]:
         """A note on the precision of times, if polled."""

@@ -196,7 +196,7 @@ def test_acquired_record_counts_as_delivered() -> None:
 
 def test_no_acquisition_locks_without_a_scenario() -> None:
     """A killed member excuses nothing then."""
-    run: Any = SimpleNamespace(given=SimpleNamespace(scenario=None, groups=["billing"]))
+    run: Any = SimpleNamespace(given=SimpleNamespace(scenario=None, group_specs=[], groups=["billing"]))
     assert shares.Shares().before_places(run).locks == {}
 
 

@@ -158,11 +158,7 @@ def _moments(changes: Sequence[Change], acked: Acknowledged) -> Iterator[int]:
 
 
 def _none_left(
-    changes: Sequence[Change],
-    power_losses: Sequence[PowerCut],
-    at_ns: int,
-    until_ns: int,
-    joins_first: bool,
+    changes: Sequence[Change], power_losses: Sequence[PowerCut], at_ns: int, until_ns: int, joins_first: bool
 ) -> bool | None:
     """Whether no replica kept what the ISR at `at_ns` acknowledged; None if that ISR is unknown."""
     if not any(_affects(power_loss, at_ns, until_ns) for power_loss in power_losses):
@@ -210,11 +206,7 @@ def _none_left_of(
 
 
 def _events_between(
-    changes: Sequence[Change],
-    power_losses: Sequence[PowerCut],
-    at_ns: int,
-    until_ns: int,
-    joins_first: bool,
+    changes: Sequence[Change], power_losses: Sequence[PowerCut], at_ns: int, until_ns: int, joins_first: bool
 ) -> list[Change | PowerCut]:
     """The events between two times, in the order of whole ms, the resolution of the cluster's records.
 

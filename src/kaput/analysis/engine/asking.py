@@ -82,7 +82,9 @@ class _Collector:
         if find.rows.is_empty():
             return  # the usual case: nothing to add, count, show or pass on
         if isinstance(find, SumPart):
-            self._sums[find.name] = question.sums[find.name].of(find.rows)
+            kind, before = question.sums[find.name], self._sums.get(find.name)
+            mine = kind.of(find.rows)
+            self._sums[find.name] = mine if before is None else kind.of(pl.concat([before, mine]))
         elif isinstance(find, To):
             rows = find.rows.select(*question.passes[find.table])
             place = self._parts.place(pl.col("place"))

@@ -70,7 +70,7 @@ class Unclear(NamedTuple):
 
 
 class SumPart(NamedTuple):
-    """One task's part of one of the question's `sums`."""
+    """A part of one of the question's `sums`; a task may have several."""
 
     name: str
     rows: pl.DataFrame

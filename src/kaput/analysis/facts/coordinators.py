@@ -121,10 +121,9 @@ def _all_down(cluster: Cluster, down: Sequence[tuple[Span, FaultRow]]) -> Iterat
 
 def _ids(given: Inputs) -> dict[int, str]:
     """By producer its transactional.id: as recorded, else as kaput's producers derive it."""
-    specs = given.scenario.producer_specs() if given.scenario else []
     known = {
         n: transactional_id(n, spec.transactions.id_prefix)
-        for n, spec in enumerate(specs)
+        for n, spec in enumerate(given.producers)
         if spec.transactions
     }
     return known | dict(sorted(distinct(given.evidence, "transactions", ("producer", "transactional_id"))))

@@ -26,7 +26,7 @@ from kaput.evidence.schemas import CLUSTER, countable
 from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.groups import Group, client_title
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.model import Scenario, pipes
+from kaput.scenario.model import Producers, Scenario, pipes
 from kaput.scenario.vocabulary import NOOP, Isolation
 
 
@@ -41,6 +41,16 @@ class Inputs:
     def manifest(self) -> Manifest:
         """manifest.json"""
         return self.evidence.manifest
+
+    @property
+    def producers(self) -> Sequence[Producers]:
+        """The scenario's producers, by number; none without a scenario."""
+        return self.scenario.producer_specs() if self.scenario else []
+
+    @property
+    def group_specs(self) -> Sequence[Group]:
+        """The scenario's groups; none without a scenario."""
+        return self.scenario.workload.groups if self.scenario else []
 
     @cached_property
     def names(self) -> Names:
@@ -62,7 +72,7 @@ class Inputs:
     def groups(self) -> list[str]:
         """Every consumer group in manifest, scenario or evidence, in alphabetical order."""
         known = {group.group for group in self.manifest.groups}
-        known |= {group.id for group in self.scenario.workload.groups} if self.scenario else set()
+        known |= {group.id for group in self.group_specs}
         return sorted(known.union(*(self.evidence.words[table, "group"] for table in GROUP_TABLES)))
 
     @property
@@ -75,20 +85,19 @@ class Inputs:
         """By producer that repeats keys and has `ordered` set for its store: its number of keys; 0: a single
         one.
         """
-        specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
+        specs = enumerate(self.producers)
         keeping = {number for number, spec in specs if spec.on_failure and spec.on_failure.ordered}
         return {producer: n for producer, (_, n) in self.keyed.items() if producer in keeping}
 
     @property
     def clients(self) -> dict[int, str]:
         """By producer, the title of its client, from the scenario."""
-        specs = self.scenario.producer_specs() if self.scenario else []
-        return {number: client_title(spec) for number, spec in enumerate(specs)}
+        return {number: client_title(spec) for number, spec in enumerate(self.producers)}
 
     @property
     def types(self) -> list[str]:
         """The type of each group: share if it has share_events, else as in the scenario, else classic."""
-        known = {group.id: group.type for group in self.scenario.workload.groups} if self.scenario else {}
+        known = {group.id: group.type for group in self.group_specs}
         shared = dict.fromkeys(self.evidence.words["share_events", "group"], "share")
         return [shared.get(group, known.get(group, "classic")) for group in self.groups]
 
@@ -96,7 +105,7 @@ class Inputs:
     def share_groups(self) -> dict[int, int | None]:
         """By index of the share groups: the maximum delivery count of a record, None if unknown."""
         scenario = self.scenario
-        limits = {g.id: scenario.delivery_limit(g) for g in scenario.workload.groups} if scenario else {}
+        limits = {g.id: scenario.delivery_limit(g) for g in self.group_specs} if scenario else {}
         every = enumerate(zip(self.groups, self.types, strict=True))
         return {index: limits.get(group) for index, (group, kind) in every if kind == "share"}
 
@@ -106,9 +115,7 @@ class Inputs:
         group in neither.
         """
         known: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
-        specs = (
-            {group.id: group.isolation for group in self.scenario.workload.groups} if self.scenario else {}
-        )
+        specs = {group.id: group.isolation for group in self.group_specs}
         return [known.get(group) or specs.get(group) for group in self.groups]
 
     @property
@@ -130,7 +137,7 @@ class Inputs:
     @cached_property
     def reads(self) -> dict[str, frozenset[str] | None]:
         """By group: the topics that it reads; None for all. Raises EvidenceError."""
-        specs = {group.id: group for group in self.scenario.workload.groups} if self.scenario else {}
+        specs = {group.id: group for group in self.group_specs}
         specified = {group: matching(spec, self.names.topics) for group, spec in specs.items()}
         # With several clusters a group may have moved: only its evidence tells what it read in the others.
         several = bool(self.scenario and self.scenario.clusters)
@@ -163,8 +170,7 @@ class Inputs:
 
     def with_acks(self, acks: str) -> list[int]:
         """The producers with this setting of acks."""
-        specs = self.scenario.producer_specs() if self.scenario else []
-        return [producer for producer, spec in enumerate(specs) if spec.acks == acks]
+        return [producer for producer, spec in enumerate(self.producers) if spec.acks == acks]
 
     @property
     def sessions_ns(self) -> dict[str, int]:
@@ -177,8 +183,7 @@ class Inputs:
     @property
     def late(self) -> dict[int, int]:
         """By index of late groups: how far before their beginning they read back (ns)."""
-        groups = self.scenario.workload.groups if self.scenario else []
-        reads_back_ns = {self.groups.index(group.id): group.reads_back_ns for group in groups}
+        reads_back_ns = {self.groups.index(group.id): group.reads_back_ns for group in self.group_specs}
         return {group: back_ns for group, back_ns in reads_back_ns.items() if back_ns is not None}
 
     @property
@@ -200,7 +205,7 @@ class Inputs:
     @property
     def keyed(self) -> dict[int, tuple[str, int]]:
         """By producer that repeats keys: its topic, and its number of keys; 0: a single one."""
-        specs = enumerate(self.scenario.producer_specs() if self.scenario else [])
+        specs = enumerate(self.producers)
         every = {producer: (qualified(spec.cluster, spec.topic), spec.key) for producer, spec in specs}
         counts = {p: (topic, 0 if key == "producer" else key) for p, (topic, key) in every.items()}
         return {p: (topic, n) for p, (topic, n) in counts.items() if isinstance(n, int)}

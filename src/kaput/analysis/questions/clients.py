@@ -73,7 +73,7 @@ def kind_of_client_id(client_id: str, given: Inputs) -> str | None:
     """The kind of client of a client id; None if it is not a client of the run."""
     if match := _PRODUCER.fullmatch(client_id):
         return f"producers ({given.clients.get(int(match[1]), 'pipe')})"
-    for group in given.scenario.workload.groups if given.scenario else []:
+    for group in given.group_specs:
         if client_id.startswith(f"kaput-{group.id}-member-"):
             return kind_of_client(group)
     return None if _NOT_CLIENTS.fullmatch(client_id) else client_id

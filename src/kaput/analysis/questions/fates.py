@@ -35,14 +35,7 @@ from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.views.messages import Messages
 from kaput.errors import AccountingError
-from kaput.evidence.findings import (
-    Delivered,
-    Fate,
-    GroupFate,
-    HighWatermarkArithmetic,
-    Stored,
-    TotalFindings,
-)
+from kaput.evidence.findings import Delivered, Fate, GroupFate, HighWatermarkArithmetic, Stored, TotalFindings
 from kaput.scenario.vocabulary import FATE_ANOMALIES, GIVEN_UP, OUTCOMES
 from kaput.verdict.contracts import on_duplicate, on_replayed_twice
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
@@ -93,9 +86,7 @@ class Fates(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         stretches, stored = messages.stretches, messages.stored
         yield SumPart("fates", fates(stretches))
-        yield SumPart(
-            "group_fates", pl.concat([_no_groups(), *(group_fates(stretches, g) for g in messages.groups)])
-        )
+        yield from (SumPart("group_fates", group_fates(stretches, g)) for g in messages.groups)
         yield messages.case("duplicate", stored.filter(pl.col("stored") > 1))
         yield messages.case("recovered", stored.filter(pl.col("outcome") == "unknown"))
         yield messages.case("ghost", stored.filter(pl.col("outcome").is_in(GIVEN_UP)))
@@ -226,9 +217,7 @@ def fates(stretches: pl.DataFrame) -> pl.DataFrame:
 def group_fates(stretches: pl.DataFrame, group_: int) -> pl.DataFrame:
     """(group, outcome, stored, delivered, n) of one group; `delivered` is 0, 1 or n."""
     counts = stretches.group_by(
-        pl.col("outcome").cast(pl.String),
-        _stored(),
-        _label(pl.col(f"delivered_{group_}")).alias("delivered"),
+        pl.col("outcome").cast(pl.String), _stored(), _label(pl.col(f"delivered_{group_}")).alias("delivered")
     ).agg(pl.col("n").sum())
     return counts.select(pl.lit(group_, pl.Int64).alias("group"), pl.all())
 
@@ -240,11 +229,6 @@ def _stored() -> pl.Expr:
 
 def _label(times: pl.Expr) -> pl.Expr:
     return pl.when(times == 0).then(pl.lit("0")).when(times == 1).then(pl.lit("1")).otherwise(pl.lit("n"))
-
-
-def _no_groups() -> pl.DataFrame:
-    words = dict.fromkeys(("outcome", "stored", "delivered"), pl.String)
-    return pl.DataFrame(schema={"group": pl.Int64, **words, "n": pl.Int64})
 
 
 class Phantoms(Question):

@@ -35,7 +35,7 @@ from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Rows
 from kaput.evidence.findings_parts import KeptAtStore, KeptFindings
-from kaput.verdict.contracts import Ruling
+from kaput.verdict.contracts import violation
 from kaput.verdict.facts import ReplayedTwice
 from kaput.verdict.rules import VerdictRule, by_flag
 
@@ -46,8 +46,8 @@ _OF_COPIES = {"stored": pl.Int64, "replayed": pl.Boolean, "in_doubt": pl.Boolean
 _EVERY = -1  # instead of a store: all stores
 _NONE_KEPT: Mapping[str, type[pl.DataType]] = {"store": pl.Int64, "fate": pl.String, "n": pl.Int64}
 
-_BY_STORE = Ruling("violation", "the store had confirmed {them|it}")
-_BY_KAFKA = Ruling("violation", "Kafka had acknowledged {them|it} to a replay")
+_BY_STORE = violation("the store had confirmed {them|it}")
+_BY_KAFKA = violation("Kafka had acknowledged {them|it} to a replay")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from kaput.analysis.runs.run import kept
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.core import MS, clock
-from kaput.verdict.contracts import REMOVED, Ruling
+from kaput.verdict.contracts import REMOVED, permitted
 from kaput.verdict.facts import Circumstances, Loss, Removal
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -140,7 +140,7 @@ def with_acknowledged_epoch(messages: Messages) -> pl.DataFrame:
 
 
 def _removed_rulings(known: Grounds) -> Ruled:
-    return ((Ruling("permitted", why), known.causes.get(cause, 0)) for cause, why in REMOVED.items())
+    return ((permitted(why), known.causes.get(cause, 0)) for cause, why in REMOVED.items())
 
 
 def _by_removal(run: Run) -> dict[Removal, int]:

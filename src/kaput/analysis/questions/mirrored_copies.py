@@ -36,11 +36,11 @@ from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.stretches import IS_MIRRORED
-from kaput.verdict.contracts import Ruling
+from kaput.verdict.contracts import permitted, violation
 from kaput.verdict.rules import VerdictRule, by_flag, never
 
-_AT_LEAST_ONCE = Ruling("permitted", "a mirror without exactly-once copies each record at least once")
-_EXACTLY_ONCE = Ruling("violation", "the mirror has exactly-once")
+_AT_LEAST_ONCE = permitted("a mirror without exactly-once copies each record at least once")
+_EXACTLY_ONCE = violation("the mirror has exactly-once")
 
 
 class MirroredTwice(Question):
@@ -147,11 +147,10 @@ def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
     return with_message.select(*RECORD, "n", "first_place", "first_offset", "behind")
 
 
-_IDENTITY = Ruling(
-    "permitted",
-    "with the identity policy a mirror cannot tell where a record came from, and the mirrors form a loop",
+_IDENTITY = permitted(
+    "with the identity policy a mirror cannot tell where a record came from, and the mirrors form a loop"
 )
-_DEFAULT = Ruling("violation", "with the default policy a mirror does not copy what came from its target")
+_DEFAULT = violation("with the default policy a mirror does not copy what came from its target")
 
 
 class Looped(Question):

@@ -48,7 +48,7 @@ from kaput.analysis.views.rows import Rows
 from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
-from kaput.verdict.contracts import Ruling
+from kaput.verdict.contracts import Ruling, permitted, unclear, violation
 from kaput.verdict.facts import MirrorAtEnd
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
@@ -56,28 +56,20 @@ AFTER_END = "after-end"
 UNREAD = "unread"  # the target was not read to its end: not a cause, since the copy may be there
 DELETED, RECREATED = "deleted", "recreated"
 RULINGS: Mapping[str, Ruling] = {
-    DELETED: Ruling(
-        "permitted",
+    DELETED: permitted(
         "{they were|it was} deleted in the source before the mirror had copied {them|it}, and a mirror "
-        "promises what its source retains",
+        "promises what its source retains"
     ),
-    "not-retained": Ruling(
-        "permitted", "the source does not have {them|it} either, so there was nothing to copy"
-    ),
-    AFTER_END: Ruling("permitted", "the mirror had ended before {they were|it was} acknowledged"),
-    RECREATED: Ruling(
-        "permitted",
+    "not-retained": permitted("the source does not have {them|it} either, so there was nothing to copy"),
+    AFTER_END: permitted("the mirror had ended before {they were|it was} acknowledged"),
+    RECREATED: permitted(
         "{their|its} topic had been deleted and created again, and a mirror goes on at its offset in the old "
-        "one",
+        "one"
     ),
-    "unexplained": Ruling(
-        "violation", "the mirror had copied what follows {them|it} in {their|its} partition"
-    ),
-    "stopped": Ruling("permitted", "a stopped asynchronous mirror promises nothing about the rest"),
-    "fault": Ruling(
-        "permitted", "an asynchronous mirror makes no promise about what a fault kept it from copying"
-    ),
-    "behind": Ruling("unclear", "the mirror was still running, and had not got that far"),
+    "unexplained": violation("the mirror had copied what follows {them|it} in {their|its} partition"),
+    "stopped": permitted("a stopped asynchronous mirror promises nothing about the rest"),
+    "fault": permitted("an asynchronous mirror makes no promise about what a fault kept it from copying"),
+    "behind": unclear("the mirror was still running, and had not got that far"),
 }
 CAUSES = tuple(RULINGS)
 

@@ -61,11 +61,7 @@ class Offsets(Question):
         acks, _ = places.contradicted
         located, log, deliveries = acks.drop_nulls(SPOT), places.log, places.deliveries
         rows = inconsistent(located, log, deliveries)
-        yield Cases(
-            "corrupt",
-            corrupt(log, deliveries),
-            lambda few: claimed(few, acks, log, deliveries),
-        )
+        yield Cases("corrupt", corrupt(log, deliveries), lambda few: claimed(few, acks, log, deliveries))
         if rows.height:
             yield Cases("inconsistent-offset", rows)
             causes = displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)

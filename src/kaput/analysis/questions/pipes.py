@@ -41,10 +41,7 @@ class Pipes(Question):
     pipes: Mapping[int, Collection[int]] = field(default_factory=dict)
 
     needs = {"messages": ("outputs",)}
-    sums = {
-        "lost_outputs": Sum((*_INPUT, *LOSS), ("n",)),
-        "without_output": Sum(_INPUT, ("n",)),
-    }
+    sums = {"lost_outputs": Sum((*_INPUT, *LOSS), ("n",)), "without_output": Sum(_INPUT, ("n",))}
     passes = {"outputs": _OUTPUTS, "lost_outputs": dict.fromkeys(_LOST, pl.Int64)}
     stories = {
         "processed-twice": lambda r: f"{message(r)}, the input at {at(r)}, has {r['times']:,} outputs",

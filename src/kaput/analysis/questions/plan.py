@@ -24,7 +24,6 @@ from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFinding
 from kaput.scenario.model import source_and_target
 
 _WRITERS = -1  # instead of a group
-_TIMES = {"first_ns": pl.Int64, "last_ns": pl.Int64}
 
 
 class PlanOfMoves(Question):
@@ -41,10 +40,6 @@ class PlanOfMoves(Question):
         elif rows.table == "deliveries" and moments.reads is not None:
             runs = rows.coded.runs.select("n", "group", topic=pl.col("place") // SHIFT)
             yield SumPart("switches", around(runs, rows.coded.rows["polls"], moments.reads, names))
-        elif rows.table in ("sends", "deliveries"):
-            yield SumPart(
-                "switches", pl.DataFrame(schema={"group": pl.Int64, "cluster": pl.String, **_TIMES})
-            )
 
     def report(self, run: Run) -> Iterator[Reported]:
         steps = plan_steps(run.given)
@@ -88,7 +83,7 @@ def around(runs: pl.DataFrame, at_ns: Ints, moment: int, names: Names) -> pl.Dat
         first_ns=at.filter(at >= moment).min(), last_ns=at.filter(at <= moment).max()
     )
     cluster = names.cluster_of(pl.col("topic"))
-    return nearest.select(pl.col("group").cast(pl.Int64), cluster.alias("cluster"), *_TIMES)
+    return nearest.select(pl.col("group").cast(pl.Int64), cluster.alias("cluster"), "first_ns", "last_ns")
 
 
 def _step(row: Mapping[str, Any]) -> PlanStepFindings:

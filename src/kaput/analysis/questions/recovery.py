@@ -49,10 +49,7 @@ class Recovery(Question):
 
     reached: Sequence[Reached] = ()
 
-    sums = {
-        "first_acks": _FIRST,
-        "first_deliveries": _FIRST,
-    }
+    sums = {"first_acks": _FIRST, "first_deliveries": _FIRST}
 
     def before_messages(self, run: Run) -> Recovery:
         """Sets the partitions. If a fault led to elections, only partitions with a new leader."""
@@ -62,8 +59,7 @@ class Recovery(Question):
         stretches = messages.stretches
         yield SumPart("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
         yield SumPart(
-            "first_deliveries",
-            first_deliveries(stretches, messages.deliveries, messages.polls, self.reached),
+            "first_deliveries", first_deliveries(stretches, messages.deliveries, messages.polls, self.reached)
         )
 
     def report(self, run: Run) -> Iterator[Reported]:

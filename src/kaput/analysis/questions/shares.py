@@ -40,7 +40,7 @@ from kaput.analysis.views.places import Places, Stored
 from kaput.analysis.views.rows import Rows
 from kaput.core import MS, clock
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
-from kaput.verdict.contracts import Ruling
+from kaput.verdict.contracts import unclear
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
 
 
@@ -73,7 +73,7 @@ _NOT_AGAIN = (
 
 def _unnoticed(known: Grounds) -> Ruled:
     why = "a member that was killed may have been handed them once more, for the last time"
-    yield Ruling("unclear", why), known.unclear
+    yield unclear(why), known.unclear
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,10 @@ class Shares(Question):
         yield SumPart("handed_unrecorded", handed)
 
     def before_places(self, run: Run) -> Shares:
-        given = run.given
-        scenario = given.scenario
-        groups = [g for g in scenario.workload.groups if g.type == "share"] if scenario else []
-        return replace(
-            self,
-            locks={given.groups.index(g.id): scenario.lock_ms(g) * 1_000_000 for g in groups if scenario},
-        )
+        given, scenario = run.given, run.given.scenario
+        groups = [group for group in given.group_specs if group.type == "share"]
+        locks = {given.groups.index(group.id): scenario.lock_ms(group) * MS for group in groups if scenario}
+        return replace(self, locks=locks)
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds all cases. Lost releases are unclear if a killed member may have acquired them."""

@@ -50,7 +50,7 @@ from kaput.analysis.views.rows import Rows
 from kaput.core import clock
 from kaput.evidence.findings_parts import TransactionFindings
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
-from kaput.verdict.contracts import Ruling
+from kaput.verdict.contracts import permitted, unclear, violation
 from kaput.verdict.facts import Consequence, Loss
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule, never
 
@@ -75,8 +75,8 @@ def _torn(row: Row) -> str:
     )
 
 
-_COMMIT_IS_A_PROMISE = Ruling("violation", "a committed transaction is visible as a whole or not at all")
-_ABORTED = Ruling("violation", "messages of uncommitted transactions must never be visible")
+_COMMIT_IS_A_PROMISE = violation("a committed transaction is visible as a whole or not at all")
+_ABORTED = violation("messages of uncommitted transactions must never be visible")
 
 
 def _broken(known: Grounds) -> Ruled:
@@ -241,12 +241,11 @@ def _hanging(row: Row) -> str:
     return f"{stall} from {clock(row['at_ns'])} on{behind}"
 
 
-_IN_TIME = Ruling("permitted", "the coordinator checks for timed-out transactions only periodically")
-_PERHAPS_DOWN = Ruling(
-    "unclear",
-    "a fault held a broker down meanwhile, and whether that was the transaction's coordinator is not known",
+_IN_TIME = permitted("the coordinator checks for timed-out transactions only periodically")
+_PERHAPS_DOWN = unclear(
+    "a fault held a broker down meanwhile, and whether that was the transaction's coordinator is not known"
 )
-_HANGS = Ruling("violation", "the coordinator should have aborted what had timed out")
+_HANGS = violation("the coordinator should have aborted what had timed out")
 
 
 def _hanging_rulings(known: Grounds) -> Ruled:
@@ -302,9 +301,7 @@ class HangingTransactions(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))
-        yield facts(
-            standstill_s=most.ns // 1_000_000_000 if most else None,
-        )
+        yield facts(standstill_s=most.ns // 1_000_000_000 if most else None)
 
 
 def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFindings | None:

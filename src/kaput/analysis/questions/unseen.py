@@ -44,7 +44,7 @@ from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.analysis.views.messages import Messages
 from kaput.core import FOREVER_NS, clock
-from kaput.verdict.contracts import Ruling
+from kaput.verdict.contracts import Ruling, permitted, unclear
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 
@@ -182,7 +182,7 @@ def _first_moves(by_move: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 _NEVER_HAD_TEXT = "the cluster that the group came back from never had them"
-_UNREAD = Ruling("unclear", "the cluster that the group came back from was not read to its end")
+_UNREAD = unclear("the cluster that the group came back from was not read to its end")
 _COST_TYPES = {**dict.fromkeys(("group", *MESSAGE, "n"), pl.Int64), "fate": pl.String}
 
 
@@ -257,7 +257,7 @@ class TranslatedAhead(Question):
             yield anomaly("translated-ahead", index, excused=dict(back.iter_rows()))
 
 
-_COARSE = Ruling("permitted", "a translated position may be behind the one that the group had")
+_COARSE = permitted("a translated position may be behind the one that the group had")
 
 
 class TranslatedBehind(Question):
@@ -271,8 +271,7 @@ class TranslatedBehind(Question):
     }
     rules = {
         "translated-behind": VerdictRule(
-            "{messages are|message is} read again in another cluster",
-            lambda known: [(_COARSE, known.count)],
+            "{messages are|message is} read again in another cluster", lambda known: [(_COARSE, known.count)]
         )
     }
     shown_by = MESSAGE
@@ -281,7 +280,7 @@ class TranslatedBehind(Question):
         yield Cases("translated-behind", given_before(messages))
 
 
-_MOVED = Ruling("permitted", "the group had moved to another cluster, which has no copy of {them|it}")
+_MOVED = permitted("the group had moved to another cluster, which has no copy of {them|it}")
 # What excuses unseen messages, besides a cause of being unmirrored (mirrors.py).
 _TOO_EARLY, _MAYBE_TOO_EARLY, _MOVED_AWAY = "too early", "maybe too early", "moved away"
 
@@ -304,8 +303,8 @@ def _too_early(known: Grounds) -> Ruled:
             "partition"
         )
     excused = dict(known.excused)
-    yield Ruling("permitted", f"{setting} {first}"), excused.pop(_TOO_EARLY, 0)
-    unknown = Ruling("unclear", f"{setting} {first}, and when that was is unknown")
+    yield permitted(f"{setting} {first}"), excused.pop(_TOO_EARLY, 0)
+    unknown = unclear(f"{setting} {first}, and when that was is unknown")
     yield unknown, excused.pop(_MAYBE_TOO_EARLY, 0)
     yield _MOVED, excused.pop(_MOVED_AWAY, 0)
     yield from rulings(excused)

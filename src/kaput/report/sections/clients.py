@@ -49,8 +49,7 @@ def errors(run: JudgedRun) -> Section | None:
     if any(one.answered for one in found):
         blocks.append(
             Paragraph(
-                "What clients did about errors on their own, and errors of members, are not recorded.",
-                "fine",
+                "What clients did about errors on their own, and errors of members, are not recorded.", "fine"
             )
         )
     return Section("Errors that clients met", blocks, detail=True) if rows else None

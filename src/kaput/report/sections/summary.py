@@ -71,12 +71,7 @@ def expectations(run: JudgedRun) -> Section | None:
     """The scenario's expectations, and whether each was met."""
     words = {"met": "met", "exceeded": "exceeded", "unmet": "not met"}
     rows: list[list[str | Cell]] = [
-        [
-            one.name,
-            one.wanted,
-            _found(one.found),
-            Cell(words[one.met], bad=one.met == "exceeded"),
-        ]
+        [one.name, one.wanted, _found(one.found), Cell(words[one.met], bad=one.met == "exceeded")]
         for one in run.findings.expectations
     ]
     table = Table(["expectation", "limit", "found", "result"], rows, "llrl")

@@ -6,17 +6,7 @@ from altair.utils import schemapi
 
 from kaput.report.charts.lines import Scales, cluster_rates, latency, live_rates
 from kaput.report.charts.rows import page_data, timeline_rows
-from kaput.report.document import (
-    Block,
-    Folded,
-    Paragraph,
-    RunCharts,
-    Section,
-    Table,
-    Term,
-    Timelines,
-    number,
-)
+from kaput.report.document import Block, Folded, Paragraph, RunCharts, Section, Table, Term, Timelines, number
 from kaput.report.timeline.reading import COUNTS, LATENCIES, StepFigures, TimelineData
 
 _MOST_EVENTS = 300
