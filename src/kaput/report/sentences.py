@@ -59,7 +59,12 @@ def blame_sentence(findings: Findings) -> str:
     if promise is None or findings.verdict == "held":
         return ""
     wanted = {one.wanted for one in findings.expectations if one.name == "verdict"}
-    kept = PROMISE[promise] + (", as you expected" if promise in wanted - {"held"} else "")
+    kept = (
+        PROMISE[promise]
+        if not _is_of_stores(findings)
+        else "a store or its replay broke its promise, not Kafka"
+    )
+    kept += ", as you expected" if promise in wanted - {"held"} else ""
     # The expectation that Kafka keeps its promise is implied.
     unmet = [
         one.text
@@ -71,6 +76,15 @@ def blame_sentence(findings: Findings) -> str:
     first, *others = unmet
     more = (f", nor was {text.replace(' was not met', '')}" for text in others)
     return f"{kept}; your expectation {first}{''.join(more)}."
+
+
+def _is_of_stores(findings: Findings) -> bool:
+    """Whether all that is forbidden was done by the stores of failed messages, or by their replays."""
+    forbidden = [a for a in findings.anomalies if a.count > a.permitted]
+    return bool(forbidden) and all(
+        a.name == "lost-in-store" or (a.name == "duplicate" and set(a.causes) == {"replay"})
+        for a in forbidden
+    )
 
 
 def promise_reasons(findings: Findings) -> list[str]:

@@ -104,6 +104,17 @@ def test_headline_separates_promise_from_expectation(
     assert head(JudgedRun(found)).verdict == beginning.partition(":")[0]
 
 
+def test_what_only_a_replay_did_is_not_laid_to_kafka(raw: dict[str, Any]) -> None:
+    """A store that was thought not to have them had some messages, too, and both were replayed."""
+    raw["anomalies"] = [anomaly(raw, "duplicate") | {"count": 20, "permitted": 0, "causes": {"replay": 20}}]
+    sentence = verdict_sentence(judged(raw, "violated", "violated"))
+    assert sentence.startswith("VIOLATED: a store or its replay broke its promise, not Kafka. ")
+    raw["anomalies"][0]["causes"] = {"replay": 19, "retry": 1}
+    assert verdict_sentence(judged(raw, "violated", "violated")).startswith(
+        "VIOLATED: Kafka broke its promise. "
+    )
+
+
 def test_first_reason_on_the_page_is_about_the_promise(raw: dict[str, Any]) -> None:
     """What was expected is in the headline already."""
     assert head(JudgedRun(judged(raw, "held", "violated", LOST))).why == ""
