@@ -66,7 +66,10 @@ class Groups:
     def quick(self, group: str, place: Place | None) -> set[Quick]:
         """Of first deliveries to a group; for each reading of what it had to be delivered."""
         first = self.tables.first_delivery.get(group, {})
-        sends = self.tables.rows("sends") if place is None else self.tables.sends_of.get(place, [])
+        sends = self.tables.rows("sends")
+        if place is not None:  # also what only the log tells that it is there
+            lost_track = [s for s in sends if self.tables.place(s) is None and self._is_in(place, s)]
+            sends = [*self.tables.sends_of.get(place, []), *lost_track]
         mine = [s for s in sends if self.topics(group, s["cluster"], s["topic"])]
         found = set()
         for owed in self._owed(group, mine):
@@ -76,6 +79,9 @@ class Groups:
                 quick += at is not None and at - send["attempt_ns"] <= SECOND
             found.add(Quick(len(owed), quick))
         return found
+
+    def _is_in(self, place: Place, send: Row) -> bool:
+        return any(self.tables.place(record) == place for record in self.tables.home_records(send))
 
     def _owed(self, group: str, sends: list[Row]) -> list[list[Row]]:
         """Committed, visible, not lost: with or without what was not acknowledged."""
