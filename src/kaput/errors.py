@@ -23,6 +23,8 @@ unexpected exception (cli/exit_status.py). 0, 1 and 3 are always verdicts.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class KaputError(Exception):
     """The base class; `exit_status`: of the command line."""
@@ -34,6 +36,15 @@ class UsageError(KaputError):
     """The user's mistake; the message names the place and the fix."""
 
     exit_status = 2
+
+
+def unreadable(path: str | Path, error: OSError | UnicodeDecodeError) -> UsageError:
+    """The exception for a file of the user's that could not be read, or is not text."""
+    if isinstance(error, FileNotFoundError):
+        return UsageError(f"{path}: no such file" + ("" if Path(path).is_absolute() else f" in {Path.cwd()}"))
+    if isinstance(error, UnicodeDecodeError):
+        return UsageError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8")
+    return UsageError(f"{path}: cannot be read ({error.strerror or error})")
 
 
 class EvidenceError(UsageError):

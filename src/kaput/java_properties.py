@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaput.errors import UsageError
+from kaput.errors import UsageError, unreadable
 
 _BOM = b"\xef\xbb\xbf"
 _BLANKS = " \t\f"
@@ -54,7 +54,7 @@ def read_settings(path: Path) -> dict[str, Property]:
         data = path.read_bytes()
         text = data[len(_BOM) :].decode("utf-8") if data.startswith(_BOM) else data.decode("iso-8859-1")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+        raise unreadable(path, error) from None
     settings = {}
     for number, line in _logical_lines(text):
         if _BAD_UNICODE.search(line):

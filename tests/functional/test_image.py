@@ -87,6 +87,10 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     finally:
         daemon.terminate()
         daemon.wait(120)
+        # Docker leaves it mounted, so that pytest could never delete this directory.
+        subprocess.run(
+            ["umount", folder / "exec-root" / "netns" / "default"], check=False, capture_output=True
+        )
 
 
 def import_base(engine: Engine, folder: Path) -> None:

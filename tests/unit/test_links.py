@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,30 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = page.parent / name if name else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "HOW_MANY_REPLICAS", "WHAT_YOU_LOSE", "OUTAGES", "RECONFIGURATION", "REGRESSIONS", "STORE_OR_MIN_ISR",
+        "WAKE_ME_UP", "FAILOVER", "SEARCH",
+    ],
+)  # fmt: skip
+def test_results_name_the_command_the_version_and_the_day(page: str) -> None:
+    """A reader can make them again, and knows what they are of."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert re.search(r"^    (kaput (run|matrix|regress|search) |\.venv/bin/python benchmarks/)", text, re.M)
+    assert re.search(r"(Kafka|regress \d.*) \d\.\d+\.\d", text)
+    assert re.search(r"\d November 2026|2026-11-\d\d", text)
+
+
+def test_recorded_runs_are_of_the_day_and_version_that_the_page_names() -> None:
+    """The runs of OUTAGES, from their manifests."""
+    text = (ROOT / "docs" / "OUTAGES.md").read_text(encoding="utf-8")
+    for name in ("broker-killed", "broker-isolated", "leader-isolated-acks-1"):
+        manifest = json.loads((ROOT / "tests" / "recorded" / name / "manifest.json").read_text("utf-8"))
+        day = datetime.fromtimestamp(manifest["started_ns"] / 1e9, UTC).date()
+        assert f"(Kafka {manifest['versions']['kafka']}, {day})" in text
 
 
 def test_every_page_is_in_the_index() -> None:

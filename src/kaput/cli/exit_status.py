@@ -41,6 +41,15 @@ _MACHINE = (
     errno.EACCES,
     errno.EPERM,
 )
+# What click and pydantic write, and what a user is to read.
+_CLICKS_WORDS = {
+    "(Possible options: ": "(did you mean ",
+    "Input should be a valid integer, unable to parse string as an integer": "write a whole number",
+    "Input should be a valid number, unable to parse string as a number": "write a number",
+    "Input should be greater than or equal to ": "at least ",
+    "Input should be less than or equal to ": "at most ",
+    "Value error, ": "",
+}
 _LONGEST = 500
 _MOST = 3  # proposals
 _ALIKE = 0.75  # words less similar than this are not proposed: heal is no misspelled shell
@@ -127,9 +136,10 @@ def _misused(error: Any) -> int:
         return UsageError.exit_status
     if wanted := getattr(error, "option_name", None):
         error.possibilities = nearest(str(wanted), getattr(error, "possibilities", None) or (), cutoff=_ALIKE)
-    text = (
-        " ".join(error.format_message().split()).replace("(Possible options: ", "(did you mean ").rstrip(".")
-    )
+    text = " ".join(error.format_message().split()).rstrip(".")
+    text = re.sub(r"\. Did you mean (.*\?)$", r" (did you mean \1)", text)
+    for theirs, ours in _CLICKS_WORDS.items():
+        text = text.replace(theirs, ours)
     return _failed(f"{text}; see {path} --help", UsageError.exit_status)
 
 

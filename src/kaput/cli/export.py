@@ -67,7 +67,7 @@ def export_command(
     if table is not None and format_ is ExportFormat.JEPSEN:
         raise UsageError("--table requires --format csv; a Jepsen history always covers the whole run")
     if out is not None and out.exists():
-        raise UsageError(f"{out}: already exists; not overwritten")
+        raise UsageError(f"{out}: already exists, and is not overwritten; give a new name")
     with interrupts(), Scratch() as scratch:
         evidence = sealed_evidence(RunFolder(run_dir), scratch)
         if format_ is ExportFormat.JEPSEN:

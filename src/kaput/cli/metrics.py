@@ -85,7 +85,7 @@ def metrics_command(
 
 def _print_once(servers: str, state: ClusterState) -> None:
     """Polls twice, so that the printed times do not include setting up connections and caches."""
-    from kaput.errors import LabError
+    from kaput.cluster.wire import unreachable
     from kaput.monitor.metrics_server import Exposition
     from kaput.monitor.sources.polling import ClusterMetrics
 
@@ -94,7 +94,7 @@ def _print_once(servers: str, state: ClusterState) -> None:
     try:
         metrics.polling.look()
         if not state.reached:
-            raise LabError(f"{servers} cannot be reached: {'; '.join(troubles)}")
+            raise unreachable(servers, "; ".join(troubles))
         metrics.polling.look()
         for text in dict.fromkeys(troubles):
             _note(text)

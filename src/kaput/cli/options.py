@@ -101,8 +101,8 @@ def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
     """The cluster named by an argument: HOST:PORT,... or a cluster started by kaput up. `config`: its client
     properties file, if given. Raises UsageError.
     """
-    from kaput.cluster.existing_cluster import addresses
     from kaput.cluster.kafka_cluster import ClusterAddress
+    from kaput.cluster.wire import addresses
     from kaput.errors import UsageError
 
     servers = text if ":" in text else None

@@ -44,14 +44,12 @@ def replay_command(
     import json as library
 
     from kaput.cli.progress import RecordsProgress
-    from kaput.cluster.admin.client import check_access
     from kaput.operate.topic_copy import TopicCopy, replay
 
     given = pairs("--client-setting", client_setting)
     servers = servers_of(bootstrap_servers, cluster)
     name = id_ or f"kaput-replay-{source}-{target}"
     access = access_of(bootstrap_servers, cluster, command_config)
-    check_access(servers, access)
     settings = {**access.librdkafka(), **given}
     with RecordsProgress(f"{source} to {target}") as bar:
 
@@ -59,7 +57,7 @@ def replay_command(
             ends = list(state.values())
             bar.tell(sum(one.offset for one in ends), sum(one.end for one in ends))
 
-        done = replay(TopicCopy(servers, source, target, name, rate, settings), tell)
+        done = replay(TopicCopy(servers, source, target, name, rate, settings, access), tell)
     copied, now = (sum(getattr(one, key) for one in done.values()) for key in ("copied", "now"))
     if json:
         partitions = {str(partition): one.copied for partition, one in sorted(done.items())}

@@ -375,7 +375,7 @@ def _range(text: str) -> tuple[int, int]:
 
     match = re.fullmatch(r"([0-9][0-9_,]*)\.\.([0-9][0-9_,]*)", text.strip())
     if match is None:
-        raise UsageError(f"--expect {text}: a range has the form 1..20000")
+        raise UsageError(f"--expect {text}: write a range, such as 1..20000")
     first, last = (int(re.sub("[_,]", "", number)) for number in match.groups())
     if first > last or last > _HIGHEST:
         raise UsageError(f"--expect {text}: {'ends before it begins' if first > last else 'too large'}")

@@ -46,7 +46,9 @@ def serve_command(
     kafka_home: KafkaHome = None,
     logs: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the brokers' configs and logs here (default: deleted)."),
+        typer.Option(
+            metavar="DIR", file_okay=False, help="Keep the brokers' configs and logs here (default: deleted)."
+        ),
     ] = None,
 ) -> None:
     """Start a cluster for tests in any language (JSON lines).

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.core import DEFAULT_RUNS
-from kaput.errors import UsageError
+from kaput.errors import UsageError, unreadable
 from kaput.scenario.nearest import hint
 
 # What each setting takes; of a network, the words.
@@ -118,7 +118,7 @@ def _parsed(path: Path) -> tuple[dict[str, Any], list[str]]:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+        raise unreadable(path, error) from None
 
 
 def _checked(key: str, value: Any, where: str, directory: Path) -> Any:

@@ -68,7 +68,7 @@ class TrialResults:
         if self.ended is not None:
             raise self.ended
         if not verdicts and not self.failed:
-            raise LabError("none of these runs has been judged yet")
+            raise LabError("none of these runs has been judged yet: give a longer --budget, or none")
         raise typer.Exit(exit_status(verdicts, failed=bool(self.failed)))
 
 

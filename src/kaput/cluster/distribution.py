@@ -19,7 +19,7 @@ from pathlib import Path
 from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
 from kaput.cluster.lock import LockedJar, create_lock, find_lock, ivy_fetch, read_lock, sha256_of
-from kaput.errors import DistributionError
+from kaput.errors import DistributionError, UsageError
 from kaput.java import Java
 
 Progress = Callable[[int, int], None]  # (files present, files in total)
@@ -149,11 +149,11 @@ def _hash_of(locked: list[LockedJar]) -> str:
 
 
 def from_home(home: Path) -> Distribution:
-    """The jars of a Kafka installation. Raises DistributionError."""
+    """The jars of a Kafka installation. Raises UsageError."""
     jars = tuple(sorted(home.absolute().glob("libs/*.jar")))
     versions = [m[1] for jar in jars if (m := re.fullmatch(r"kafka_[\d.]+-(\d[\w.-]*)\.jar", jar.name))]
     if not versions:
-        raise DistributionError(f"{home} is not a Kafka installation: it has no libs/kafka_*.jar")
+        raise UsageError(f"{home} is not a Kafka installation: it has no libs/kafka_*.jar")
     stats = [(jar, jar.stat()) for jar in jars]
     identity = "\n".join(f"{jar} {stat.st_size} {stat.st_mtime_ns}" for jar, stat in stats)
     return Distribution(

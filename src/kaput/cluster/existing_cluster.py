@@ -5,7 +5,6 @@ Not here: what a run does with it (runner/existing_cluster.py).
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +16,10 @@ from kaput.cluster.kafka_cluster import KafkaCluster
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.protocol import infer_broker_version_from_api_versions
-from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask
-from kaput.errors import LabError, UsageError
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, addresses, ask, unreachable
+from kaput.errors import LabError
 from kaput.scenario.vocabulary import CLIENT_USER
 
-_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
 _ANSWER_TIMEOUT_S = 5.0
 _POLL_S = 0.2
 _LEVEL_OF_4_3, _LEVEL_OF_4_4 = 30, 33  # the highest level of metadata.version
@@ -88,7 +86,7 @@ class ExistingCluster(KafkaCluster):
             self._brokers = {**self._brokers, **now}
             self.racks = {**self.racks, **{b.node_id: b.rack for b in answer.brokers}}
             return
-        raise LabError(f"{self.bootstrap_servers} cannot be reached: {why}")
+        raise unreachable(self.bootstrap_servers, why)
 
     def _is_ready(self, broker: int, brokers: set[int]) -> bool:
         try:
@@ -96,17 +94,6 @@ class ExistingCluster(KafkaCluster):
         except Unanswered:
             return False
         return brokers <= {alive.node_id for alive in answer.brokers}
-
-
-def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """Parses HOST:PORT,... Raises UsageError."""
-    parsed = []
-    for text in bootstrap_servers.split(","):
-        match = _ADDRESS.fullmatch(text.strip())
-        if match is None or not 0 < int(match["port"]) < 1 << 16:
-            raise UsageError(f"--bootstrap-servers {bootstrap_servers}: {text!r} is not HOST:PORT")
-        parsed.append((match["ipv6"] or match["host"], int(match["port"])))
-    return parsed
 
 
 def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from kaput.cache import cache_dir
 from kaput.cluster.ivy import fetch
 from kaput.core import OLDEST_KAFKA
-from kaput.errors import DistributionError
+from kaput.errors import DistributionError, UsageError
 from kaput.java import Java
 from kaput.scenario.cluster import release_of
 
@@ -153,7 +153,7 @@ def lock_text(name: str, entries: Sequence[LockedJar], made: str) -> str:
 def _check_version(version: str) -> None:
     match = _VERSION.fullmatch(version)
     if match is None or (int(match[1]), int(match[2])) < release_of(OLDEST_KAFKA):
-        raise DistributionError(
+        raise UsageError(
             f"kaput does not support Kafka {version}: use {OLDEST_KAFKA} or newer (or --kafka-home)"
         )
 

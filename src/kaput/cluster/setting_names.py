@@ -49,10 +49,9 @@ def _ask(distribution: Distribution, java: Java) -> dict[str, list[str]]:
     command = java_command(java, with_ours, "ConfigNames", [], archive=find_archive(distribution, java))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DistributionError(
-            f"the settings of Kafka {distribution.version} cannot be read: {error}"
-        ) from None
+    except subprocess.TimeoutExpired:
+        late = f"Java did not print the settings of Kafka {distribution.version} within {_TIMEOUT_S} s"
+        raise DistributionError(f"{late}: is this machine too busy? try again") from None
     names: dict[str, list[str]] = {}
     for kind, _, name in (line.partition(" ") for line in done.stdout.splitlines()):
         names.setdefault(kind, []).append(name)

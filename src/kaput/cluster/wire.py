@@ -7,6 +7,7 @@ decide that. kafka-python encodes the requests; the socket is kaput's own. Its p
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import ssl
 import struct
@@ -24,6 +25,7 @@ from kaput.cluster.protocol import (
 )
 from kaput.errors import LabError, UnknownFormat, UsageError
 
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
 _RECEIVED_BYTES = 1 << 18
 _TLS_ALERT = b"\x15\x03"  # a TLS server's answer to anything else; no answer of Kafka starts with it
 # Codes for which a retry is useless: *_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED.
@@ -65,6 +67,25 @@ class WrongProtocol(AccessRefused):
         super().__init__(f"{endpoint.host}:{endpoint.port} {what}, but {how}")
 
 
+def addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
+    """Parses HOST:PORT,... Raises UsageError."""
+    parsed = []
+    for text in bootstrap_servers.split(","):
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None or not 0 < int(match["port"]) < 1 << 16:
+            raise UsageError(f"--bootstrap-servers {bootstrap_servers}: {text!r} is not HOST:PORT")
+        parsed.append((match["ipv6"] or match["host"], int(match["port"])))
+    return parsed
+
+
+def unreachable(servers: str, why: str) -> LabError:
+    """The exception for bootstrap servers of which none answers; `why`: what the last one did instead."""
+    return LabError(
+        f"{servers} cannot be reached: {why.removeprefix(f'{servers}: ')}; "
+        "check that a broker runs there, and that this machine may connect to it"
+    )
+
+
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response to a kafka-python request, over `connection` if one is given.
 
@@ -80,7 +101,7 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
                 _sign_in(exchange, endpoint)
             return exchange.answer_to(request)
     except (OSError, KafkaError) as error:
-        raise Unanswered(f"{where}: {error}") from None
+        raise Unanswered(f"{where}: {_why(error)}") from None
 
 
 class Connection:
@@ -97,7 +118,7 @@ class Connection:
             if endpoint.access.mechanism is not None:
                 _sign_in(self._exchange, endpoint)
         except (OSError, KafkaError) as error:
-            raise Unanswered(f"{self._where}: {error}") from None
+            raise Unanswered(f"{self._where}: {_why(error)}") from None
 
     def ask(self, request: Any, timeout_s: float | None = None) -> Any:
         """The node's response, within `timeout_s` (default: the connection's own).
@@ -107,7 +128,7 @@ class Connection:
         try:
             return self._exchange.answer_within(request, self._timeout_s if timeout_s is None else timeout_s)
         except (OSError, KafkaError) as error:
-            raise Unanswered(f"{self._where}: {error}") from None
+            raise Unanswered(f"{self._where}: {_why(error)}") from None
 
     def close(self) -> None:
         """Closes it."""
@@ -126,6 +147,11 @@ def trouble(what: str, code: int, message: str | None = None) -> LabError:
     """
     kind = AccessRefused if code in REFUSALS else LabError
     return kind(f"{what}: {message or error_name(code)}")
+
+
+def _why(error: Exception) -> str:
+    """`Connection refused`, without the number that the system has for it."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 class _Exchange:

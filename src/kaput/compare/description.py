@@ -145,8 +145,8 @@ def cluster_survey(server: ClusterAddress) -> Iterator[ClusterSurvey]:
     """Connects to a cluster. Raises LabError if unreachable, UsageError for bad addresses or settings."""
     access = server.access
     cluster = ExistingCluster(server.servers, access)
-    check_access(server.servers, access)
     try:
+        check_access(server.servers, access)
         cluster.refresh()
     except AccessRefused:
         raise

@@ -21,10 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.cluster.admin import requests
-from kaput.cluster.existing_cluster import addresses
 from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.record_batches import Batch, LogRecord, Records, batches, decode
-from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, ask, trouble
+from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, addresses, ask, trouble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kaput.errors import UsageError
+from kaput.errors import UsageError, unreadable
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import no_such_folder
 from kaput.scenario.schema import schema_of
@@ -30,9 +30,9 @@ def read_findings(path: Path) -> Findings:
             raise UsageError(f"{path}: no such file; name a findings.json or a run folder") from None
         raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: not findings of this kaput ({str(error).splitlines()[0]})") from None
+        raise unreadable(path, error) from None
+    except ValueError:
+        raise UsageError(f"{path}: not findings of this kaput; kaput analyze writes new ones") from None
     for where, number in _numbers(document.model_dump(by_alias=True, exclude=_ANY_NUMBER), ""):
         if not -_LIMIT <= number < _LIMIT:
             raise UsageError(f"{path}: not findings of this kaput ({where} is out of range)")

@@ -187,7 +187,7 @@ class RunFolder:
             if not self.path.exists():
                 raise EvidenceError(no_such_folder(self.path)) from None
             raise EvidenceError(
-                f"{self.manifest_path}: cannot be read ({error.strerror}); is this a run folder?"
+                f"{self.manifest_path}: cannot be read ({error.strerror}); name a run folder"
             ) from None
         except ValueError as error:
             raise EvidenceError(f"{self.manifest_path}: not JSON ({error})") from None

@@ -54,7 +54,7 @@ def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
     """
     run = RunFolder(folder)
     if not run.manifest_path.is_file():
-        raise UsageError(f"{folder}: not a run folder (it has no manifest.json)")
+        raise UsageError(f"{folder}: not a run folder (it has no manifest.json); kaput run makes them")
     left_out: list[str] = []
     try:
         with (
@@ -66,7 +66,7 @@ def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
             for name, content in _files(run, left_out):
                 _add(archive, f"{run.name}/{name}", content)
     except FileExistsError:
-        raise UsageError(f"{out}: already exists; not overwritten") from None
+        raise UsageError(f"{out}: already exists, and is not overwritten; give a new name") from None
     except OSError as error:
         raise UsageError(f"{error.filename or out}: {error.strerror}; choose another --out") from None
     return left_out

@@ -23,6 +23,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from kaput.cluster.access import Access
+from kaput.cluster.admin.client import check_access
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.errors import LabError, UsageError
 from kaput.workload.librdkafka.client_setup import AuthorizationErrors, NotAuthorizedError, quiet_logger
@@ -51,7 +53,8 @@ _FIXED = frozenset(
 class TopicCopy:
     """What to copy, between topics of one cluster. `rate`: messages per second, None: no limit.
 
-    `id`: the name to resume it by; `config`: settings for both clients.
+    `id`: the name to resume it by; `config`: settings for both clients; `access`: how to sign in, if that
+    is to be tried first.
     """
 
     servers: str
@@ -60,6 +63,7 @@ class TopicCopy:
     id: str
     rate: float | None = None
     config: Mapping[str, Any] | None = None
+    access: Access | None = None
 
 
 def check(wanted: TopicCopy) -> None:
@@ -100,8 +104,11 @@ def replay(wanted: TopicCopy, on_progress: OnProgress = lambda _: None) -> dict[
     records copied before that stay copied, and are not copied again.
     """
     check(wanted)
+    copier = _create_copier(wanted, on_progress)
+    if wanted.access is not None:
+        check_access(wanted.servers, wanted.access)
     try:
-        return _create_copier(wanted, on_progress).run()
+        return copier.run()
     except KafkaException as error:
         why = error.args[0].str()
         raise LabError(f"replay {wanted.id} failed: {why}; run it again to continue") from None

@@ -86,8 +86,7 @@ def read_journal(folder: Path) -> CreatedResources:
         return CreatedResources.model_validate_json(path.read_bytes())
     except OSError as error:
         raise EvidenceError(
-            f"{path}: cannot be read ({error.strerror}); "
-            "is this the folder of a run with --bootstrap-servers?"
+            f"{path}: cannot be read ({error.strerror}); name the folder of a run with --bootstrap-servers"
         ) from None
     except ValidationError as error:
         raise EvidenceError(f"{path}: malformed: {error.errors()[0]['msg']}") from None

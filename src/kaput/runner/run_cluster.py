@@ -18,7 +18,6 @@ from typing import Any, Protocol
 from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution, from_home
-from kaput.cluster.existing_cluster import addresses
 from kaput.cluster.kafka_cluster import ClusterAddress, CollectedEvents, KafkaCluster
 from kaput.cluster.lock import version_with
 from kaput.cluster.mirrors.node import JARS as MIRRORS
@@ -26,7 +25,7 @@ from kaput.cluster.mirrors.node import MirroredCluster
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.cluster.own_cluster import OwnCluster, new_network
-from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.cluster.wire import Endpoint, Unanswered, addresses, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder

@@ -7,6 +7,7 @@ are ignored; what the verdict depends on (topics, producers, groups) must be val
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -74,6 +75,8 @@ def _builtin(name: str) -> Source:
 
 
 def _unknown_name(name: str) -> str:
+    if os.path.isdir(name):  # noqa: PTH112 - False for what is too long for a name
+        return f"{name} is a directory; name a scenario's YAML file, or a built-in one (kaput scenarios)"
     near = nearest(name, builtin_names(), count=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else "kaput scenarios lists them"
     return f"no scenario named {name}; {hint} (a file's name ends in .yaml)"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from kaput.errors import UsageError
+from kaput.errors import UsageError, unreadable
 
 _HALF = re.compile("[\ud800-\udfff]")
 _LARGEST = 4 * 1024 * 1024  # bytes of a file: far more than any scenario needs
@@ -65,10 +65,8 @@ def read(path: Path, kind: FileKind = SCENARIO) -> str:
         if len(data) > _LARGEST:
             raise UsageError(f"{path}: no {kind.noun}: larger than {_LARGEST:,} bytes")
         return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from None
 
 
 def parse(name: str, text: str, kind: FileKind = SCENARIO) -> Source:
@@ -89,7 +87,8 @@ def parse(name: str, text: str, kind: FileKind = SCENARIO) -> Source:
     if node is None:
         raise UsageError(f"{name}: empty; `{kind.example}` prints a {kind.noun} to start from")
     if not isinstance(node, yaml.MappingNode) or not isinstance(data, dict):
-        raise UsageError(f"{name}:{node.start_mark.line + 1}: a {kind.noun} is a mapping of keys to values")
+        what = f"a {kind.noun} is a mapping of keys to values"
+        raise UsageError(f"{name}:{node.start_mark.line + 1}: {what}; `{kind.example}` prints one")
     return Source(name, node, data, duplicates)
 
 

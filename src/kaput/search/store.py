@@ -254,7 +254,7 @@ def create_search(searches: Path, space: Space, settings: SearchSettings) -> Pat
 def open_search(folder: Path) -> tuple[Space, SearchStore]:
     """The space and the store of an existing search. Raises UsageError."""
     if not (folder / SPACE).is_file():
-        raise UsageError(f"{folder}: not a search folder (it has no {SPACE})")
+        raise UsageError(f"{folder}: not a search folder (it has no {SPACE}); kaput search makes them")
     store = SearchStore(folder)
     space = from_text(store.settings.name, str(folder / SPACE), read(folder / SPACE))
     return space.with_control() if store.settings.control else space, store

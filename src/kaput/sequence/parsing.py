@@ -309,7 +309,7 @@ class PatternFormat:
             raise UsageError(f"--pattern {pattern}: not a regular expression ({error})") from None
         names = set(self._pattern.groupindex)
         if "number" not in names:
-            raise UsageError(f"--pattern {pattern}: has no group (?P<number>[0-9]+)")
+            raise UsageError(f"--pattern {pattern}: write a group (?P<number>[0-9]+) in it")
         if others := sorted(names - {"number", "time", "producer"}):
             raise UsageError(f"--pattern {pattern}: group {others[0]} is none of number, time, producer")
         self.reader = LineReader() if reader is None else reader

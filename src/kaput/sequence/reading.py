@@ -13,7 +13,7 @@ import select
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kaput.errors import Interrupted, UsageError
+from kaput.errors import Interrupted, UsageError, unreadable
 from kaput.evidence.foreign_lines import compression_of, rows_of
 
 BLOCK_BYTES = 1 << 21
@@ -90,7 +90,7 @@ def _opened(path: str) -> int:
             raise UsageError(f"{path}: is a directory")
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+        raise unreadable(path, error) from None
 
 
 def _chunks(descriptor: int, path: str) -> Iterator[bytes]:
@@ -106,7 +106,7 @@ def _chunks(descriptor: int, path: str) -> Iterator[bytes]:
             yield b"".join(parts)
             raise
         except OSError as error:
-            raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
+            raise unreadable(path, error) from None
         parts.append(part)
         size += len(part)
         if not part or size >= BLOCK_BYTES:

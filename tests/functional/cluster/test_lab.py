@@ -23,7 +23,7 @@ from kaput.cluster.metadata_log import read_cluster_events
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import first_records, format_storage, new_id, run_storage_tool
-from kaput.errors import BrokerError, LabError
+from kaput.errors import BrokerError, KaputError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster, Topic
@@ -114,7 +114,7 @@ def test_unsupported_cluster_modes_are_rejected_before_start(
         (Cluster(mode="zookeeper"), "has no ZooKeeper mode"),
         (Cluster(network="namespaces"), "kaput run"),
     ]:
-        with pytest.raises(LabError, match=word), OwnCluster(owner, spec, distribution, java, tmp_path):
+        with pytest.raises(KaputError, match=word), OwnCluster(owner, spec, distribution, java, tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
 

@@ -24,7 +24,8 @@ from kaput.scenario.fault_kinds import KINDS
 from kaput.scenario.loader import load_builtin
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+_WHERE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/finds/*.md")
+PAGES = sorted(page for each in _WHERE for page in ROOT.glob(each))
 TREE: Any = typer.main.get_command(app)
 _COMMAND = re.compile(r"^(?:\$ )?(?:\w+=\S+ )*(?:\.venv/bin/)?kaput( .*)?$")
 _PLACEHOLDER = re.compile(r"^\[?(?:--?\w.*=)?[A-Z][A-Z0-9_.:/#=]*(?:\.\.\.|…|\])*$|^\[|\.\.\.|…|[<*$]")
@@ -141,16 +142,26 @@ def _assert_understood(command: str) -> None:
         _check_names(name, _parsed(verb, name, rest, command), command)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_code_blocks_are_understood(page: Path) -> None:
     for command in _in_blocks(page.read_text(encoding="utf-8")):
         _assert_understood(command)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_in_sentences_are_understood(page: Path) -> None:
     for command in _in_sentences(page.read_text(encoding="utf-8")):
         _assert_understood(command)
+
+
+def test_make_has_every_target_that_pages_name() -> None:
+    """In code blocks and in sentences."""
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    )
+    for page in PAGES:
+        named = re.findall(r"(?:`|^ {4,}(?:\$ )?)make ([a-z][a-z-]*)", page.read_text(encoding="utf-8"), re.M)
+        assert set(named) <= targets, page
 
 
 def test_the_check_finds_what_is_wrong() -> None:

@@ -17,6 +17,7 @@ from kaput.cli.main import app
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.client import check_access
 from kaput.cluster.wire import AccessRefused, WrongProtocol
+from kaput.errors import LabError
 
 _API_VERSIONS = 18
 _ALERT = bytes.fromhex("15030300020246")
@@ -88,8 +89,9 @@ def test_wrong_security_protocol_error_names_the_config(
 
 
 def test_closed_connection_tries_the_next_server() -> None:
-    """The next server is asked; who cannot be asked at all is for others to say."""
-    with node(mute) as first, node(mute) as second:
+    """The next server is asked; if none answers, the error says what to look at."""
+    found = "cannot be reached: .* check that a broker runs there"
+    with node(mute) as first, node(mute) as second, pytest.raises(LabError, match=found):
         check_access(f"{first},{second}", OPEN)
     with node(mute) as first, node(tls_alone) as second, pytest.raises(AccessRefused, match="requires TLS"):
         check_access(f"{first},{second}", OPEN)

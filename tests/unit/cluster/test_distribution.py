@@ -10,7 +10,7 @@ from kaput.cache import exclusive
 from kaput.cluster import distribution as module
 from kaput.cluster.distribution import from_home, resolve
 from kaput.cluster.lock import LOCKS, read_lock, sha256_of
-from kaput.errors import DistributionError, LabError
+from kaput.errors import DistributionError, LabError, UsageError
 from kaput.java import Java
 
 NO_JAVA = Java(Path("/nonexistent/java"), 17, "17", "")
@@ -111,7 +111,7 @@ def test_kafka_home_version_and_id_come_from_its_jars(tmp_path: Path) -> None:
 
 def test_directory_without_kafka_jars_is_rejected(tmp_path: Path) -> None:
     """The sentence says what was looked for."""
-    with pytest.raises(DistributionError, match=r"is not a Kafka installation: it has no libs/kafka_"):
+    with pytest.raises(UsageError, match=r"is not a Kafka installation: it has no libs/kafka_"):
         from_home(tmp_path)
 
 

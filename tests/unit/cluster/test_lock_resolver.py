@@ -9,7 +9,7 @@ import pytest
 
 from kaput.cluster.distribution import resolve
 from kaput.cluster.lock import Module, create_lock, find_lock, read_lock
-from kaput.errors import DistributionError
+from kaput.errors import DistributionError, UsageError
 from kaput.java import Java
 
 NO_JAVA = Java(Path("/nonexistent/java"), 17, "17", "")
@@ -91,9 +91,7 @@ def test_mirror_lock_has_only_additional_jars() -> None:
 
 @pytest.mark.parametrize("version", ["3.6.9", "2.8.0", "0.0.1", "4", "4.x.1", "4.0.0-rc1"])
 def test_unsupported_version_is_rejected_before_any_download(version: str) -> None:
-    with pytest.raises(
-        DistributionError, match=rf"kaput does not support Kafka {version}: use 3\.7\.0 or newer"
-    ):
+    with pytest.raises(UsageError, match=rf"kaput does not support Kafka {version}: use 3\.7\.0 or newer"):
         resolve(version, NO_JAVA)
 
 

@@ -113,7 +113,10 @@ def test_equal_labels_must_exist_on_both_rules() -> None:
     ("text", "words"),
     [
         ("", "my.yaml: empty; `kaput alerts show` prints a file of alert rules to start from"),
-        ("- 1", "my.yaml:1: a file of alert rules is a mapping of keys to values"),
+        (
+            "- 1",
+            "my.yaml:1: a file of alert rules is a mapping of keys to values; `kaput alerts show` prints one",
+        ),
         ("rules: []", "my.yaml:1: rules: [] is not valid here; write a list with at least one entry"),
         ("rules: [1]", "my.yaml:1: rule number 1: 1 is not valid here; write a mapping of keys to values"),
         ("rules: {a: 1}", "my.yaml:1: rules: {'a': 1} is not valid here; write a list"),

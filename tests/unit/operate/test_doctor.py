@@ -446,7 +446,7 @@ def test_baseline_suppresses_known_findings(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(UsageError, match="known: neither lines"):
         read_baseline(path)
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="no such file"):
         read_baseline(tmp_path / "nowhere")
 
 

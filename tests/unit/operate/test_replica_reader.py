@@ -46,7 +46,7 @@ def test_replica_without_files_is_an_error(tmp_path: Path) -> None:
     ("arguments", "wrong"),
     [
         (["peek", "orders", "--replica", "1", "--bootstrap-servers", "x:1"], "is not a partition"),
-        (["peek", "orders/0", "--replica", "1", "--bootstrap-servers", "localhost"], "write HOST:PORT"),
+        (["peek", "orders/0", "--replica", "1", "--bootstrap-servers", "localhost"], "is not HOST:PORT"),
         (["replay", "a", "a", "--bootstrap-servers", "127.0.0.1:1"], "into itself"),
         (["replay", "a", "__consumer_offsets", "--bootstrap-servers", "127.0.0.1:1"], "is internal to Kafka"),
         (

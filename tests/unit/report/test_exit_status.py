@@ -92,9 +92,9 @@ def test_full_disk_on_stdout_is_reported(judged: Path) -> None:
         ("run noop --runs /dev/null/x", "/dev/null is a file"),
         ("run " + "x" * 100_000, "no scenario named"),
         ("run /dev/zero", "kaput: /dev/zero: no scenario: larger than 4,194,304 bytes"),
-        ("run ./", "no scenario named"),
+        ("run ./", "is a directory; name a scenario's YAML file"),
         ("analyze /dev/null", "Not a directory"),
-        ("analyze .", "is this a run folder?"),
+        ("analyze .", "name a run folder"),
         ("analyze . --master nonsense", "kaput: --master nonsense: not a Spark master; write local[*]"),
         ("analyze . --spark-conf x", "write KEY=VALUE"),
         ("report .", "no findings yet"),
@@ -118,7 +118,7 @@ def test_a_mistake_is_the_status_of_the_process(tmp_path: Path) -> None:
     """As those above, of the program itself."""
     done = shell(f"cd {tmp_path} && kaput analyze .")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is this a run folder?" in done.stderr
+    assert "name a run folder" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_strimzi_resources(tmp_path: Path) -> None:
         ("kafka.yaml", "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic", "has no resource of kind Kafka"),
         ("kafka.yaml", "a: 1", "has neither services"),
         ("kafka.yaml", "a: [", "not valid YAML"),
-        ("missing.properties", None, "cannot be read"),
+        ("missing.properties", None, "no such file"),
     ],
 )
 def test_other_files_are_mistakes(name: str, text: str | None, message: str, tmp_path: Path) -> None:

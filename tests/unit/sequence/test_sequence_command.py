@@ -82,13 +82,13 @@ def test_input_without_numbers_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--expect", "10"], "a range has the form 1..20000"),
+        (["--expect", "10"], "write a range, such as 1..20000"),
         (["--expect", "5..1"], "ends before it begins"),
-        (["--pattern", "(?P<n>x)"], "has no group (?P<number>"),
+        (["--pattern", "(?P<n>x)"], "write a group (?P<number>"),
         (["--pattern", "("], "not a regular expression"),
         (["--producers", "3"], "--expect A..B"),
         (["--line-format", "payload", "--pattern", "(?P<number>1)"], "cannot be combined"),
-        (["/nowhere/at/all"], "cannot be read"),
+        (["/nowhere/at/all"], "no such file"),
         (["/"], "is a directory"),
     ],
 )

@@ -6,6 +6,7 @@ A store is a file in stores/.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections import defaultdict
@@ -83,7 +84,11 @@ def store_errors(
     try:
         yield
     except errors as error:
-        raise StoreError(f"{store.name}: {str(error)[:300]}") from None
+        # Drivers add their settings, and what they know of every server.
+        why = re.split(r" \((?:configured timeouts|HTTPConnection)|, Timeout: | caused by: ", str(error))[0]
+        down = re.search("refused|timed out|establish|resol", str(error))
+        hint = "; check that it runs there, and that this machine may connect to it" if down else ""
+        raise StoreError(f"{store.name}: {why[:300]}{hint}") from None
 
 
 def records_of(store: MessageStore, topic: str | None = None) -> Iterator[KeptMessage]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.requests import api_versions, metadata
-from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, WrongProtocol, ask
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, WrongProtocol, addresses, ask, unreachable
 from kaput.errors import LabError
 
 _ANSWER_S = 10.0
@@ -24,21 +24,23 @@ def check_access(servers: str, access: Access) -> None:
     """Signs in to one of the servers. Client libraries would mistake a refusal, or another protocol, for a
     broker that is down, and retry until they time out.
 
-    Raises AccessRefused and WrongProtocol. Servers that cannot be reached are left to the client library.
+    Raises UsageError for what is not HOST:PORT, AccessRefused and WrongProtocol, LabError if none answers.
     """
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        if not port.isdecimal() or access.mechanism not in (None, *_SUPPORTED_MECHANISMS):
-            return
-        endpoint = Endpoint(host, int(port), access)
+    if access.mechanism not in (None, *_SUPPORTED_MECHANISMS):
+        return
+    why = ""
+    for address in addresses(servers):
+        endpoint = Endpoint(*address, access)
         try:
             ask(endpoint, metadata(), _ANSWER_S)
         except AccessRefused:
             raise
-        except Unanswered:
+        except Unanswered as error:
             _check_protocol(endpoint)
-            continue
-        return
+            why = str(error)
+        else:
+            return
+    raise unreachable(servers, why)
 
 
 def _check_protocol(endpoint: Endpoint) -> None:
@@ -92,7 +94,7 @@ def admin_client(servers: str, access: Access) -> Iterator[Any]:
             **access.kafka_python(),
         )
     except (KafkaError, OSError, ValueError) as error:
-        raise LabError(f"{servers} cannot be reached: {one_line(error)}") from None
+        raise unreachable(servers, one_line(error)) from None
     try:
         yield admin
     finally:

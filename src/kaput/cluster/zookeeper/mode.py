@@ -18,7 +18,7 @@ from kaput.cluster.security import Unsecured
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.cluster.zookeeper.ensemble import read_znode
 from kaput.cluster.zookeeper.event_log import read_cluster_events
-from kaput.errors import LabError
+from kaput.errors import UsageError
 
 _DIRECTORY = Path(__file__).parent
 
@@ -104,7 +104,7 @@ class ZookeeperMode(KraftMode):
     def check(self, distribution: Distribution) -> None:
         """Kafka 4 has no ZooKeeper mode."""
         if distribution.major >= 4:
-            raise LabError(
+            raise UsageError(
                 f"Kafka {distribution.version} has no ZooKeeper mode; use 3.9 or older, or write mode: kraft"
             )
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import monitor_requests, requests
-from kaput.cluster.existing_cluster import addresses
-from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint
+from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint, addresses
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.answers import (

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kaput.core import VERSION
-from kaput.errors import UsageError
+from kaput.errors import UsageError, unreadable
 from kaput.operate.doctor.checks import CHECKS, SEVERITIES, Severity
 from kaput.operate.doctor.snapshot import ClusterSnapshot
 
@@ -78,7 +78,7 @@ def read_baseline(path: Path) -> set[str]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
+        raise unreadable(path, error) from None
     if not text.lstrip().startswith("{"):
         return {line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")}
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from kaput.cluster.admin.reassignments import ClusterView
 from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.core import TopicPartition
-from kaput.errors import UsageError
+from kaput.errors import UsageError, unreadable
 from kaput.scenario.nearest import hint
 
 
@@ -84,7 +84,7 @@ def read_kafka_json(path: Path) -> tuple[str | None, dict[TopicPartition, list[i
         }
         cluster_id = document.get("cluster_id")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path}: not a file from kafka-reassign-partitions or kaput reassign") from None
     wrong = [
