@@ -105,6 +105,38 @@ def test_killed_producer_comes_back_with_its_next_message(supervisor_of: Make, t
     assert {row["outcome"] for row in rows} <= {"acked", "unknown"}
 
 
+def test_killed_transactional_producer_comes_back_with_its_id(supervisor_of: Make, tmp_path: Path) -> None:
+    """Messages of committed transactions were acknowledged, also those just before the kill. What was open
+    has an unknown outcome; every message belongs to one transaction.
+    """
+    of = scenario(rate=500)
+    producer = of.workload.producers[0].model_dump(by_alias=True, exclude_unset=True)
+    producer |= {"messages": 1000, "transactions": {"size": 20}}
+    document = of.model_dump(by_alias=True, exclude_unset=True)
+    document["workload"]["producers"] = [producer]
+    supervisor = supervisor_of(Scenario.model_validate(document))
+    supervisor.start()
+    supervisor.go()
+    handle = supervisor.producer(0)
+    assert eventually(lambda: supervisor.count("acked") > 150)
+    handle.expect_return()
+    handle.kill()
+    handle.start()
+    assert eventually(lambda: supervisor.all_reported("done"))
+    folder = RunFolder(tmp_path / "run")
+    seal(folder, killed=[0])
+    rows = ds.dataset(folder.table("transactions")).to_table().sort_by("transaction").to_pylist()
+    sends = ds.dataset(folder.table("sends")).to_table().to_pylist()
+    outcomes = {row["seq"]: row["outcome"] for row in sends}
+    assert len(outcomes) == len(sends) == 1000
+    assert [row["transaction"] for row in rows] == list(range(len(rows)))
+    assert [row["first_seq"] for row in rows] == [0, *(row["last_seq"] + 1 for row in rows[:-1])]
+    assert rows[-1]["last_seq"] == 999 and {row["transactional_id"] for row in rows} == {"kaput-producer-0"}
+    for row in rows:
+        of_row = {outcomes[seq] for seq in range(row["first_seq"], row["last_seq"] + 1)}
+        assert of_row == {"acked"} or row["outcome"] == "unknown"
+
+
 def test_producer_that_cannot_come_back_ends_the_load_all_the_same(supervisor_of: Make) -> None:
     """The fault's heal says so; the run goes on, and is not waiting for it."""
     supervisor = supervisor_of(scenario())

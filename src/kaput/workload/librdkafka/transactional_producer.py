@@ -103,6 +103,7 @@ class TransactionalSender(Sender):
             self._renew()
             if not self._commit_asked:
                 outcome = "aborted"
+        self.reports.flush()  # a SIGKILL leaves no committed transaction of messages without outcomes
         self._record.end(last, outcome, time.time_ns(), self.broken)
         return outcome
 
