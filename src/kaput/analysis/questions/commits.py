@@ -1,14 +1,5 @@
-"""redelivered and commit-ahead: what groups committed, compared with what had been delivered to them.
-
-redelivered: the same topic-partition-offset was delivered to a group more than once; counted as distinct
-topic-partition-offsets, per group. Counted separately are those delivered after a commit: to a member that
-was assigned the partition when the group's last commit was already above them (without a known assignment:
-that polled then). A member that has had the partition for longer is a zombie. Counts of members include each
-that was delivered to them, so one may count for several members.
-
-commit-ahead: a group commits an offset although a stored record below it (and at or after the offset at which
-the group began there) has not been delivered to the group; counted as commits, per group. Where it began:
-facts/group_starts.py.
+"""redelivered and commit-ahead: what groups committed, compared with what had been delivered to them. Defined
+in docs/GLOSSARY.md; where groups began: facts/group_starts.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Fate: outcome of the send x times stored x, for each group, times delivered. Every message has exactly one.
-
-duplicate: a message that is stored more than once. recovered: unknown outcome, yet stored. ghost: definitely
-failed or refused, yet stored. Counted as messages. phantom: a record in the log whose identity was never sent
-in this run. Counted as records.
+Also the anomalies that follow from it: duplicate, recovered and ghost; and phantom (docs/GLOSSARY.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""affected: on each partition that a fault hit, attempts from its effect to the end of the partition's own
-silence that were lost, not acknowledged, or acknowledged only after it. Also the messages sent and
-acknowledged in the loss window, from the first to the last acknowledgement of a lost one.
+"""affected: what each fault did to attempts, until the end of each partition's own silence; and what was sent
+and acknowledged in its loss window. Defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations

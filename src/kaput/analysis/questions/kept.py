@@ -1,8 +1,4 @@
-"""The fates of messages kept in stores: delivered later, waiting in the store, lost in it, or unclear.
-
-lost-in-store: a store confirmed that it had the message, Kafka has not acknowledged it to its producer, it is
-stored nowhere (its topic was read to the end), and no store has it any more. Counted as messages.
-"""
+"""lost-in-store, and the fates of all messages kept in stores. Defined in docs/GLOSSARY.md."""
 
 from __future__ import annotations
 

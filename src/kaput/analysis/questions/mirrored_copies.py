@@ -1,24 +1,10 @@
-"""Copies that mirrors made: once, in order, not back to where they came from; and where two clusters merge.
+"""mirrored-twice, mirror-reordered, looped, and where two clusters merge: the copies that mirrors made.
+Defined in docs/GLOSSARY.md.
 
-mirrored-twice: a message of which a topic in another cluster has more visible copies than its home has
-copies (or more than one, if its home has none). Counted as messages, for each such topic. A restarted mirror
-copies records again whose copying it had not recorded. Only exactly-once mirrors promise not to (KIP-618):
-their duplicate copies are in aborted transactions, which no reader sees.
-
-mirror-reordered: among the first visible copies of one source partition's records in a partition of another
-cluster, in offset order there, one whose offset in the source is below the highest before it. Counted as
-messages, for each such partition. The offset in the source is that of the message's first copy at home. A
-mirror copies each partition in order, also after a restart: second copies come after the first ones.
-
-looped: a message with a copy that mirrors brought back to the cluster that it was sent to. Counted as
-messages. views/stretches.py determines these copies; they do not count as copies of the message otherwise.
-With the identity policy a mirror cannot tell where a record came from, so mirrors in a cycle copy forever;
-with the default policy it can.
-
-Merges are no anomaly, since each cluster keeps its promise. A message is *alone* if it has no visible copy in
-any other cluster than its home's. A visible mirrored copy is *merged* if a message that is alone is before it
-in its partition: the source never had that message, and the target had it first. A key conflicts if both have
-that key: the last value of the key is from one side, but the other side's may be newer.
+A restarted mirror copies records again whose copying it had not recorded; only exactly-once mirrors promise
+not to (KIP-618): their duplicate copies are in aborted transactions, which no reader sees. A mirror copies
+each partition in order, also after a restart: second copies come after the first ones. Which copies are at
+home, mirrored or looped: views/stretches.py.
 """
 
 from __future__ import annotations

@@ -1,19 +1,4 @@
-"""Mirrors: what each copied, and what it did not.
-
-unmirrored: acknowledged at home, its topic copied by a mirror from there, and no copy in that mirror's
-target, which was read to its end. Counted as messages, for each mirror that ever ran.
-
-The cause is the first of CAUSES that applies:
-
-not-retained: the source itself does not have the message (that is ruled on separately), and its log does not
-begin above it. after-end: it was acknowledged after the mirror had ended for good. deleted: the source does
-not have it because its log begins above it (retention or kafka-delete-records overtook the mirror), or its
-topic was deleted. recreated: its topic was deleted and created again before, and the old topic also had that
-offset: the mirror, which goes by offsets, continued after it. unexplained: the mirror had copied everything
-of the partition beyond that offset, or everything at the end. stopped: it was stopped for good. fault: it was
-killed for good, or a fault took effect, and it did not get that far. behind: it was running and had not got
-that far.
-"""
+"""unmirrored, by the first of CAUSES that applies; what each mirror copied. Defined in docs/GLOSSARY.md."""
 
 from __future__ import annotations
 

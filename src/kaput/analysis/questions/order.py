@@ -1,8 +1,5 @@
-"""reordered [nonmonotonic-send]: among the first stored copies of a producer's messages in one partition, in
-offset order, one whose seq is below the highest before it. Counted as messages.
-
-Messages that a store had are counted separately (`replay`), also by whether a later message with the same key
-is before them, if their producer keeps the order of keys.
+"""reordered, defined in docs/GLOSSARY.md. Messages that a store had are counted separately (`replay`), also
+by whether a later message with the same key is before them, if their producer keeps the order of keys.
 """
 
 from __future__ import annotations

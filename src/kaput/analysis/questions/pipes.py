@@ -1,8 +1,5 @@
 """processed-twice and unprocessed: pipes, groups that make one message (an output) of each input record.
-
-processed-twice: an input with more than one stored output. unprocessed: an input without any, in a drained
-group that began at or below it. Both are counted as distinct topic-partition-offsets of stored inputs, per
-group.
+Defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations

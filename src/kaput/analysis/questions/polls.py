@@ -1,10 +1,5 @@
-"""poll-skip, nonmonotonic-poll and unassigned-delivery: the sequence of deliveries to each member.
-
-poll-skip [poll-skip]: a member's next delivery from a partition jumps forward over stored records, without a
-change of its assignment. nonmonotonic-poll [nonmonotonic-poll]: its offset is not above the one before,
-without a change either. Both are judged if an assignment of the partition is recorded in the group, or it has
-a single member. unassigned-delivery: a record is delivered to a member that does not own its partition at
-that time. Counted as jumps, steps and records, per group.
+"""poll-skip, nonmonotonic-poll and unassigned-delivery: the sequence of deliveries to each member. Defined in
+docs/GLOSSARY.md.
 """
 
 from __future__ import annotations

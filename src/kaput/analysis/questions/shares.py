@@ -1,10 +1,5 @@
-"""Anomalies of share groups, from what brokers confirmed to their members.
-
-double-accept: more than one accept of a record was confirmed. delivered-after-accept: it was acquired after
-an accept was confirmed. over-delivered: it was acquired with a delivery count above its group's limit.
-lost-release: it was released in a drained group, below the limit, and not acquired again; a member killed
-after the release may have acquired it without recording that. Each counted as distinct
-topic-partition-offsets of stored records, per group.
+"""double-accept, delivered-after-accept, over-delivered and lost-release: what brokers confirmed to members
+of share groups. Defined in docs/GLOSSARY.md.
 
 Offsets that held several records in turn are also judged for each record separately (`of_single_records`): if
 a message was overwritten, the group's events at its offset up to then concern that message, later ones the

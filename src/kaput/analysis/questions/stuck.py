@@ -1,10 +1,4 @@
-"""stuck: messages that a group got only after a broker fault was healed: acknowledged GRACE_NS or more before
-the heal, and first delivered to the group after it. Per fault and group.
-
-First deliveries decide; commits say nothing about them. Lost, aborted and removed messages are not stuck:
-only what is stored and visible is, or what is in a partition that was not read to its end. A message that was
-never delivered is unseen, if anything.
-"""
+"""stuck: messages that a group got only after a fault was healed. Defined in docs/GLOSSARY.md."""
 
 from __future__ import annotations
 

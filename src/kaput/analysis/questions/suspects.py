@@ -1,9 +1,7 @@
-"""suspects: producers whose acknowledgements cannot be Kafka's.
+"""suspects: producers whose acknowledgements cannot be Kafka's. Defined in docs/GLOSSARY.md.
 
-Counted as messages: sent and acknowledged while their partition had no running leader; and, if the client is
-the user's own program, acknowledged without an offset (other than with acks=0) and lost without a cause in
-the cluster. librdkafka and Kafka's own client report no offset for messages that a broker already had, so
-their losses of this kind may be Kafka's.
+librdkafka and Kafka's own client report no offset for messages that a broker already had, so their losses of
+this kind may be Kafka's.
 """
 
 from __future__ import annotations

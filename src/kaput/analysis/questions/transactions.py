@@ -1,16 +1,6 @@
-"""Transactions: those that are not stored as a whole, that groups read too early, or that hang.
+"""torn-transaction, lost-commit, aborted-read and hanging-transaction. Defined in docs/GLOSSARY.md.
 
-torn-transaction: a message of an aborted transaction is stored; or one message is stored and another that was
-promised is found nowhere. lost-commit: committed, no message is stored, and one that was promised is found
-nowhere. Promised are acknowledged messages, and in a committed transaction all that did not fail: Kafka
-confirms a commit when all of it is written. Both are counted as transactions.
-
-aborted-read [G1a]: a message of an aborted transaction, or an uncommitted one, was delivered to a group with
-read_committed. Counted as messages, per group.
-
-hanging-transaction: a last stable offset that stalled below the high watermark for longer than
-transaction.timeout.ms, not counting time in which a fault had its coordinator down. Counted once for each
-partition and offset; the log tells whose transaction it is. Not here: finding stalls in samples
+Not here: finding stalls of last stable offsets in samples, and outages of coordinators
 (facts/coordinators.py).
 """
 

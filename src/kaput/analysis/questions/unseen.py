@@ -1,28 +1,9 @@
-"""unseen: a stored message that was never delivered to a drained group that reads its topic. Counted as
-messages, per group. Excused are messages stored too early for a late group, messages in a cluster that the
-group has left, and the cost of failing back.
+"""unseen, translated-ahead and translated-behind: what groups were not given, also late groups and groups
+that were moved to another cluster; and what failing back costs. Defined in docs/GLOSSARY.md.
 
-Late groups: messages below the offset at which the group began are not for it, those from there on are. If
-that offset is unknown, time decides: messages acknowledged before the group began are not for it, those
-attempted afterwards are; others are unclear. The beginnings come from the driver (facts/group_starts.py).
-
-Groups that were moved to another cluster began there at the position in the row `translated` of the table
-mirror; the messages are those with a copy in that partition.
-
-translated-ahead: a message with a copy below that position that was never delivered to the group in any
-cluster. Counted as messages, per group. A mirror never translates a position to a later one, so a group may
-read messages again but skips none: never permitted, except for the cost of failing back.
-
-translated-behind: a message with a copy at or above that position that had been delivered to the group before
-in any cluster: it is read again. Counted as messages, per group. Permitted: translated positions are as exact
-as the mirror's offset syncs are dense (offset.lag.max), and groups that lag far behind get coarser ones.
-
-The cost of failing back: messages that a group skips because the cluster it comes back from never had them.
-They were stored in the cluster that it returns to before producers came back there, and the mirror had not
-copied them when clients moved away. A position in the other cluster does not account for them, and its
-translation is above them, since what was copied back is stored after them. So the group never receives them.
-That follows from their being unmirrored (or would, if they had been acknowledged), and is ruled like that
-(mirrors.py).
+Where late groups began comes from the driver (facts/group_starts.py): messages below that offset are not for
+a group, those from there on are. If it is unknown, time decides. What failing back costs are messages that
+the cluster it comes back from never had: ruled as if they were unmirrored (mirrors.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""vanished: delivered to a group, stored 0 times, its partition read to its end, and not uncommitted: a
-consumer acted on a message that no longer exists. Counted as messages, per group. With several clusters, a
-message with a copy in any of them has not vanished. The cause is found as for a loss, from the
-acknowledgement, else from the first delivery: `claims`.
+"""vanished, defined in docs/GLOSSARY.md. The cause is found as for a loss, from the acknowledgement, else
+from the first delivery: `claims`.
 
 Also all deliveries that contradict the log, `contradicted`: the log now has another message, or none, at that
 offset, so the delivered message was overwritten, whatever the outcome of its send. Not here: why (explained
