@@ -199,6 +199,6 @@ except keep.store.UsageError as error:
     )
     assert done.stdout.splitlines() == [
         "[]",
-        "['kaput.errors']",
+        "['kaput.core', 'kaput.errors']",
         "a store in MongoDB needs the package kaput[mongodb]: pip install 'kaput[mongodb]'",
     ]
