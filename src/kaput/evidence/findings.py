@@ -11,7 +11,6 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from kaput.errors import UsageError
-from kaput.evidence.counts import RunCounts
 from kaput.evidence.findings_claims import (
     Availability,
     Claim,
@@ -42,6 +41,7 @@ from kaput.evidence.findings_parts import (
     PartitionTable,
     Percentiles,
     ResizedTopic,
+    RunCounts,
     Slump,
     TransactionFindings,
 )

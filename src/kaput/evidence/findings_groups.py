@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import PrivateAttr
 
-from kaput.evidence.counts import GroupCounts
-from kaput.evidence.findings_parts import FindingsPart, Percentiles
+from kaput.evidence.findings_parts import FindingsPart, GroupCounts, Percentiles
 from kaput.scenario.vocabulary import GroupType, Isolation
 
 Stored = Literal["0", "1", "n", "unread", "uncommitted"]

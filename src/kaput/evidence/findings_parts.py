@@ -1,13 +1,16 @@
-"""Parts of the findings: rates, partitions, transactions, kept messages, versions. The document: findings.py.
+"""Parts of the findings: rates, partitions, transactions, kept messages, versions; and counts of anomalies as
+attributes, such as `findings.lost`, each exact, including permitted ones. The document: findings.py.
 
 Times are ns since the epoch (`_ns`) or durations in ms (`_ms`); terms are defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, attribute
 
 When = Literal["before", "during", "after"]
 
@@ -270,3 +273,24 @@ class ClientErrors(FindingsPart):
     and broker, 10,000 are recorded)."""
     messages: dict[str, int] = {}
     """By the error that its library gave, how many of its messages were not acknowledged."""
+
+
+class GroupCounts:
+    """Has an attribute for each group anomaly; in Findings, its sum over all groups."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, anomaly: str) -> int: ...
+
+
+class RunCounts(GroupCounts):
+    """Also has an attribute for each anomaly of the run."""
+
+
+def _count_of(anomaly: str) -> property:
+    return property(lambda findings: findings.total(anomaly))
+
+
+for _counts, _anomalies in ((GroupCounts, GROUP_ANOMALIES), (RunCounts, RUN_ANOMALIES)):
+    for _name in _anomalies:
+        setattr(_counts, attribute(_name), _count_of(_name))

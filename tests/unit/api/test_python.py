@@ -18,8 +18,8 @@ from fakes.notebooks import executed
 from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import PlantingPlan
 from kaput.errors import EvidenceError, UsageError
-from kaput.evidence.counts import GroupCounts, RunCounts
 from kaput.evidence.findings_file import SCHEMA
+from kaput.evidence.findings_parts import GroupCounts, RunCounts
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 from waiting import PATIENCE_S
 
