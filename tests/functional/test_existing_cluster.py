@@ -49,7 +49,11 @@ def scenario(path: Path, keeper: Standing, more: Sequence[dict[str, Any]] = (), 
             {
                 "version": 1,
                 "title": "Somebody's broker is stopped",
-                "topics": [topic, {**topic, "name": "moved"}],
+                # Their leaders differ, so that each step has an election of its own.
+                "topics": [
+                    {**topic, "assignment": [[1, 2, 3]]},
+                    {**topic, "name": "moved", "assignment": [[2, 3, 1]]},
+                ],
                 "workload": {"producers": [producer], "groups": [{"id": "billing", "topics": ["orders"]}]},
                 "faults": [{"at": {"message": 500}, "for": "1s", **command, **step}, *more],
             }
