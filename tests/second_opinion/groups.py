@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from second_opinion.effects import Effect
@@ -97,9 +97,24 @@ class Groups:
         acked = [s for s in stored if s["outcome"] == "acked"]
         some = [s for s in stored if s["outcome"] == "acked" or (s["producer"], s["seq"]) in first]
         readings = [acked] if len(acked) == len(stored) else [acked, stored, some]
+        there = [send for send in acked if self._is_where_it_reads(group, send)]
+        readings += [there] if len(there) < len(acked) else []
         if unread:
             readings += [one + unread for one in list(readings)]
         return readings
+
+    def _is_where_it_reads(self, group: str, send: Row) -> bool:
+        """Whether a cluster in which the group was handed anything has the message, or a copy of it."""
+        clusters = self._reads_in(group)
+        return not clusters or any((send["producer"], send["seq"], one) in self._stored for one in clusters)
+
+    @cache  # noqa: B019
+    def _reads_in(self, group: str) -> frozenset[str | None]:
+        return frozenset(row["cluster"] for row in self.tables.rows("deliveries") if row["group"] == group)
+
+    @cached_property
+    def _stored(self) -> set[tuple[int, int, str | None]]:
+        return {(row["producer"], row["seq"], row["cluster"]) for row in self.tables.rows("log")}
 
     def _before_it_began(self, group: str, send: Row) -> bool:
         """Whether a group that begins at the end of the log was only ever handed what was stored after it."""
