@@ -92,5 +92,5 @@ def test_malformed_scenario_is_an_evidence_error(tmp_path: Path, text: str) -> N
 
 def test_missing_file_is_an_evidence_error(tmp_path: Path) -> None:
     """The caller decides whether that matters."""
-    with pytest.raises(EvidenceError, match="cannot be read"):
+    with pytest.raises(EvidenceError, match=r"scenario\.yaml: no such file"):
         read_resolved(tmp_path / "scenario.yaml")
