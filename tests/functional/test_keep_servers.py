@@ -18,6 +18,7 @@ import pytest
 from fakes.store_contract import StoreContract, record
 from kaput import keep
 from kaput.clients.keep.store import records_of
+from kaput.clients.keep.stores.search_engines import SearchEngine
 from kaput.cluster.network.loopback import Ports
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
@@ -99,6 +100,25 @@ class OnServer(StoreContract):
         assert found[: confirmed[0]] == [record(n, kept_ms=found[n].kept_ms) for n in range(confirmed[0])]
 
 
+class OnSearchEngine(OnServer):
+    """What an engine does with requests that come late."""
+
+    def test_write_that_comes_after_the_removal_is_refused(self, store: SearchEngine) -> None:
+        """As one that timed out and is carried out later; one with a clock ahead is removed all the same."""
+        late = store._writes([record(1)])
+        store.remove([record(1).id])  # there is none yet
+        with pytest.raises(keep.StoreError, match="not written"):
+            store._bulk(late)
+        assert store.read() == []
+        store.put([record(2)])
+        store._bulk(store._writes([record(2)]))
+        ahead = store._writes([record(3)])
+        ahead[0]["index"]["version"] += 3_600_000_000
+        store._bulk(ahead)
+        store.remove([record(2).id, record(3).id])
+        assert store.read() == []
+
+
 @pytest.mark.long
 class TestMongoDB(OnServer):
     """FerretDB, which has MongoDB's protocol and SQLite's files."""
@@ -109,7 +129,7 @@ class TestMongoDB(OnServer):
 
 
 @pytest.mark.long
-class TestElasticsearch(OnServer):
+class TestElasticsearch(OnSearchEngine):
     """Its own client, its own server."""
 
     @pytest.fixture
@@ -117,7 +137,7 @@ class TestElasticsearch(OnServer):
         return elasticsearch
 
 
-class TestOpenSearch(OnServer):
+class TestOpenSearch(OnSearchEngine):
     """Its own client, its own server."""
 
     @pytest.fixture

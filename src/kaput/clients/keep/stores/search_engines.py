@@ -1,10 +1,15 @@
 """Elasticsearch and OpenSearch, each with its own client: a document per record, with the record's id.
 
 Confirmed writes are on disk (the engines' default) and do not wait for a refresh; reads refresh first.
+
+Writes and removals have the time in µs as their version. An engine may carry out a write long after its
+client gave up; if the record was removed by then, the removal has the greater version, and the engine
+refuses that write.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
@@ -15,6 +20,9 @@ from kaput.errors import UsageError
 
 _TIMEOUT_S = 10
 _CONFLICT = 409
+_MISSING = 404
+# How long the engine remembers a removal, and so refuses writes from before it.
+_SETTINGS = {"index": {"gc_deletes": "10m"}}
 _TOPICS_MAX = 10_000
 _KEYWORD = {"type": "keyword"}
 # The fields to search; others are only stored.
@@ -27,7 +35,7 @@ _MAPPINGS = {
 }  # fmt: skip
 
 
-class _SearchEngine:
+class SearchEngine:
     """The common part: both clients accept the same calls."""
 
     ENGINE: ClassVar[str]
@@ -38,7 +46,7 @@ class _SearchEngine:
         for each in (self._kept, self._notes):
             with self._errors():
                 if not client.indices.exists(index=each):
-                    client.indices.create(index=each, body={"mappings": _MAPPINGS})
+                    client.indices.create(index=each, body={"mappings": _MAPPINGS, "settings": _SETTINGS})
 
     @classmethod
     def _of_url(cls, url: str) -> tuple[str, str]:
@@ -52,10 +60,14 @@ class _SearchEngine:
 
     def put(self, records: Sequence[KeptMessage]) -> None:
         """One bulk request; a retry writes the same documents."""
+        self._bulk(self._writes(records))
+
+    def _writes(self, records: Sequence[KeptMessage]) -> list[dict[str, Any]]:
+        version = _version()
         lines: list[dict[str, Any]] = []
         for record in records:
-            lines += [{"index": {"_id": record.id}}, record.model_dump(mode="json")]
-        self._bulk(lines)
+            lines += [{"index": {"_id": record.id, **version}}, record.model_dump(mode="json")]
+        return lines
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
         """See MessageStore."""
@@ -68,11 +80,17 @@ class _SearchEngine:
         return [KeptMessage.from_document(hit["_source"], self.name) for hit in answer["hits"]["hits"]]
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """Deletes the note last: until then, a replay removes the records again."""
-        self._bulk([{"delete": {"_id": one}} for one in ids], also=(404,))
+        """Deletes the note last: until then, a replay removes the records again.
+
+        A record whose version is greater was written by a clock that was ahead: it is removed as well.
+        """
+        version = _version()
+        deletes = [{"delete": {"_id": one, **version}} for one in ids]
+        ahead = self._bulk(deletes, also=(_MISSING, _CONFLICT))
+        self._bulk([{"delete": {"_id": one}} for one in ahead], also=(_MISSING,))
         if note is not None:
             with self._errors():
-                self._client.delete(index=self._notes, id=note, ignore=404)
+                self._client.delete(index=self._notes, id=note, ignore=_MISSING)
 
     def counts(self) -> dict[str, int]:
         """See MessageStore."""
@@ -104,10 +122,10 @@ class _SearchEngine:
             self._client.indices.refresh(index=index)
             return self._client.search(index=index, body=body)
 
-    def _bulk(self, lines: list[dict[str, Any]], also: tuple[int, ...] = ()) -> None:
-        """Raises StoreError if any document failed."""
+    def _bulk(self, lines: list[dict[str, Any]], also: tuple[int, ...] = ()) -> list[str]:
+        """Returns the ids with conflicts. Raises StoreError if one failed with a status not in `also`."""
         if not lines:
-            return
+            return []
         with self._errors():
             answer = self._client.bulk(index=self._kept, body=lines, refresh=False)
         results = [result for item in answer["items"] for result in item.values()]
@@ -115,12 +133,13 @@ class _SearchEngine:
         if failed:
             why = failed[0].get("error", {}).get("reason", failed[0]["status"])
             raise StoreError(f"{self.name}: {len(failed)} documents were not written: {why}")
+        return [one["_id"] for one in results if one["status"] == _CONFLICT]
 
     def _errors(self) -> AbstractContextManager[None]:
         return store_errors(self, self._error)
 
 
-class Elasticsearch(_SearchEngine):
+class Elasticsearch(SearchEngine):
     """Records in an index of Elasticsearch; notes in INDEX-notes. Options are passed to its client."""
 
     ENGINE = "elasticsearch"
@@ -139,7 +158,7 @@ class Elasticsearch(_SearchEngine):
         super().__init__(_store_name("elasticsearch", server, index), made, index, errors)  # type: ignore[arg-type]
 
 
-class OpenSearch(_SearchEngine):
+class OpenSearch(SearchEngine):
     """Records in an index of OpenSearch; notes in INDEX-notes. Options are passed to its client."""
 
     ENGINE = "opensearch"
@@ -155,6 +174,11 @@ class OpenSearch(_SearchEngine):
         client = driver("opensearchpy", "kaput[opensearch]", "a store in OpenSearch")
         made = client.OpenSearch(server, timeout=_TIMEOUT_S, **options)
         super().__init__(_store_name("opensearch", server, index), made, index, client.OpenSearchException)
+
+
+def _version() -> dict[str, Any]:
+    """The version of what is done now; what has the same one may be done again."""
+    return {"version": time.time_ns() // 1000, "version_type": "external_gte"}
 
 
 def _store_name(engine: str, server: str, index: str) -> str:
