@@ -14,7 +14,8 @@ from driving import KAPUT, Kaput, mentions
 from kaput.processes.idle_priority import find_method
 from waiting import PATIENCE_S, wait_for
 
-FAST = ["--set", "workload.producers.0.messages=400000"]
+# So many that Spark is to judge them: its Java starts behind the load.
+MANY = ["--set", "workload.producers.0.messages=600000"]
 
 
 def start(runs: Path, mode: str) -> subprocess.Popen[str]:
@@ -22,15 +23,18 @@ def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     scratch = runs.parent / "scratch"
     scratch.mkdir()
     process = subprocess.Popen(
-        [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *FAST, "--set", mode],
+        [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *MANY, "--set", mode],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         env={**os.environ, "TMPDIR": str(scratch)},
     )
-    wait_for(lambda: any(runs.glob("*/evidence/sends/*.arrows")), "the first producer")
-    assert process.stderr is not None
+    wait_for(
+        lambda: process.poll() is not None or any(runs.glob("*/evidence/sends/*.arrows")),
+        "the first producer",
+    )
+    assert process.poll() is None and process.stderr is not None
     for line in process.stderr:
         if "injected: pause" in line:
             if find_method() is not None:
