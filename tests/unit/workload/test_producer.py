@@ -17,6 +17,7 @@ from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.producer import Sender
 from kaput.workload.payload import Codec
+from streams import rows_so_far
 
 
 class Client:
@@ -127,6 +128,9 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
     sender.send_all()
     assert [seq for seq, _, _ in client.taken] == [seq for seq in range(200) if seq != 5]
     assert list(sender.counts) == [200, 0, 1, 0, 0, 0]
+    sender.reports.flush()
+    (row,) = rows_so_far(tmp_path / "evidence" / "sends")
+    assert (row["outcome"], row["error"].split(":")[0]) == ("failed", "MSG_SIZE_TOO_LARGE")
 
 
 def test_threshold_is_reported_at_the_exact_attempt(

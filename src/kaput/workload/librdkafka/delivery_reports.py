@@ -38,6 +38,11 @@ _DEFINITE = _REFUSED | frozenset(
 )
 
 
+def text_of(error: Any) -> str:
+    """A KafkaError as the evidence has it: NAME: what librdkafka says of it."""
+    return f"{error.name()}: {error.str()}"
+
+
 def outcome_of(error_code: int, retries_disabled: bool, never_written: bool = False) -> Outcome:
     """The outcome of a report with this error code.
 
@@ -188,7 +193,7 @@ class OutcomeRecorder:
         acked, unknown = self._counts[_CELL["acked"]] or self._payloads, self._counts[_CELL["unknown"]]
         outcome = outcome_of(error.code(), self._spec.retries_disabled, not (acked or unknown))
         known = partition if partition is not None and partition >= 0 else None
-        self.row(seq, attempt_ns, outcome, known, f"{error.name()}: {error.str()}")
+        self.row(seq, attempt_ns, outcome, known, text_of(error))
 
     def stamp(self, payload: bytes) -> tuple[int, int]:
         """The seq and the attempt_ns in a payload."""

@@ -33,7 +33,7 @@ from kaput.workload.librdkafka.client_setup import (
     quiet_logger,
     tune_garbage_collection,
 )
-from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
+from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder, text_of
 from kaput.workload.moving import MoveTo, ProducerMove
 
 FLUSH_ROWS = 8192
@@ -186,7 +186,7 @@ class Sender(NumberedProducer[ProducerSpec]):
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
         """Records a message that the client rejected at once."""
-        self.reports.refused(seq, attempt_ns, str(error.args[0]))
+        self.reports.refused(seq, attempt_ns, text_of(error.args[0]))
 
     def partitions(self, seq: int) -> Iterator[int]:
         """The partition of each message from `seq` on; -1 leaves it to the client's partitioner."""

@@ -20,6 +20,7 @@ from kaput.scenario.producers import Transactions
 from kaput.workload.client_spec import ProducerSpec, run_client
 from kaput.workload.counters import TransactionRecord
 from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.delivery_reports import text_of
 from kaput.workload.librdkafka.producer import PURGE_S, Sender, main
 
 CALL_S = 5.0  # how long a call to the coordinator may block; callbacks run between calls
@@ -66,7 +67,7 @@ class TransactionalSender(Sender):
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
         """Records the rejection, which breaks the transaction."""
         super().refused(seq, attempt_ns, error)
-        self.broken = _error_text(error)
+        self.broken = text_of(error.args[0])
 
     def poll(self, timeout_s: float) -> None:
         """As Sender.poll. Ignores a fatal error: the next transactional call raises it again."""
@@ -87,7 +88,7 @@ class TransactionalSender(Sender):
         try:
             self.client.begin_transaction()
         except KafkaException as error:
-            self.broken = _error_text(error)
+            self.broken = text_of(error.args[0])
 
     def end(self, last: int) -> str:
         """Commits or aborts; records and returns the outcome. `last`: the seq of its last message."""
@@ -99,7 +100,7 @@ class TransactionalSender(Sender):
             else:
                 outcome = self._abort()
         except KafkaException as error:
-            self.broken = _error_text(error)
+            self.broken = text_of(error.args[0])
             self._renew()
             if not self._commit_asked:
                 outcome = "aborted"
@@ -121,7 +122,7 @@ class TransactionalSender(Sender):
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
-            self.broken = _error_text(error)
+            self.broken = text_of(error.args[0])
             return self._abort()
         return "committed"
 
@@ -156,10 +157,6 @@ class TransactionalSender(Sender):
             self.serve(0.1)
         self.client = Producer({**self.settings, "on_delivery": self.listener()}, logger=quiet_logger())
         self._init()
-
-
-def _error_text(error: KafkaException) -> str:
-    return f"{error.args[0].name()}: {error.args[0].str()}"
 
 
 if __name__ == "__main__":
