@@ -105,6 +105,8 @@ def _source_and_target(run: Run) -> tuple[str | None, str | None]:
 
 
 def _waited(run: Run, group: int, source: str | None, target: str | None) -> ClientWait | None:
+    if source is None or target is None:
+        return None
     rows = run.sums["switches"].filter(group=group)
     last = rows.filter(cluster=source)["last_ns"].max()
     first = rows.filter(cluster=target)["first_ns"].min()
