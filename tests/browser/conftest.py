@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +18,14 @@ from kaput.report.run_report import to_html
 from system_packages import Missing
 
 READY_MS = 300_000  # a bound for a machine that is busy
+
+
+def until(page: Page, condition: str) -> None:
+    """Waits for an expression: playwright's own wait asks again by `eval`, which a page may forbid."""
+    limit = time.monotonic() + READY_MS / 1000
+    while not page.evaluate(condition):
+        assert time.monotonic() < limit, f"never true: {condition}"
+        page.wait_for_timeout(50)
 
 
 @dataclass
@@ -110,4 +119,4 @@ def wide(_wide: Opened) -> Iterator[Opened]:
     page.locator(".chartarea").focus()
     page.keyboard.press("Escape")
     page.evaluate("document.activeElement.blur(); scrollTo(0, 0); getSelection().empty();")
-    page.wait_for_function("document.querySelector('#chart-faults').textContent.includes('60')")
+    until(page, "document.querySelector('#chart-faults').textContent.includes('60')")

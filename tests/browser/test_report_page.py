@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from browser.conftest import READY_MS, Opened, Opens
+from browser.conftest import READY_MS, Opened, Opens, until
 
 expect.set_options(timeout=READY_MS)
 CHARTS = ("faults", "rates", "ack", "end_to_end", "leaders", "isr", "owners", "lag", "recovery-0")
@@ -123,13 +123,13 @@ def test_dragging_zooms_every_chart(wide: Opened) -> None:
     page.mouse.down()
     page.mouse.move(*_at(page, 0.5), steps=4)
     page.mouse.up()
-    page.wait_for_function(_CLOSE)
+    until(page, _CLOSE)
     low, high = min(_seconds(page)), max(_seconds(page))
     assert 19 < low < high < 34
     page.locator("#chart-rates").dblclick()
-    page.wait_for_function(_WHOLE)
+    until(page, _WHOLE)
     page.get_by_role("button", name="isolate broker 1").click()
-    page.wait_for_function(_CLOSE)
+    until(page, _CLOSE)
     assert 10 <= min(_seconds(page)) < 16 and 44 < max(_seconds(page)) < 51
 
 
@@ -148,10 +148,10 @@ def test_timeline_is_fully_usable_by_keyboard(wide: Opened) -> None:
     expect(readout).to_have_text(re.compile(r"^33\.0"))
     page.keyboard.press("+")
     page.keyboard.press("+")
-    page.wait_for_function(_CLOSE)
+    until(page, _CLOSE)
     assert 24 < min(_seconds(page)) < 33 < max(_seconds(page)) < 42
     page.keyboard.press("Escape")
-    page.wait_for_function(_WHOLE)
+    until(page, _WHOLE)
     expect(readout).to_be_hidden()
 
 
@@ -172,7 +172,7 @@ def test_terms_have_tooltips_on_focus_and_hover(wide: Opened) -> None:
     page = wide.page
     page.locator(".figures dfn", has_text="until a new leader").focus()
     page.mouse.wheel(0, 40)
-    page.wait_for_function("() => scrollY > 0")
+    until(page, "scrollY > 0")
     expect(page.get_by_role("tooltip")).to_contain_text("first leader event with a leader and a higher epoch")
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
@@ -200,14 +200,14 @@ def test_it_prints_on_a4(wide: Opened) -> None:
     assert len(re.findall(rb"/Type ?/Page\b", pdf)) in (3, 4, 5)
     assert {(round(float(wide)), round(float(high))) for wide, high in sizes} == {(595, 842)}
     again = f"document.querySelector('#chart-faults svg').clientWidth === {width}"
-    page.wait_for_function(again)
+    until(page, again)
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 703, "height": 1000})
     assert all(inside == "avoid" and high < 400 for inside, high in page.evaluate(_FIGURES))
     assert page.evaluate("document.documentElement.scrollWidth") <= 703
     page.emulate_media(media="screen")
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.wait_for_function(again)
+    until(page, again)
     assert wide.complaints == []
 
 

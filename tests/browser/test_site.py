@@ -18,7 +18,7 @@ from playwright.sync_api import Page, TimeoutError
 from typer.testing import CliRunner
 
 import kaput
-from browser.conftest import READY_MS, Opens
+from browser.conftest import READY_MS, Opens, until
 from kaput.cli import docs
 from kaput.cli.main import app
 from kaput.errors import LabError, UsageError
@@ -151,7 +151,7 @@ def test_pages_follow_the_scheme_of_the_system(site: Path, opens: Opens, scheme:
 
 def _await_brightness(page: Page, light: bool) -> None:
     red = "+getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0]"
-    page.wait_for_function(f"({red} > 128) === {str(light).lower()}", timeout=READY_MS)
+    until(page, f"({red} > 128) === {str(light).lower()}")
 
 
 def test_kaput_docs_prints_the_page(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

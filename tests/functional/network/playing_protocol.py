@@ -116,10 +116,11 @@ class Stage:
     def play_errors(self) -> None:
         """Errors of single partitions: a producer sends again, consumers report theirs."""
         place = Position("orders", 0, 1)
-        moved: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER", "nth": 1}
-        self.play("error to a producer", self.produce, api="Produce", **moved)
+        moved: dict[str, Any] = {"what": "error", "error": "NOT_LEADER_OR_FOLLOWER"}
+        self.play("error to a producer", self.produce, api="Produce", nth=1, **moved)
         ends = partial(self.consume, lambda consumer: consumer.get_watermark_offsets(place, _PATIENCE_S))
-        # One after which no client tries again.
+        # One after which no client tries again; in both answers (first and last offset), since librdkafka
+        # reports what came last.
         denied: dict[str, Any] = {**moved, "error": "TOPIC_AUTHORIZATION_FAILED"}
         self.play("error to a consumer", ends, api="ListOffsets", **denied)
         commits = partial(self.consume, partial(_commit, place))
