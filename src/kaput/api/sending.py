@@ -18,9 +18,9 @@ from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.mistakes import from_validation, in_lines
 from kaput.scenario.model import Producers, Scenario
+from kaput.workload.client_spec import NotAuthorizedError
 from kaput.workload.counters import Counters
 from kaput.workload.java.command_lines import JavaTools
-from kaput.workload.librdkafka.client_setup import NotAuthorizedError
 from kaput.workload.librdkafka.producer import Sender
 from kaput.workload.librdkafka.transactional_producer import TransactionalSender
 from kaput.workload.supervision.launches import LaunchPlan

@@ -16,9 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
-from kaput.processes.mounts import opened, unmount
+from kaput.processes.mounts import opened, tool, unmount
 
 FileSystem = Literal["tmpfs", "ext4"]
 # linux/loop.h

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaput.cluster.distribution import Distribution, java_command
-from kaput.cluster.network.tools import tool
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import UnknownFormat, UsageError
 from kaput.java import Java
 from kaput.operate.registry import ClusterEntry, directory_of
+from kaput.processes.mounts import tool
 from kaput.scenario.cluster import release_of
 from kaput.scenario.nearest import nearest
 

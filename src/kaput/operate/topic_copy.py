@@ -27,7 +27,8 @@ from kaput.cluster.access import Access
 from kaput.cluster.admin.client import check_access
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.errors import LabError, UsageError
-from kaput.workload.librdkafka.client_setup import AuthorizationErrors, NotAuthorizedError, quiet_logger
+from kaput.workload.client_spec import NotAuthorizedError
+from kaput.workload.librdkafka.client_setup import AuthorizationErrors, quiet_logger
 
 _INTERNAL = frozenset(
     {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}

@@ -1,16 +1,27 @@
-"""Unmounting kaput's own mounts, and what file systems are asked by ioctl(2). Mounting: cluster/disk.py."""
+"""Unmounting kaput's own mounts, what file systems are asked by ioctl(2), where system programs are.
+
+Mounting: cluster/disk.py.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _DETACH = 2  # MNT_DETACH of umount2(2): works while a dying process still has a file open
 _FREEZE, _THAW = 0xC0045877, 0xC0045878  # linux/fs.h
+SYSTEM_DIRECTORIES = ("/usr/sbin", "/sbin")  # often not in an ordinary user's PATH
+
+
+def tool(name: str) -> str:
+    """The path of a program of the system, or its bare name if it is not installed."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
+    return shutil.which(name, path=path) or name
 
 
 def unmount(path: Path) -> bool:

@@ -3,7 +3,7 @@
 `RunCluster` is one run's use of one cluster, by default of a new one that kaput starts for it. With an
 existing cluster (existing_cluster.py) or one that other runs use as well (trials/warm.py), some of
 it is different. A `ClusterProvider` makes them; experiment.py enters them together, with the mirrors between
-them (mirrors/run_mirrors.py). What a cluster is by itself: cluster/kafka_cluster.py.
+them (run_mirrors.py). What a cluster is by itself: cluster/kafka_cluster.py.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from kaput.faults.fault import Commands
 from kaput.faults.resolving import ClusterPart
 from kaput.java import Java
 from kaput.processes.ownership import Owner
-from kaput.runner.mirrors.run_mirrors import MirrorMakers, RunMirrors
 from kaput.runner.progress import Progress
+from kaput.runner.run_mirrors import MirrorMakers, RunMirrors
 from kaput.scenario import model
 from kaput.scenario.model import Cluster, Group, Scenario
 from kaput.workload.moving import Destination

@@ -41,6 +41,10 @@ Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as in share_
 Instruction = Literal["pace", "report-pace", "hold", "move", "enough"]
 
 
+class NotAuthorizedError(Exception):
+    """The client is not authorized; the text is a sentence that says for what."""
+
+
 @dataclass(frozen=True)
 class ProducerSpec:
     """What one producer does. `rate` 0 is as fast as possible. It sends until `messages` or `duration_ms`;

@@ -19,8 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaException
 
-from kaput.workload.client_spec import MemberSpec, ProducerSpec, notify
-from kaput.workload.librdkafka.client_setup import NotAuthorizedError
+from kaput.workload.client_spec import MemberSpec, NotAuthorizedError, ProducerSpec, notify
 
 S = TypeVar("S", bound=ProducerSpec | MemberSpec)
 _MOVED_AT_ONCE_SETTLE_S = 5.0  # for a client that is moved without a hold; plan steps always specify it

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Producer
 
 from kaput.cluster.admin import Admin
+from kaput.cluster.admin.ensemble import Znode, read_znode
 from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.wire import ask
-from kaput.cluster.zookeeper.ensemble import Znode, read_znode
 from kaput.errors import LabError
 from kaput.java import Java
 from kaput.processes.ownership import Owner

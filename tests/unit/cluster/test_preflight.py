@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.network import tools
 from kaput.cluster.network.capability_checks import ALWAYS, FAILED, NEEDS
-from kaput.cluster.network.reexec import namespace_command
+from kaput.cluster.network.reexec import TOOLS, namespace_command
 from kaput.errors import LabError, NamespacesError
+from kaput.processes import mounts
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that is all of the PATH, with tools that do nothing."""
-    for name in tools.TOOLS:
+    for name in TOOLS:
         script(tmp_path / name, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(tools, "SYSTEM_DIRECTORIES", ())
+    monkeypatch.setattr(mounts, "SYSTEM_DIRECTORIES", ())
     monkeypatch.setattr(sys, "platform", "linux")
     return tmp_path
 
@@ -45,7 +45,7 @@ def test_namespaces_require_linux(machine: Path, monkeypatch: pytest.MonkeyPatch
     assert "need Linux" in said() and "loopback" in said()
 
 
-@pytest.mark.parametrize("absent", tools.TOOLS)
+@pytest.mark.parametrize("absent", TOOLS)
 def test_missing_tool_error_names_its_package(machine: Path, absent: str) -> None:
     """The line to type is in the sentence; it is not the kernel's fault."""
     (machine / absent).unlink()

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kaput.cluster.admin.ensemble import Znode, read_znode
 from kaput.cluster.properties import NodeLayout, roles, write_properties
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.cluster.zookeeper.ensemble import Znode, read_znode
 from kaput.cluster.zookeeper.mode import broker_identity, write_zookeeper
 from kaput.scenario.model import Cluster
 

@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kaput.workload.client_spec import MemberSpec, client_properties, client_settings, write_spec
-from kaput.workload.librdkafka.client_setup import AuthorizationErrors, NotAuthorizedError
+from kaput.workload.client_spec import (
+    MemberSpec,
+    NotAuthorizedError,
+    client_properties,
+    client_settings,
+    write_spec,
+)
+from kaput.workload.librdkafka.client_setup import AuthorizationErrors
 from kaput.workload.librdkafka.delivery_reports import outcome_of
 
 NOBODY = {"sasl.username": "nobody", "sasl.password": "hush"}

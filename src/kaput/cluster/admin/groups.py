@@ -11,8 +11,8 @@ from typing import Any, Protocol, Self
 
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
+from kaput.cluster.admin.ensemble import Ensemble
 from kaput.cluster.wire import AccessRefused, Endpoint, ask, error_name, trouble
-from kaput.cluster.zookeeper.ensemble import Ensemble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Config

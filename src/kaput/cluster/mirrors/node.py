@@ -1,6 +1,6 @@
 """The process of one mirror: MirrorMaker 2, started and broken like a broker, with its own network address.
 
-Not here: its settings (properties.py), when it is started (runner/mirrors/run_mirrors.py).
+Not here: its settings (properties.py), when it is started (runner/run_mirrors.py).
 """
 
 from __future__ import annotations

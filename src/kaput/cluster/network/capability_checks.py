@@ -21,9 +21,8 @@ from kaput.cluster.network.connections import tear_down
 from kaput.cluster.network.interface import Chain, Hook, PacketRule
 from kaput.cluster.network.links import KernelQueue, make_bridge, make_link, raise_loopback
 from kaput.cluster.network.packet_filter import KernelFilter
-from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
-from kaput.processes.mounts import freeze, thaw, unmount
+from kaput.processes.mounts import freeze, thaw, tool, unmount
 
 _HERE, _ELSEWHERE = "127.0.0.1", "10.77.0.1"
 _WAIT_S = 5.0

@@ -24,8 +24,8 @@ from kaput.cluster.network.links import BRIDGE, OWN_END, KernelQueue, make_bridg
 from kaput.cluster.network.netlink import run_in_netns
 from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.network.reexec import inside
-from kaput.cluster.network.tools import tool
 from kaput.errors import LabError
+from kaput.processes.mounts import tool
 from kaput.processes.ownership import OwnedProcess, Owner
 
 _CLIENTS = "10.77.255.254"

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from kaput.cluster.network.capability_checks import ALWAYS, FAILED, NEEDS
 from kaput.cluster.network.links import raise_loopback
-from kaput.cluster.network.tools import TOOLS, tool
 from kaput.errors import LabError, NamespacesError
+from kaput.processes.mounts import tool
 from kaput.processes.records import own_marker
 
 AS_ROOT = ("--net",)
 AS_USER = ("--user", "--map-root-user", "--net")
+TOOLS = ("unshare", "nsenter")  # of util-linux, which every distribution has
 _TIMEOUT_S = 20
 _UNSHARE_FAILED = 1  # unshare's own failure; if it cannot start the program, it exits with others
 _SWITCHES = {

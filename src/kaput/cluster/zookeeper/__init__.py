@@ -1,3 +1,1 @@
-"""ZooKeeper mode (Kafka 3.9 and older): the rest of the cluster uses it through mode.py and ensemble.py
-only.
-"""
+"""ZooKeeper mode (Kafka 3.9 and older): the rest of the cluster uses it through mode.py only."""

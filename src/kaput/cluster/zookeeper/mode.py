@@ -1,6 +1,6 @@
 """ZooKeeper mode as a cluster's mode (../mode.py): nodes with a zoo.cfg, brokers that register in ZooKeeper.
 
-Not here: what they store there (ensemble.py).
+Not here: what they store there (admin/ensemble.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from kaput.cluster.admin.ensemble import read_znode
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.kafka_cluster import CollectedEvents
 from kaput.cluster.mode import MAIN, KraftMode, NodeCommand
@@ -16,7 +17,6 @@ from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.security import Unsecured
 from kaput.cluster.wire import Endpoint, Unanswered
-from kaput.cluster.zookeeper.ensemble import read_znode
 from kaput.cluster.zookeeper.event_log import read_cluster_events
 from kaput.errors import UsageError
 

@@ -20,7 +20,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 from kaput.evidence.recorder import Recorder
-from kaput.workload.client_spec import ProducerSpec, notify
+from kaput.workload.client_spec import NotAuthorizedError, ProducerSpec, notify
 
 _YOUNG = 100_000
 
@@ -61,10 +61,6 @@ CODES = frozenset(
 )
 _AUTHENTICATION = KafkaError._AUTHENTICATION
 _POLL_S = 2.0  # how often to check for failed authentication
-
-
-class NotAuthorizedError(Exception):
-    """The client is not authorized; the text is a sentence that says for what."""
 
 
 class AuthorizationErrors:

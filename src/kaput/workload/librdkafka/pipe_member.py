@@ -24,9 +24,9 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import SEEK
-from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec, notify, run_client
+from kaput.workload.client_spec import NotAuthorizedError, PipeMemberSpec, ProducerSpec, notify, run_client
 from kaput.workload.counters import Counters
-from kaput.workload.librdkafka.client_setup import NotAuthorizedError, tune_garbage_collection
+from kaput.workload.librdkafka.client_setup import tune_garbage_collection
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender

@@ -23,11 +23,17 @@ from typing import Any
 from confluent_kafka import KafkaException, Message, Producer
 
 from kaput.core import MS
-from kaput.workload.client_spec import ProducerSpec, client_settings, follow_input, notify, run_client
+from kaput.workload.client_spec import (
+    NotAuthorizedError,
+    ProducerSpec,
+    client_settings,
+    follow_input,
+    notify,
+    run_client,
+)
 from kaput.workload.counters import NumberedProducer
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
-    NotAuthorizedError,
     RequestCounts,
     notify_ready,
     quiet_logger,
