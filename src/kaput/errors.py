@@ -76,10 +76,7 @@ class BrokerError(LabError):
 
 
 class UnknownFormat(LabError, ValueError):
-    """A file of Kafka's, or the output of one of its tools, in a format that kaput does not know.
-
-    A ValueError too: who reads files that may be damaged handles both alike.
-    """
+    """A file or output of Kafka's in an unknown format. A ValueError, like that of a damaged file."""
 
     def __init__(self, what: str) -> None:
         """`what`: what was found and where, as in `Kafka 9.0.0's storage tool wrote data.bin`."""

@@ -63,10 +63,7 @@ def json_escaped(text: str) -> str:
 
 
 class EscapingStream(io.TextIOWrapper):
-    """A stream that escapes everything written to it; `unescaped`: the same stream without escaping.
-
-    `used`: whether anything was written.
-    """
+    """Escapes everything written to it but to `unescaped`. `used`: whether anything was written."""
 
     used = False
 

@@ -99,9 +99,7 @@ class Job:
         return [_unpacked(sums) for sums in self._run([known.parts.sums], add)]
 
     def _sends(self, questions: Questions, known: Known) -> Iterator[TaskFinds]:
-        """The finds of the stage `sends`. Reads only row groups that a question wants, by their
-        statistics.
-        """
+        """The finds of the stage `sends`, from row groups that a question wants, by their statistics."""
         every = (unit for task in self._tasks for unit in task if unit.table == "sends")
         units = [[unit] for unit in every if any(q.wants(Extents(unit)) for q in questions)]
 
@@ -120,9 +118,7 @@ class Job:
         numbers: Iterable[int],
         passed: Mapping[int, Sequence[Piece]],
     ) -> Iterator[Any]:
-        """The TaskFinds of each task; None if its deliveries overlap in time (views/places.py). Unpacked
-        lazily.
-        """
+        """The TaskFinds of each task; None if its deliveries overlap in time (views/places.py)."""
         view, every = _VIEWS[stage], self._questions
 
         def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:

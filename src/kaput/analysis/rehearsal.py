@@ -39,9 +39,7 @@ _SCENARIO = {
 
 
 def rehearse(spark: SparkContext, path: Path) -> None:
-    """Writes the folder to `path` and analyzes it, so that the next analysis finds classes, workers and code
-    loaded.
-    """
+    """Writes the folder to `path` and analyzes it, so that the next analysis finds everything loaded."""
     analyse(check(write(path)), spark)
 
 

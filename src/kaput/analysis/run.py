@@ -48,9 +48,7 @@ _PART_MESSAGES = 3_000_000
 
 @dataclass(frozen=True)
 class Plan:
-    """`tasks`: the row groups that each encodes; `parts`: their numbers; `step_ns`: the finest step of
-    time.
-    """
+    """`tasks`: the row groups of each; `parts`: their numbers; `step_ns`: the finest step of time."""
 
     tasks: Sequence[Sequence[Unit]]
     parts: Parts
@@ -90,9 +88,7 @@ def _split(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:
 
 
 class Run:
-    """One run folder: its inputs (`given`), the plan of tasks (`work`), and the `totals`. `ledger`: what the
-    ledger has rows for.
-    """
+    """A run folder: its inputs (`given`), the plan (`work`), `totals`, and what has rows in the `ledger`."""
 
     def __init__(
         self, given: Inputs, work: Plan, totals: RunTotals, ledger: LedgerRows = "stretches"

@@ -65,10 +65,7 @@ _COPIED = ("manifest.json", "scenario.yaml", "evidence/*", "evidence/*/*", "comp
 
 
 def sealed_evidence(folder: RunFolder, scratch: Scratch) -> Evidence:
-    """The checked evidence of a folder.
-
-    Raises EvidenceError with the file, StillRecording while it is being recorded.
-    """
+    """A folder's checked evidence. Raises EvidenceError with the file, StillRecording."""
     from kaput.evidence.reading import check
     from kaput.evidence.recording import left_behind
     from kaput.evidence.sealing import needs_sealing
@@ -195,10 +192,7 @@ def has_report(folder: RunFolder) -> bool:
 
 
 def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> None:
-    """Writes report.html next to findings.json, if that was written.
-
-    A page that cannot be made or written is only noted, since the run is judged by then.
-    """
+    """Writes report.html next to findings.json, if there is one. A failure is only noted."""
     from kaput.evidence.folder import replace_text
 
     if folder.copy_back_error is not None or not folder.findings_path.is_file():

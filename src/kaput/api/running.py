@@ -223,9 +223,7 @@ class _Notes(NotesOnly):
 
 @contextmanager
 def _environment_restored() -> Iterator[None]:
-    """Restores the marker in the environment by which Owner finds child processes: processes that the program
-    starts later are its own.
-    """
+    """Restores Owner's marker in the environment: what the program starts later is its own."""
     from kaput.processes.records import MARKER
 
     before = os.environ.get(MARKER)
@@ -240,9 +238,7 @@ def _environment_restored() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ExistingClusterOptions:
-    """The user's cluster. `command_config`: the client properties file; `use_topics`: whether existing topics
-    may be written to.
-    """
+    """The user's cluster. `command_config`: client properties; `use_topics`: may existing ones be used?"""
 
     servers: str
     command_config: Path | None = None

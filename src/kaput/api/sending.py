@@ -124,9 +124,7 @@ def sender_of(
 
 @contextmanager
 def sending(sender: Sender, sent: ProducerSent) -> Iterator[None]:
-    """Sends in a thread until everything is sent or the block ends, then waits for all outcomes. Raises
-    LabError.
-    """
+    """Sends in a thread until everything is sent or the block ends; waits for outcomes. Raises LabError."""
     failures: list[BaseException] = []
 
     def work() -> None:

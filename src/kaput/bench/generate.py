@@ -63,9 +63,7 @@ def shape_of(
 
 
 def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
-    """Writes the run folder. Returns the expected result of its analysis. `progress` is called with the slabs
-    done and their total.
-    """
+    """Writes the run folder; returns what its analysis must find. `progress` gets slabs done and all."""
     folder, shape = RunFolder(path), plan.shape
     path.mkdir(parents=True, exist_ok=True)
     expected = plan.expected()

@@ -46,9 +46,7 @@ def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
 
 
 def _write(folder: RunFolder, name: str, files: Iterator[tuple[str, dict[str, Any]]]) -> int:
-    """Writes files of one table from columns: arrays, or one value for all rows. Returns the number
-    of rows.
-    """
+    """Writes files of one table from arrays, or one value for all rows. Returns the number of rows."""
     table, written = TABLES[name], 0
     for file, columns in files:
         rows = max(len(column) for column in columns.values() if not isinstance(column, str | int))

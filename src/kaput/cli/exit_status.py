@@ -77,9 +77,7 @@ class RootGroup(VerbGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first word names. Raises click's UsageError, which names the group that has
-        such a command, or a command that is spelled alike.
-        """
+        """The command that the first word names. Raises click's UsageError with a word alike."""
         word = args[0]
         if word in self.commands or word.startswith("-"):
             return super().resolve_command(ctx, args)

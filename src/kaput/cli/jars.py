@@ -45,9 +45,7 @@ def spark_kafka_jars(java: Java) -> tuple[Path, ...]:
 
 
 def spark_kafka_version(pyspark: str) -> str:
-    """The version of Spark's Kafka source for this PySpark: of the same release, or of the newest before it
-    if that has none yet (docs/decisions/0071).
-    """
+    """The version of Spark's Kafka source for this PySpark, or the newest before it (decision 0071)."""
     from kaput.cluster.lock import version_with
 
     release = ".".join(pyspark.split(".")[:2])

@@ -80,9 +80,7 @@ def entry_of(cluster: str | None) -> ClusterEntry:
 
 
 def config_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Path | None:
-    """The client properties file: as given, or that of the running cluster; None if none is needed. Raises
-    UsageError.
-    """
+    """The client properties file: given, or of the running cluster; None if none. Raises UsageError."""
     if command_config is not None or bootstrap_servers is not None:
         return command_config
     known = entry_of(cluster).client_properties

@@ -220,9 +220,7 @@ class Reassignment:
             self._follow(journal)
 
     def resume(self, rate: int | None, other_rate: bool) -> bool:
-        """Continues an interrupted reassignment; False if the user declined. Raises UsageError if there is
-        none.
-        """
+        """Continues an interrupted reassignment; False if declined. Raises UsageError if there is none."""
         from dataclasses import replace
 
         from kaput.errors import UsageError

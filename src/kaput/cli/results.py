@@ -154,9 +154,7 @@ _EXIT = {"violated": 1, "failed": 4, "inconclusive": 3, "held": 0}
 
 
 def exit_status(verdicts: Sequence[str], failed: bool = False) -> int:
-    """0: held, 1: violated, 3: inconclusive; for several runs the worst. `failed`: the lab failed in another
-    run: 4.
-    """
+    """0: held, 1: violated, 3: inconclusive, the worst counts. `failed`: the lab failed in another run: 4."""
     words = [*verdicts, "failed"] if failed else verdicts
     return next(status for word, status in _EXIT.items() if word in words)
 
@@ -195,9 +193,7 @@ def _note(text: str) -> None:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run to play. `label`: its name in the progress output; `varied`: its settings from --vary; `variant`:
-    the same for all its repetitions.
-    """
+    """A run to play. `label`: in progress output; `varied`: by --vary; `variant`: shared by repetitions."""
 
     title: str
     label: str

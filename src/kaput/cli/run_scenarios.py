@@ -239,9 +239,7 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
 
 
 def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
-    """Installs other versions of confluent-kafka that these named scenarios need. Raises UsageError,
-    DistributionError, with the place in the file.
-    """
+    """Installs versions of confluent-kafka that scenarios name. Raises UsageError, DistributionError."""
     from kaput.cli.jars import note
     from kaput.errors import KaputError
     from kaput.workload.librdkafka.versions import packages

@@ -161,9 +161,7 @@ Look = Callable[[], dict[str, Any]]
 
 
 def watch_status(look: Look, json: bool) -> None:
-    """Shows a screen in a terminal, lines in a pipe. `look`: returns the current document
-    (operate/observer.py).
-    """
+    """A screen in a terminal, lines in a pipe. `look`: returns the document (operate/observer.py)."""
     from kaput.errors import Interrupted
     from kaput.processes.signals import interrupts
 

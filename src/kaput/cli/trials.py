@@ -50,18 +50,14 @@ Resume = Annotated[bool, typer.Option("--resume", help="Continue with the runs t
 
 @dataclass
 class TrialResults:
-    """Results of trials. `runs`: all judged runs; `failed`: lab failures as sentences; `ended`: the exception
-    that prevented the rest.
-    """
+    """`runs`: all judged runs; `failed`: lab failures as sentences; `ended`: what prevented the rest."""
 
     runs: JudgedRuns
     failed: list[str] = field(default_factory=list)
     ended: BaseException | None = None
 
     def end(self, verdicts: Sequence[str]) -> NoReturn:
-        """Ends the program with the exception that ended the trials, or the worst of these verdicts. Raises
-        LabError if there is none.
-        """
+        """Exits as what ended the trials, or with the worst verdict. Raises LabError if there is none."""
         from kaput.cli.results import exit_status
         from kaput.errors import LabError
 

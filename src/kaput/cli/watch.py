@@ -110,9 +110,7 @@ def numbering_of(
     producer: str | None,
     audit: bool = False,
 ) -> Numbering | None:
-    """How the user's messages are numbered; None: kaput sends its own, or only counts are compared. Raises
-    UsageError.
-    """
+    """How the user's messages are numbered; None: not by the user, or only counted. Raises UsageError."""
     from kaput.analysis.streaming.numbering import Kind, Numbering
     from kaput.errors import UsageError
 

@@ -20,9 +20,7 @@ def consumed_by(group: str) -> str:
 
 
 class CountReport(NamedTuple):
-    """`n` messages in the bucket that starts at `bucket_ms`. `client`: a unique id; `stage`: "produced" or
-    "consumed by GROUP".
-    """
+    """`n` messages from `bucket_ms` on. `client`: a unique id; `stage`: "produced", "consumed by GROUP"."""
 
     client: str
     stage: str

@@ -23,9 +23,7 @@ _DUMP_TIMEOUT_S = 120.0
 
 
 def create_archive(root: Path, key: str, distribution: Distribution, java: Java) -> None:
-    """Starts and shuts down one broker; the JVM writes the archive when it exits. Some builds of Java create
-    none. Raises LabError.
-    """
+    """Lets the JVM of a broker write the archive at its exit. Not every Java makes one. Raises LabError."""
     with tempfile.TemporaryDirectory(prefix=".making-", dir=root) as name, Owner() as owner:
         ports = Ports()
         archive = Path(name) / "made.jsa"

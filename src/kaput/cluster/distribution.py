@@ -95,10 +95,7 @@ def with_additional_jars(
     progress: Progress = _no_progress,
     note: Callable[[str], None] = _no_note,
 ) -> Distribution:
-    """Adds the jars of another lock file (`of`). Raises DistributionError.
-
-    An installation of Kafka already has them.
-    """
+    """Adds the jars of the lock file `of`, which an installation already has. Raises DistributionError."""
     if distribution.home is not None:
         return distribution
     locked = _lock_entries(distribution.version, of, java, progress, note)

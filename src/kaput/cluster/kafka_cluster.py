@@ -159,9 +159,7 @@ class KafkaCluster(ABC):
         """Brings every node up, also those that died without a fault. Raises LabError after the timeout."""
 
     def events(self) -> CollectedEvents:
-        """Changes of leaders, in-sync replicas and brokers that the cluster itself recorded. What cannot be
-        read is a trouble of the run, not an error.
-        """
+        """Changes that the cluster itself recorded. What cannot be read is a trouble of the run, no error."""
         return CollectedEvents([], [f"{UNKNOWN_LEADERS}: kaput cannot read the cluster's own records"])
 
     def troubles(self) -> list[str]:

@@ -62,9 +62,7 @@ def version_with(of: str, version: str) -> str:
 
 
 def read_lock(version: str, of: str = "kafka") -> list[LockedJar]:
-    """The jars of a Kafka version, or its additional jars `of`. Raises DistributionError naming the known
-    versions.
-    """
+    """The jars of a Kafka version, or its additional ones `of`. Raises DistributionError."""
     path = find_lock(version, of)
     if path is None:
         files = [*LOCKS.glob(f"{of}-*.lock"), *own_locks().glob(f"{of}-*.lock")]
@@ -100,10 +98,7 @@ Fetch = Callable[[Sequence[Module], Path], None]  # fetches these with their dep
 
 
 def create_lock(version: str, of: str, get: Fetch) -> Path:
-    """Creates a version's lock file in the user's cache, and fetches its jars. Raises DistributionError.
-
-    The caller holds the cache's lock.
-    """
+    """Creates a version's lock file in the cache, and fetches its jars, locked. Raises DistributionError."""
     _check_version(version)
     root = cache_dir("jars")
     with tempfile.TemporaryDirectory(prefix=".locking-", dir=root) as name:
@@ -130,9 +125,7 @@ def ivy_fetch(java: Java, on_file: Callable[[], None]) -> Fetch:
 
 
 def resolve_jars(version: str, of: str, into: Path, get: Fetch) -> list[LockedJar]:
-    """Fetches the jars of a version, or its additional jars `of`, into a directory; in classpath order.
-    Raises DistributionError.
-    """
+    """Fetches the jars of a version, or `of`; in classpath order. Raises DistributionError."""
     if of in ADDITIONAL:
         known = {(jar.group, jar.artifact) for jar in read_lock(version)}
         every = _fetch_jars([(KAFKA, ADDITIONAL[of], version)], into, get)

@@ -144,9 +144,7 @@ class MetadataRecord(NamedTuple):
 
 
 def decode_metadata(batch: StoredBatch) -> Iterator[MetadataRecord]:
-    """The records of a batch that are about topics and partitions. Raises ValueError if one is broken, or
-    UnknownFormat.
-    """
+    """A batch's records about topics and partitions. Raises ValueError if broken, or UnknownFormat."""
     for record in decode([batch.unpacked()]).whole():
         try:
             decoded = _decode(_RecordFields(record.value or b""))
@@ -270,10 +268,7 @@ def _end_offset(snapshot: Path) -> int:
 
 
 def parse(lines: Iterable[str], image: Image | None = None, start: int = 0) -> Iterator[ClusterEvent]:
-    """The events in the dump tool's output, from offset `start` on; `image`: the state before.
-
-    Raises UnknownFormat.
-    """
+    """Events in the dump tool's output from `start` on, given the state before. Raises UnknownFormat."""
     image = image or Image()
     for line in lines:
         match = RECORD.match(line)
@@ -305,10 +300,7 @@ def _parse_record(payload: str) -> dict[str, Any] | None:
 
 
 def log_progress(metadata_log: Path) -> tuple[int, int]:
-    """How up to date a voter's log is: newest epoch first, because an old leader's log may be longer.
-
-    Raises UnknownFormat.
-    """
+    """How up to date a voter's log is: its epoch first, then its length. Raises UnknownFormat."""
     path = metadata_log / "quorum-state"
     try:
         state = json.loads(path.read_text())
@@ -369,9 +361,7 @@ class Image:
                 return
 
     def _partition_change(self, data: dict[str, Any], at_ns: int) -> Iterator[ClusterEvent]:
-        """A change record has only changed fields; with a leader, even the same one, it starts a new
-        epoch.
-        """
+        """A change record has only changed fields; one with a leader, even the same, starts an epoch."""
         state = self.partitions.get((data["topicId"], data["partitionId"]))
         if state is None:
             return  # its creation could not be read, which is reported already

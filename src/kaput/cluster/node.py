@@ -69,10 +69,7 @@ _VERSION = re.compile(rb"Kafka version: (\S+)")
 
 
 class Node(PausableProcess):
-    """One node of a cluster. `on_event` is called for every start and end, from any thread.
-
-    `before_restart` returns when the node may start again.
-    """
+    """One node. `on_event`: called at starts and ends, from any thread. `before_restart`: may block."""
 
     def __init__(
         self,
@@ -207,10 +204,7 @@ class Node(PausableProcess):
 
 
 def remove_files(layout: NodeLayout, node: Node | None) -> None:
-    """Removes the data and temporary files of a node that does not run any more, and its memory group.
-
-    `node`: None if it was never made.
-    """
+    """Removes the files and the memory group of a node that does not run (None: was never made)."""
     for place in (*layout.all_data, layout.lost_data, layout.scratch):
         remove_tree(place)
     if node is not None and node.memory is not None:

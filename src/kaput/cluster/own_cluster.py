@@ -213,10 +213,7 @@ class OwnCluster(KafkaCluster):
         return [log for layout in self._layouts if (log := metadata_log(layout)) is not None]
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Waits until every broker answers and sees all brokers as alive.
-
-        Raises BrokerError after the timeout, and at once if a node dies.
-        """
+        """Waits until every broker sees all others. Raises BrokerError after the timeout, or a death."""
         _wait_ready(self.nodes, lambda: self.broker_endpoints, timeout_s)
         for proxy in self._proxies():
             proxy.wait_ready()

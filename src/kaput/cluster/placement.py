@@ -24,11 +24,7 @@ def balance(
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
     exchange: Callable[[int, int, _T], None],
 ) -> None:
-    """Exchanges until `load` is even, and updates it.
-
-    `exchanges`: for a broker, the brokers that it can give to, each with what it can give. `exchange(giver,
-    taker, what)` makes one exchange.
-    """
+    """Makes `load` even. `exchanges`: for a broker, the brokers it can give to, each with what."""
     while chain := _chain(load, brokers, exchanges):
         for giver, taker, what in chain:
             exchange(giver, taker, what)
@@ -41,10 +37,7 @@ def _chain(
     brokers: Sequence[int],
     exchanges: Callable[[int], Iterable[tuple[int, _T]]],
 ) -> list[tuple[int, int, _T]]:
-    """(giver, taker, what) of exchanges that move one unit of load to a broker with at least two less.
-
-    Empty if there are none.
-    """
+    """(giver, taker, what) that move a unit of load to a broker with at least two less; maybe empty."""
     if not brokers:
         return []
     least = min(load[broker] for broker in brokers)
@@ -273,10 +266,7 @@ class _Planner:
         movable[movable.index(broker)] = other
 
     def _with_leaders(self) -> dict[TopicPartition, list[int]]:
-        """All replicas with the leader first, so that leaders are balanced over brokers.
-
-        Current leaders stay if possible.
-        """
+        """All replicas with the leader first, leaders balanced; current leaders stay if possible."""
         replicas = {name: self._ordered_replicas(name) for name in self._chosen}
         for each in replicas.values():
             self._leader_load[each[0]] += 1

@@ -99,10 +99,7 @@ def write_properties(
     security: Mapping[str, str] = _NO_SETTINGS,
     identity: Callable[[NodeLayout, list[NodeLayout]], dict[str, str]] | None = None,
 ) -> None:
-    """Writes the server.properties of a broker or controller. `security`: the settings from security.py.
-
-    `identity`: the node's id and addresses in its mode (default: KRaft).
-    """
+    """Writes a node's server.properties. `identity`: its id and addresses in its mode (default: KRaft)."""
     settings = {
         **_lab_settings(spec),
         **(identity or _kraft_identity)(layout, plan),

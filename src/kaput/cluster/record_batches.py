@@ -164,10 +164,7 @@ class Records:
 
 
 def header(data: bytes, at: int = 0) -> Header | None:
-    """The header of the batch that begins at `at`; None if it is incomplete.
-
-    Raises ValueError if no batch can begin.
-    """
+    """The header of the batch at `at`; None if incomplete. Raises ValueError if none can begin there."""
     if len(data) - at < HEADER_BYTES:
         return None
     base, length, epoch, magic, _, attributes, last, first_ms, max_ms, producer, _, _, count = (
@@ -188,10 +185,7 @@ def later_magic(data: bytes) -> int | None:
 
 
 def batches(data: bytes) -> Iterator[Batch]:
-    """The complete batches at the start of `data`; a torn one at its end is left out.
-
-    Raises ValueError where none can begin.
-    """
+    """The complete batches at the start of `data`. Raises ValueError where none can begin."""
     at = 0
     while len(data) - at >= HEADER_BYTES:
         head = header(data, at)
@@ -373,10 +367,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """Decompresses with a codec (its number in the batch's attributes). Raises ValueError.
-
-    pyarrow, which is a dependency anyway, has all of them.
-    """
+    """Decompresses with the codec of that number in a batch's attributes. Raises ValueError."""
     if codec == 0:
         return data
     import pyarrow as pa

@@ -341,9 +341,7 @@ class Security(Unsecured):
 
 
 def secrets_folder(nodes: Path, spec: Cluster) -> Path:
-    """The folder of a cluster's secrets, beside its nodes' folders. The nodes of all clusters of a run are in
-    one folder, and have different ids.
-    """
+    """The folder of a cluster's secrets, beside the folders of its nodes, whose ids are unique."""
     first, *_ = spec.broker_ids()
     return nodes / (_FOLDER if first == 1 else f"{_FOLDER}-{first}")
 

@@ -149,10 +149,7 @@ def _find_batch(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int
 
 
 def headers(segment: Path) -> Iterator[tuple[int, Header]]:
-    """Position and header of each complete batch, without reading the records.
-
-    Raises OSError; UnknownFormat if the file begins with a batch in a later format.
-    """
+    """Position and header of each complete batch. Raises OSError; UnknownFormat for a later format."""
     file = os.open(segment, os.O_RDONLY)
     try:
         size, position = os.fstat(file).st_size, 0

@@ -29,10 +29,7 @@ _FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.conf
 
 
 def setting_names(distribution: Distribution, java: Java) -> Mapping[str, frozenset[str]]:
-    """Names by kind: broker, topic, group, producer, consumer; without the kinds that the version lacks.
-
-    Raises DistributionError.
-    """
+    """Names by kind, if the version has it: broker, topic, group, ... Raises DistributionError."""
     kept = cache_dir("settings") / f"{distribution.id}.json"
     try:
         names = json.loads(kept.read_text())
@@ -64,9 +61,7 @@ def _ask(distribution: Distribution, java: Java) -> dict[str, list[str]]:
 def unknown_settings(
     place: str, config: Config, kind: str, distribution: Distribution, java: Java
 ) -> Iterator[str]:
-    """A sentence for each setting that this version does not know. `place`: where they are written; `kind`:
-    as in setting_names. Raises DistributionError.
-    """
+    """A sentence for each unknown setting, written at `place`. Raises DistributionError."""
     names = setting_names(distribution, java).get(kind) if config else None
     if names is None:
         return  # none, or a kind that came later

@@ -87,10 +87,7 @@ def unreachable(servers: str, why: str) -> LabError:
 
 
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
-    """The node's response to a kafka-python request, over `connection` if one is given.
-
-    Raises Unanswered; AccessRefused if the node refuses access; UnknownFormat.
-    """
+    """The node's response, over `connection` if given. Raises Unanswered, AccessRefused, UnknownFormat."""
     limit = time.monotonic() + timeout_s
     where = f"{endpoint.host}:{endpoint.port}"
     try:
@@ -121,10 +118,7 @@ class Connection:
             raise Unanswered(f"{self._where}: {_why(error)}") from None
 
     def ask(self, request: Any, timeout_s: float | None = None) -> Any:
-        """The node's response, within `timeout_s` (default: the connection's own).
-
-        Raises Unanswered; after that the connection is of no use.
-        """
+        """The node's response. Raises Unanswered; after that the connection is of no use."""
         try:
             return self._exchange.answer_within(request, self._timeout_s if timeout_s is None else timeout_s)
         except (OSError, KafkaError) as error:
@@ -141,10 +135,7 @@ def error_name(code: int) -> str:
 
 
 def trouble(what: str, code: int, message: str | None = None) -> LabError:
-    """The exception `what: why` for an answer with that error code; AccessRefused if authorization failed.
-
-    `message`: Kafka's own, if the answer has one.
-    """
+    """The exception `what: why` for an error code (AccessRefused or not); `message`: Kafka's own."""
     kind = AccessRefused if code in REFUSALS else LabError
     return kind(f"{what}: {message or error_name(code)}")
 

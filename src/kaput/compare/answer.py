@@ -54,9 +54,7 @@ class AspectRow:
 
 @dataclass(frozen=True)
 class ComparedPartition:
-    """The compared range of a partition: end offsets (exclusive) on both sides; `behind`: the number of
-    source records that the mirror had not reached.
-    """
+    """A partition's compared range; `behind`: source records that the mirror had not reached."""
 
     topic: str
     target_topic: str

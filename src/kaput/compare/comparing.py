@@ -70,10 +70,7 @@ class Naming:
 
 
 def wanted_topics(known: Collection[str], patterns: Sequence[str]) -> list[str]:
-    """The topics to compare: those that match `patterns`; without patterns, all that are not internal.
-
-    Raises UsageError for a pattern without a topic.
-    """
+    """The topics that match `patterns`, or all not internal. Raises UsageError: pattern without topic."""
     if not patterns:
         return sorted(topic for topic in known if not is_internal(topic))
     wanted: set[str] = set()
@@ -89,9 +86,7 @@ def wanted_topics(known: Collection[str], patterns: Sequence[str]) -> list[str]:
 
 
 def is_internal(topic: str) -> bool:
-    """Whether it belongs to Kafka, Connect or a mirror, and is not mirrored (as MirrorMaker judges by
-    name).
-    """
+    """Whether it belongs to Kafka, Connect or a mirror, by its name, as MirrorMaker judges."""
     return (
         topic.startswith(("__", "mm2-", "mirrormaker2-"))
         or topic.endswith((".internal", "-internal", ".replica", ".heartbeats"))
@@ -141,9 +136,7 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class ComparisonRequest:
-    """What to compare. `topics`, `groups`: names and patterns; empty: all. `wait_s`: how long the mirror may
-    take to catch up.
-    """
+    """What to compare. `topics`, `groups`: names and patterns; `wait_s`: for the mirror to catch up."""
 
     source: ClusterAddress
     target: ClusterAddress

@@ -182,9 +182,7 @@ class GroupPositions:
         return cls(located, target, pairs, names, checkpoints)
 
     def points(self) -> list[TranslatedPosition]:
-        """A point for each position in both clusters, then one for each of the mirror's checkpoints, in the
-        order that `places` and `checkpoint_places` expect.
-        """
+        """Points for positions in both clusters, then for checkpoints, ordered as places are expected."""
         positions = [
             TranslatedPosition(group, pair.number, offset, self.target[group][pair.target])
             for group, pair, offset in self._in_both()

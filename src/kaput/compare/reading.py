@@ -224,10 +224,7 @@ class _Leader:
 
 
 def read_partition(wanted: ReadRequest) -> PartitionFacts:
-    """Writes the rows of one partition, and returns its totals.
-
-    FILE.progress, next to the file, contains the offset reached so far. Raises LabError.
-    """
+    """Writes a partition's rows; returns totals. FILE.progress has the offset reached. Raises LabError."""
     facts = PartitionFacts(wanted.start, wanted.end)
     progress = wanted.file.with_suffix(".progress")
     gaps = _Gaps(wanted.start)

@@ -46,9 +46,7 @@ _HEADERS = {
 
 
 class Guard:
-    """ASGI middleware: passes requests to 127.0.0.1 and localhost at `port` to `app` if they are read-only or
-    have the `key` (None: all changes are refused).
-    """
+    """ASGI middleware: passes local requests at `port` that are read-only or have the `key`."""
 
     def __init__(self, app: ASGIApp, port: int, key: str | None = None) -> None:
         self._app, self._key = app, key

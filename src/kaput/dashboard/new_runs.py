@@ -44,9 +44,7 @@ _YES_NO = ("true", "false")
 
 @dataclass(frozen=True)
 class FormField:
-    """A field. `own`: the scenario sets it; `choices`: all permitted values, if few; `hint`: examples or
-    bounds.
-    """
+    """`own`: the scenario sets it; `choices`: all permitted values, if few; `hint`: examples, bounds."""
 
     key: str
     value: str

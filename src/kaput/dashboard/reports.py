@@ -37,10 +37,7 @@ class Reports:
         self._made: OrderedDict[tuple[str, int], bytes] = OrderedDict()
 
     def page(self, name: str) -> bytes | None:
-        """The page of a judged run; None if the run is not judged.
-
-        Raises OSError, UsageError if the run is damaged.
-        """
+        """The page of a judged run, else None. Raises OSError, UsageError if the run is damaged."""
         judged_ns = self._runs.changed_ns(name, "findings.json")
         if judged_ns is None:
             return None

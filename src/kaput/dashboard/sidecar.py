@@ -47,9 +47,7 @@ METRICS = "--metrics"
 
 @dataclass(frozen=True)
 class Sidecar:
-    """The sidecar process. `pipe`: our end of its stdin; `port`: of the dashboard, 0 if there is none;
-    `metrics`: the URL of /metrics.
-    """
+    """Serves sockets and folder of sys.argv until stdin ends. `searches`: finds those of a folder."""
 
     pid: int
     pipe: int

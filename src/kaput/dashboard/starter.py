@@ -71,9 +71,7 @@ class Starter:
             return self._started
 
     def start(self, scenario: str, arguments: Sequence[str]) -> None:
-        """Starts `kaput ARGUMENTS`, a run of that scenario. Raises UsageError while another is running,
-        LabError if the process that starts runs has ended.
-        """
+        """Starts `kaput ARGUMENTS`. Raises UsageError while another runs, LabError without the starter."""
         with self._lock:
             now = self._started
             if self._process.poll() is not None:

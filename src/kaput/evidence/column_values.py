@@ -110,9 +110,7 @@ def _with_cluster(path: Path, index: int, column: str) -> set[str]:
 def downtimes(
     events: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str | None, int], list[tuple[int, int | None]]]:
-    """By cluster and broker, from when to when its process was gone (ns); None: to the end. `events`: rows of
-    cluster_events.
-    """
+    """By cluster and broker, from when to when its process was gone (ns); None: to the end."""
     by_broker: dict[tuple[str | None, int], list[tuple[int, int | None]]] = {}
     for row in sorted(events, key=lambda row: (row["at_ns"], row["kind"] != "stopped")):
         if row["kind"] not in ("stopped", "started") or row["broker"] is None:

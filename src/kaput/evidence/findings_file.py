@@ -18,9 +18,7 @@ _ANY_NUMBER = {"run": {"seed", "varied"}}  # chosen by the user
 
 
 def read_findings(path: Path) -> Findings:
-    """Reads and checks findings.json. Raises UsageError naming the file, and a number that is out of
-    range.
-    """
+    """Reads and checks findings.json. Raises UsageError naming the file."""
     try:
         document = Findings.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

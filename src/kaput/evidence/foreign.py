@@ -75,10 +75,7 @@ class _Import:
 
 
 def strict(folder: RunFolder, manifest: Manifest) -> tuple[RunFolder, Manifest]:
-    """The run folder with all tables as the contract has them, and what was noted of it.
-
-    Raises EvidenceError naming the file at fault, OSError if the folder cannot be written to.
-    """
+    """The run folder with tables as the contract has them, and notes. Raises EvidenceError, OSError."""
     found = {name: files_of(folder, table) for name, table in TABLES.items()}
     foreign = {name for name, files in found.items() if any(not _is_strict(TABLES[name], p) for p in files)}
     if not foreign:

@@ -84,9 +84,7 @@ def _footer_problem(group: pq.RowGroupMetaData, footer: pq.FileMetaData) -> str 
 
 
 def open_file(path: Path | str, texts: Sequence[str] = ()) -> pq.ParquetFile:
-    """Opens the file, memory-mapped; columns `texts` are dictionary-encoded if possible. Raises
-    EvidenceError.
-    """
+    """Memory-maps it; columns `texts` are dictionary-encoded if possible. Raises EvidenceError."""
     footer = footer_of(path)
     try:
         trusted = str(footer.created_by).startswith(_UNIQUE_DICTIONARY_WRITERS)

@@ -134,9 +134,7 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
 
 
 def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
-    """Makes negative partitions null: clients report these for unknown. Raises EvidenceError where null is
-    not allowed.
-    """
+    """Makes negative partitions null, as clients mean them. Raises EvidenceError where null is forbidden."""
     for number, row in enumerate(rows, 1):
         if (partition := row.get("partition")) is not None and partition < 0:
             if not schema.field("partition").nullable:

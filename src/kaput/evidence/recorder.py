@@ -145,9 +145,7 @@ class Recorder:
         self._stream = pa.ipc.new_stream(self._file, self.schema)
 
     def row(self, *first: Any, **values: Any) -> None:
-        """Adds one row: values by column, after those of the table's first columns; nullable columns may be
-        left out. Raises ValueError for columns that the table does not have.
-        """
+        """Adds a row, by column; nullable ones may be left out. Raises ValueError for unknown columns."""
         named = {**dict(zip(self.schema.names, first, strict=False)), **values}
         if len(named) != len(first) + len(values) or not named.keys() <= set(self.schema.names):
             raise ValueError(f"not the columns of a row: {first}, {values}")

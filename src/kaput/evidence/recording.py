@@ -203,9 +203,7 @@ def _read(descriptor: int) -> list[Holder]:
 
 
 def _may_end_soon(holders: list[Holder]) -> bool:
-    """Whether waiting helps: the run's first process is gone, or another process is sealing or has just
-    sealed.
-    """
+    """Whether waiting helps: the first process is gone, or another one seals it."""
     return not holders or holders[0].gone() or holders[0].what == SEALING
 
 

@@ -88,9 +88,7 @@ def _seal_stream(table: EvidenceTable, stream: Path) -> list[str]:
 
 
 def whole_batches(table: EvidenceTable, stream: Path, torn: list[str]) -> Iterator[pa.RecordBatch]:
-    """The complete batches of a stream. Appends a sentence about a torn rest to `torn`. Raises
-    EvidenceError.
-    """
+    """A stream's complete batches; a torn rest becomes a sentence in `torn`. Raises EvidenceError."""
     size = stream.stat().st_size
     if size == 0:
         return  # its writer ended before it wrote anything: nothing is torn

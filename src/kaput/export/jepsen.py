@@ -33,9 +33,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class SentIdentities:
-    """The identities of all messages, as stretches of seqs. `keys`: where messages sent to an unknown
-    partition were found.
-    """
+    """The identities of all messages as stretches; `keys`: where those of unknown partitions were found."""
 
     def __init__(self) -> None:
         self.keys: dict[tuple[int, int], int] = {}

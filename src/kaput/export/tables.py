@@ -29,9 +29,7 @@ def present(folder: RunFolder) -> list[str]:
 
 
 def write_csv(folder: RunFolder, name: str, out: IO[bytes]) -> int:
-    """Writes one table with a header. Returns the number of rows. Raises UsageError, EvidenceError,
-    OSError.
-    """
+    """Writes a table with a header; returns its rows. Raises UsageError, EvidenceError, OSError."""
     files = _files(folder, name)
     if not files and name in DERIVED:
         raise UsageError(

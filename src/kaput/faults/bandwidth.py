@@ -42,9 +42,7 @@ class End:
     inward: bool
 
     def limit(self, rate: float, burst: int) -> None:
-        """Limits it to `rate` bits per second after `burst` bytes. Raises LabError if it
-        already has a limit.
-        """
+        """Limits it to `rate` bits per second after `burst` bytes. Raises LabError if it is limited."""
         self._queue.limit(rate, burst, _QUEUE_MS)
 
     def lift(self) -> None:
@@ -61,10 +59,7 @@ class End:
         return self._queue.state().kind == _LIMIT
 
     def load(self, rate: float, burst: int) -> Flow:
-        """Empties the bucket, then briefly offers 1.5 times `rate`; returns the rate carried.
-
-        Brief, because other traffic queues behind it.
-        """
+        """Empties the bucket, then briefly offers 1.5 times `rate`; returns the rate carried."""
         clock = self.scene.clock
         with contextlib.closing(self._sender()) as sender:
             began, (before, waited_before) = clock.now(), self.stats()

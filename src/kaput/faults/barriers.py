@@ -166,9 +166,7 @@ class BarrierFault(NodeFault):
             return None
 
     def _busy(self) -> set[int]:
-        """Nodes where another step has rules too, so that a failed connection proves nothing about this
-        fault.
-        """
+        """Nodes with rules of another step: a failed connection there proves nothing."""
         involved = {end for path in self._forbidden for end in path} & set(self.scene.nodes)
         return {node for node in involved if not StepRules(self.scene, node).alone()}
 

@@ -21,9 +21,7 @@ from kaput.scenario.vocabulary import NOOP
 
 @cache
 def fault_class(name: str, hits: str = NODES) -> type[Fault[Any]]:
-    """The class of that fault on such a target. A whole cluster, a mirror and a store are nodes to it, and so
-    is a producer unless the fault has a class of its own for producers.
-    """
+    """The class of a fault on such a target: all but members are nodes to it, unless it says otherwise."""
     module = import_module(f"kaput.faults.{name.replace('-', '_')}")
     own = {
         each.on: each

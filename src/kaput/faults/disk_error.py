@@ -50,9 +50,7 @@ def write_error(directory: Path) -> int | None:
 
 
 class DiskError(Fault[Sequence[DiskTarget]]):
-    """Proof: a synced write there succeeds before, fails with EIO after the injection and still at the heal,
-    and succeeds again after it.
-    """
+    """Proof: a synced write there fails with EIO from injection to heal, and succeeds before and after."""
 
     name = "disk-error"
     needs = ("ext4",)

@@ -80,9 +80,7 @@ class FreezerProcess:
 
 
 class DiskStall(Fault[Sequence[DiskTarget]]):
-    """Proof: a write that begins after the freeze has not returned half a second later, and returns when the
-    disk is thawed, not before.
-    """
+    """Proof: a write that begins after the freeze returns only when the disk is thawed."""
 
     name = "disk-stall"
     needs = ("ext4",)

@@ -126,9 +126,7 @@ class FaultEngine:
             life.ended.set()
 
     def heal(self, lives: Sequence[Life], timeout_s: float) -> list[Life]:
-        """Ends these faults now, all of them whatever becomes of one; returns those that have not ended in
-        time. What their heals proved is in their records.
-        """
+        """Ends these faults now; returns those that have not ended in time (proofs are in records)."""
         for life in lives:
             life.over.set()
         limit = time.monotonic() + timeout_s

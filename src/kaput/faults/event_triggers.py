@@ -68,9 +68,7 @@ class EventSource(Protocol):
         """The names of the events that it reports."""
 
     def take(self) -> list[Occurrence]:
-        """The events since the last call; the first call may report earlier ones. Raises
-        LabError, OSError.
-        """
+        """The events since the last call; at first also earlier ones. Raises LabError, OSError."""
 
     def close(self) -> None:
         """Closes files and clients."""

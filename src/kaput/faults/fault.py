@@ -89,9 +89,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Effect:
-    """When the fault took effect (ns; None if never), whether that is confirmed, and the proof as a
-    sentence.
-    """
+    """When it took effect (ns; None if never), whether that is confirmed, and the proof as a sentence."""
 
     effective_ns: int | None
     confirmed: bool
@@ -224,9 +222,7 @@ class Fault(ABC, Generic[_Hit]):
         self.abandoned.set()
 
     def restarted(self) -> list[int]:
-        """Ids of the nodes that a change of the whole cluster restarts, recorded as hit so that their ends
-        are attributed to it.
-        """
+        """Ids of the nodes that a change of the whole cluster restarts: recorded as hit."""
         return []
 
     def wait(self, condition: Callable[[], bool], timeout_s: float = WAIT_S, poll_s: float = _POLL_S) -> bool:

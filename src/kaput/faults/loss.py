@@ -99,9 +99,7 @@ class PacketLoss(NodeFault):
         return healed if over else None, effect.with_proof("; ".join(details), over and not gone)
 
     def _sample(self, ways: Sequence[probes.Path]) -> dict[probes.Path, LossSample]:
-        """Sends enough datagrams each way that about thirty are lost, within the time limit; returns the
-        counts.
-        """
+        """Enough datagrams each way that about thirty are lost, within the time limit; the counts."""
         count = round(_EXPECTED * 100 / self.options.percent)
         samples = in_parallel(
             lambda way: LossSample(*probes.send_datagrams(way, self.scene, count, _SAMPLE_S)), ways

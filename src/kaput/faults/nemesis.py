@@ -103,9 +103,7 @@ class Nemesis:
         return [life.step.id for life in asked]
 
     def abort(self) -> None:
-        """Injects no more faults, and heals only those that would outlast the run; returns when all steps
-        have ended.
-        """
+        """Injects no more, heals only what would outlast the run; returns when all steps have ended."""
         with self._lock:
             self._waiting.clear()
         self._aborted.set()

@@ -92,10 +92,7 @@ def _synced_bytes(segment: Path, synced: int) -> int:
 
 
 def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
-    """The recovery points. Lines of the file: version, count, then `topic partition offset` each.
-
-    Raises UnknownFormat.
-    """
+    """The recovery points (version, count, then `topic partition offset` lines). Raises UnknownFormat."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:

@@ -32,9 +32,7 @@ def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path
 
 
 def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
-    """Waits until every path connects, and tries at least once; returns the paths that do not, and the end
-    (ns).
-    """
+    """Waits until every path connects; returns the paths that do not, and the end (ns)."""
     left = set(paths)
     limit = scene.clock.now() + HEALED_S
     while True:
@@ -45,10 +43,7 @@ def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
 
 
 def send_datagrams(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
-    """Sends datagrams from one party to another, either of which may be the clients.
-
-    Returns how many were sent, `count` unless time ran out, and how many arrived.
-    """
+    """Sends datagrams between two parties (or clients). Returns how many were sent, and arrived."""
     source, target = path
     network = scene.network
     host = network.clients if target == CLIENTS else network.host(target)

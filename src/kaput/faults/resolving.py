@@ -35,9 +35,7 @@ def no_store(name: str) -> DiskTarget:
 
 @dataclass(frozen=True)
 class ClusterPart:
-    """One of several clusters as faults see it. `mirrors`: ids of the mirror processes on its side of the
-    network, those that write to it.
-    """
+    """One cluster as faults see it. `mirrors`: ids of mirror processes on its side of the network."""
 
     nodes: Mapping[int, Node]
     brokers: Sequence[int]
@@ -174,10 +172,7 @@ def resolve(
 
 
 def resolve_members(target: Target, groups: RunMembers, seed: int) -> list[Member]:
-    """The members that `target` matches now: one slot, or running members.
-
-    Raises LabError if there are none.
-    """
+    """The members that `target` matches now: one slot, or running ones. Raises LabError if none."""
     group = target.members_of or ""
     if target.number is not None:
         return [groups.member(group, target.number)]
@@ -206,9 +201,7 @@ def _replicas(target: Target, admin: Admin, draw: random.Random) -> list[int]:
 
 
 def _offsets_partition(group: str, admin: Admin) -> str:
-    """`__consumer_offsets/13`, whose leader coordinates the group; only the topic if its partitions are
-    unknown.
-    """
+    """`__consumer_offsets/13`, whose leader coordinates the group; only the topic if unknown."""
     try:
         count = len(admin.partitions([OFFSETS]))
     except LabError:

@@ -104,9 +104,7 @@ class RollingRestart(NodeFault):
         return f"not every ISR was full within {_WHOLE_S:.0f} s ({lacks})"
 
     def _wait_whole(self, restarted: Node | None) -> str:
-        """Waits, for a bounded time, until the cluster lacks nothing; returns a sentence about
-        what it lacks.
-        """
+        """Waits until the cluster lacks nothing, in a bounded time; returns what it lacks."""
         limit = self.scene.clock.now() + _WHOLE_S
         lacks = "the run was ended"
         while not self._stop.is_set():

@@ -122,9 +122,7 @@ class StepRules:
 
 
 def blocking(addresses: Sequence[str], direction: Direction, how: How) -> list[Chain]:
-    """Chains that block everything from or to the addresses, with the counters `in_dropped` and
-    `out_dropped`.
-    """
+    """Chains that block these addresses both ways; counters: `in_dropped`, `out_dropped`."""
     chains = []
     for way, hook in _WAYS:
         if direction in ("both", way):

@@ -14,10 +14,7 @@ TIMEOUT_S = 60
 
 
 class Stop(HealedByRestart):
-    """Proof: the process has ended after SIGTERM, and no other one took its place until the restart.
-
-    Takes effect when the signal is sent.
-    """
+    """Proof: the process ended after SIGTERM (its effect), and none took its place until the restart."""
 
     name = "stop"
 
@@ -37,9 +34,7 @@ class Stop(HealedByRestart):
 
 
 class StopMember(Down):
-    """SIGTERM: the member commits, and leaves; a static member keeps its partitions until its session times
-    out.
-    """
+    """SIGTERM: it commits and leaves; a static member keeps its partitions until its session times out."""
 
     name = "stop"
     ends = Stop

@@ -30,9 +30,7 @@ from kaput.monitor.signals import SIGNALS, Signal
 
 
 class Exposition(Collector):
-    """Answers scrapes. `look`: called at each, returns the current tables of series, all with the same
-    labels.
-    """
+    """Answers scrapes. `look`: called at each, returns tables of series with the same labels."""
 
     def __init__(self, look: Callable[[], Iterable[SeriesTable]]) -> None:
         self._look = look

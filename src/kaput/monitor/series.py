@@ -41,9 +41,7 @@ class Histogram:
 
 
 class SeriesTable:
-    """Values by signal and labels. `more_labels`: labels of every sample in addition to its signal's.
-    `start`: values from which counters continue, such as those before a restart.
-    """
+    """Values by signal and labels. `more_labels`: of every sample; `start`: where counters continue."""
 
     def __init__(
         self,
@@ -66,17 +64,13 @@ class SeriesTable:
         return (*self.more_labels, *SIGNALS[name].labels)
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Sets gauges, raises counters, adds observations to histograms. Raises KeyError for an unknown
-        signal.
-        """
+        """Sets gauges, raises counters, adds to histograms. Raises KeyError for an unknown signal."""
         with self._lock:
             for sample in samples:
                 self._apply(sample)
 
     def replace(self, source: str, samples: Iterable[Sample]) -> None:
-        """The same, but `samples` is everything from `source`: deletes its earlier gauges that
-        are not in it.
-        """
+        """The same; `samples` is all of `source`: earlier gauges that are not in it are deleted."""
         with self._lock:
             given = list(samples)
             now = {self._series(one) for one in given if SIGNALS[one.name].kind == "gauge"}

@@ -26,10 +26,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Sample:
-    """The value of a signal at a time (ns since the epoch). NaN: it could not be observed.
-
-    For a histogram, a sample is one observation.
-    """
+    """A signal's value at a time (ns); NaN: not observed. Of a histogram, one observation."""
 
     name: str
     value: float

@@ -139,9 +139,7 @@ class FaultInjector:
         return _healed(life)
 
     def heal_all(self) -> list[Healed]:
-        """Ends every active fault. Raises UsageError if there is none; and, after all have ended, FaultError
-        that names each one whose end is not confirmed.
-        """
+        """Ends every active fault. Raises UsageError if there is none; FaultError naming all unconfirmed."""
         lives = [self._injected[each.id][0] for each in self.active]
         if not lives:
             raise UsageError("no fault is active")
@@ -165,9 +163,7 @@ class FaultInjector:
             return [life.record for life, _ in self._injected.values() if life.record is not None]
 
     def history(self) -> list[dict[str, Any]]:
-        """Every fault that took effect, as `kaput fault list --json` prints it; `state` is active, healed or
-        not proven.
-        """
+        """Every fault that took effect, as in `kaput fault list --json`: active, healed or not proven."""
         with self._lock:
             injected = list(self._injected.values())
         return [_entry(life, one) for life, one in injected]

@@ -26,10 +26,7 @@ _MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Peek:
-    """A replica's log from `start` to `end` (exclusive), and the requested records.
-
-    `leader`: None if there is none; `source`: `broker` or `files`.
-    """
+    """A replica's records from `start` to `end`. `leader`: None if none; `source`: `broker`, `files`."""
 
     place: TopicPartition
     replica: int

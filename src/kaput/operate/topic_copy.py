@@ -85,9 +85,7 @@ _TRANSACTION_S = 1.0
 
 @dataclass(frozen=True)
 class CopyProgress:
-    """One partition: records copied in total and in this call, the offset reached, and the offset to
-    reach.
-    """
+    """A partition: records copied in all and in this call, the offset reached and the one to reach."""
 
     copied: int
     now: int

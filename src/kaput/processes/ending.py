@@ -104,9 +104,7 @@ def close(record: ProcessRecord, kept: bool) -> None:
 
 
 def remove_tree(path: Path) -> bool:
-    """Removes a directory; returns whether it is gone. Retries, because a dying process may still write to
-    it.
-    """
+    """Removes a directory; returns whether it is gone. Retries: a dying process may still write to it."""
     unmount(path)
     for _ in range(3):
         shutil.rmtree(path, ignore_errors=True)

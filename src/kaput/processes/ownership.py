@@ -96,11 +96,7 @@ class OwnedProcess:
 
 
 class Owner:
-    """Owns processes and directories inside its `with` block.
-
-    `marks_environment`: whether processes that other code starts from this process are kaput's too, to be
-    ended with it.
-    """
+    """Owns processes and directories in a `with` block. `marks_environment`: also what others start."""
 
     def __init__(self, *, marks_environment: bool = True) -> None:
         self._marks_environment = marks_environment

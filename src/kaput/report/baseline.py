@@ -50,9 +50,7 @@ class ComparedFigure:
 
 
 def tolerances(words: Sequence[str]) -> dict[str, Tolerance]:
-    """Parses --tolerance options (`20%`, `election-ms=50%`, `lost=3`) into tolerances by figure; the key ""
-    is for all other figures. Raises UsageError.
-    """
+    """--tolerance (`20%`, `election-ms=50%`) by figure, "" for all others. Raises UsageError."""
     found: dict[str, Tolerance] = {}
     for word in [DEFAULT, *words]:
         match = _TOLERANCE.fullmatch(word.strip())

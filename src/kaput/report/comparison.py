@@ -38,9 +38,7 @@ class RunFigure:
 
 @dataclass(frozen=True)
 class Entry:
-    """One run in a comparison. `run`: the name of its folder; `varied`: its varied settings; `findings`: None
-    if the run failed in the lab. Runs with the same `variant` are repetitions of each other.
-    """
+    """One run. `run`: its folder; `varied`: its settings; `findings`: None if the lab failed."""
 
     run: str
     variant: str
@@ -51,9 +49,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of the table. `left`: left-aligned, for words; `names`: it identifies the lines; `intervals`:
-    the confidence intervals of the means in its cells.
-    """
+    """`left`: left-aligned; `names`: identifies lines; `intervals`: confidence intervals of means."""
 
     name: str
     cells: Sequence[str]
@@ -306,9 +302,7 @@ def _ends_of_outages(line: Sequence[Entry]) -> str:
 
 
 def labels(entries: Sequence[Entry]) -> list[str]:
-    """A label for each run: its scenario, if there are several, and its varied settings. Repetitions share a
-    label; other runs never do.
-    """
+    """A label for each run: its scenario, if several, and varied settings; only repetitions share it."""
     several = len({entry.scenario for entry in entries}) > 1
     short = short_names(list(dict.fromkeys(key for entry in entries for key in entry.varied)))
     found: dict[str, str] = {}
@@ -342,9 +336,7 @@ def value_of(varied: Mapping[str, JsonValue], key: str) -> str:
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
-    """Shortens keys of settings to the shortest suffixes that are distinct; a name below `config` is not
-    split.
-    """
+    """The shortest distinct suffixes of setting keys; a name below `config` is not split."""
     ends = {key: _ends(key) for key in keys}
     found = {}
     for key in keys:
@@ -367,9 +359,7 @@ def _ends(key: str) -> list[str]:
 
 
 def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
-    """Parses `lost,ack-p99-ms` into column names. `varied`: the settings that differ between the runs, each
-    of which is a column. Raises UsageError for an unknown name.
-    """
+    """`lost,ack-p99-ms` as column names, or those of `varied`. Raises UsageError for an unknown name."""
     short = short_names(list(dict.fromkeys(varied)))
     known = {_key(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
     known |= {_key(key): name for key, name in short.items() if _key(key) not in known}
@@ -384,9 +374,7 @@ def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
 
 
 def chosen(comparison: RunsTable, names: Sequence[str]) -> list[RunColumn]:
-    """The columns with these names, in this order. The columns that identify the runs come first, unless
-    `names` has one of them.
-    """
+    """The columns with these names, in this order, after those that identify the runs."""
     every = {column.name: column for column in (*comparison.naming, *comparison.figures)}
     naming = [column for column in comparison.naming if column.names]
     first = [] if any(column.name in names for column in naming) else naming

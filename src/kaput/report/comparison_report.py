@@ -22,9 +22,7 @@ _FOOT = "Each run's own page, with examples and proof, is report.html in its run
 
 
 def to_text(entries: Sequence[Entry], width: int | None = None, columns: Sequence[str] = ()) -> Text:
-    """The table, and statistics for repetitions. `width`: of the terminal; a table that is too wide is
-    transposed. `columns`: the names of the columns to show.
-    """
+    """The table, and statistics of repetitions; transposed if wider than `width`."""
     return terminal.render(Document(Head(""), _tables(entries, columns)), width)
 
 
@@ -56,9 +54,7 @@ def to_html(
     columns: Sequence[str] = (),
     links: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The HTML page. `entries`: the same runs as entries of a comparison; `links`: (text, address) pairs for
-    the top of the page.
-    """
+    """The page. `entries`: the runs in a comparison; `links`: (text, address) for its top."""
     from kaput.report import comparison_charts
     from kaput.report.render import html
 

@@ -77,9 +77,7 @@ class NamedValues:
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell with more than text. `label`: the name of the count; `stories`: individual cases behind
-    it; `anchor`: the target of another cell's `link`.
-    """
+    """`label`: the name of the count; `stories`: cases behind it; `anchor`: the target of a `link`."""
 
     text: str
     label: str = ""
@@ -135,9 +133,7 @@ class ChartRow:
 
 @dataclass(frozen=True)
 class RunCharts:
-    """The charts of one run from top to bottom. `drawn`: the data for charts.js; its `key` is the prefix of
-    the chart names.
-    """
+    """The charts of one run from top to bottom. `drawn`: for charts.js, by `key`, the names' prefix."""
 
     rows: Sequence[ChartRow]
     drawn: Mapping[str, Any]
@@ -147,9 +143,7 @@ class RunCharts:
 
 @dataclass(frozen=True)
 class Timelines:
-    """Charts that are zoomed and read together, for HTML pages. `windows`: (text, begin, end) of parts worth
-    a closer look. Times in seconds.
-    """
+    """Charts zoomed together, for pages. `windows`: (text, begin, end in s) worth a closer look."""
 
     runs: Sequence[RunCharts]
     begin: float

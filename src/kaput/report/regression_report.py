@@ -53,9 +53,7 @@ class Pairs:
 
     @cached_property
     def difference(self) -> Summary:
-        """The summary of the differences; with 5 or more pairs it has an interval of the mean. Raises
-        ValueError without pairs.
-        """
+        """The summary; with 5 or more pairs with an interval of the mean. Raises ValueError without pairs."""
         return summarise(self.differences)
 
     @property
@@ -65,9 +63,7 @@ class Pairs:
         return self.difference.mean / before if before else None
 
     def is_at_least(self, share: Fraction) -> bool:
-        """Whether the mean difference is at least that share of the mean before, exactly; true if that mean
-        is 0.
-        """
+        """Whether the mean difference is at least that share of the mean before (or that mean is 0)."""
         before, now = (sum(Fraction(str(value)) for value in side) for side in zip(*self.values, strict=True))
         return not before or abs(now - before) >= share * abs(before)
 

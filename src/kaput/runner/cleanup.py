@@ -34,9 +34,7 @@ class PendingHeal(BaseModel):
 
 
 class CreatedResources(BaseModel):
-    """`topics`: ids by name, None until the creation is confirmed. `groups`: the names of the settings that
-    were set, by group id.
-    """
+    """`topics`: ids by name, None until confirmed; `groups`: the settings that were set, by group."""
 
     bootstrap_servers: str
     cluster_id: str | None = None
@@ -101,9 +99,7 @@ def clean_up(
     cluster: ExistingCluster,
     admin_of: Callable[[ExistingCluster, float], Admin] = Admin,
 ) -> list[str]:
-    """Undoes what is left; returns a sentence for each thing that could not be undone, with what to do about
-    it.
-    """
+    """Undoes what is left; returns a sentence, with what to do, for each thing that stays."""
     created = journal.created
     if created.nothing:
         return []

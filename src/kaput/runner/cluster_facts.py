@@ -52,9 +52,7 @@ class ClusterFacts:
         return whole
 
     def values_of(self, key: str) -> set[str | None]:
-        """The distinct values of a setting across brokers that disclose them; None for a broker that does not
-        know it.
-        """
+        """A setting's distinct values on brokers that disclose them; None: a broker does not know it."""
         return {settings.every.get(key) for settings in self.settings.values()}
 
 

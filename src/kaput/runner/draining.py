@@ -134,9 +134,7 @@ class RunDrain:
         ]
 
     def _drain_pipes(self, limit: float) -> dict[str, bool]:
-        """Returns whether each pipe has processed all its input; then stops its members, so that they write
-        no more.
-        """
+        """Whether each pipe has processed all its input; stops its members, so that they write no more."""
         drained: dict[str, bool] = {}
         for cluster in self._clusters:
             made = pipes(cluster.scenario)

@@ -42,9 +42,7 @@ DESCRIBED = "cluster.json"
 
 @dataclass(frozen=True)
 class ExistingClusters:
-    """Provides an existing cluster. `facts`: what was read from it; `kept`: existing topics that the run may
-    use.
-    """
+    """An existing cluster. `facts`: what was read from it; `kept`: topics that the run may use."""
 
     kafka: ExistingCluster
     facts: ClusterFacts
@@ -107,9 +105,7 @@ class ExistingRunCluster(RunCluster):
         self._journal.created = read_journal(self._folder.path)
 
     def prepare(self, scenario: Scenario) -> Scenario:
-        """Creates topics and groups, recording each first; returns the scenario with the topics' effective
-        settings.
-        """
+        """Creates topics and groups, recording each first; returns the scenario with their settings."""
         admin = self.admin
         self._create(scenario)
         names = [topic.name for topic in scenario.topics]

@@ -94,9 +94,7 @@ class Experiment:
         return self.folder
 
     def _record(self) -> None:
-        """The phases that need the cluster; afterwards all writers are closed and all
-        processes have ended.
-        """
+        """The phases that need the cluster; then writers are closed and processes have ended."""
         with ExitStack() as last, ExitStack() as stack:
             owner = stack.enter_context(Owner())
             self._provision(owner, stack, last)
@@ -233,9 +231,7 @@ class Experiment:
         return groups
 
     def _collect(self, groups: list[GroupDrain]) -> None:
-        """Records what the cluster itself logged: leader epochs, ISR changes and fencing, with
-        its own times.
-        """
+        """Records what the cluster logged, with its times: leader epochs, ISR changes, fencing."""
         self._begin("collect")
         self._troubles += self._clusters.troubles() + self._supervisor.troubles()
         for cluster, collected in self._drain_result.events:

@@ -174,9 +174,7 @@ class _Replays:
     def _play(
         self, store: _StoreReplay, client: ClientProcess, draw: random.Random, kills: int
     ) -> int | None:
-        """Waits until the process has ended, killing it if due; returns when it was killed (ns), or None.
-        Raises LabError.
-        """
+        """When the process was killed (ns), if it was; returns at its end. Raises LabError."""
         early = draw.random() < _EARLY
         # Early enough that every kill leaves something to send.
         after = 0 if early else draw.randrange(1, max(2, store.left // (kills + 1)))
@@ -275,9 +273,7 @@ def _list_stores(
     codec: Codec,
     cluster: str | None = None,
 ) -> tuple[list[StoreRead], list[str]]:
-    """Records what each store still holds. Returns which could be listed, and sentences about those that
-    could not.
-    """
+    """Records what each store holds; returns those listed, and sentences about the others."""
     read, troubles = [], []
     with Recorder(folder, "left_in_store", "kaput", cluster) as rows:
         for name in stores.urls:

@@ -120,9 +120,7 @@ class RunMirrors:
                 time.sleep(_POLL_S)
 
     def stop(self, name: str, timeout_s: float = _STOP_S) -> None:
-        """Stops a mirror for good (SIGTERM, SIGKILL after the timeout). Raises LabError if it
-        does not end.
-        """
+        """Stops a mirror for good (SIGTERM, then SIGKILL). Raises LabError if it does not end."""
         self._wanted.discard(name)
         node = self.node(name)
         if node.running and not node.terminate(timeout_s):

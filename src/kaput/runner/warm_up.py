@@ -79,9 +79,7 @@ class _Client:
             self._warm = message
 
     def wait(self, timeout_s: float) -> None:
-        """Waits until it is done, then kills it, also after `timeout_s`. Raises LabError if it ended on its
-        own.
-        """
+        """Waits for its end, then kills it, as after `timeout_s`. Raises LabError if it ended on its own."""
         assert self.process is not None
         limit = time.monotonic() + timeout_s
         while not self.process.reported["done"].wait(0.05) and time.monotonic() < limit:

@@ -62,9 +62,7 @@ def no_command_line(line: str) -> str:
 
 
 def check_reserved(config: Config, keys: Mapping[str, str | None]) -> Found:
-    """Mistakes for client settings that a scenario must not set. `reserved`: by name, the scenario's key for
-    it, or None.
-    """
+    """Mistakes for reserved client settings (by name, the scenario's key for it, or None)."""
     for name in config:
         if name in keys:
             own = keys[name]

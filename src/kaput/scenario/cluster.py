@@ -107,10 +107,7 @@ class Cluster(Block):
         return [self._above + FIRST_CONTROLLER_ID + n for n in range(self.controllers)]
 
     def voter_ids(self) -> list[int]:
-        """Voters of the metadata quorum: dedicated controllers, else brokers 1 to 3 (only broker 1 if fewer).
-
-        Empty in ZooKeeper mode.
-        """
+        """Voters: dedicated controllers, else brokers 1 to 3 (or only 1); none in ZooKeeper mode."""
         if self.mode == "zookeeper":
             return []
         return self.dedicated_controller_ids() or self.broker_ids()[: 3 if self.brokers >= 3 else 1]

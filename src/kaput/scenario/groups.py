@@ -143,9 +143,7 @@ class Group(Block):
 
     @property
     def reads_back_ns(self) -> int | None:
-        """How far back it reads messages stored before it began, in ns. 0: not at all; None: everything;
-        EVERYTHING_NS: from its committed position (`none`).
-        """
+        """How far back (ns) it reads when it begins. 0: not; None: everything; EVERYTHING_NS: `none`."""
         _, value = self.reset
         if value == "none":
             return EVERYTHING_NS

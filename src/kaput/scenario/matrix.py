@@ -74,9 +74,7 @@ class MatrixFile(Block):
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A fault with a value of each setting. `words`: the values by label, as shown; `changes`: by key, all
-    differences from the scenario of that name.
-    """
+    """A fault with a value of each setting. `words`: by label, as shown; `changes`: by key."""
 
     fault: str
     words: Mapping[str, str]

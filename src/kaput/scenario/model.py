@@ -235,9 +235,7 @@ class Scenario(Block):
         return [topic.name for topic in self.all_topics() if topic.cluster == cluster]
 
     def topic(self, name: str, cluster: str | None = None) -> Topic | None:
-        """The topic with that name, if the scenario or a mirror creates it. `dc2:orders` includes the
-        cluster; without one it is the first of several.
-        """
+        """The topic that the scenario or a mirror creates. `dc2:orders` has a cluster, else the first."""
         named, own = cluster_and_topic(name)
         within = named or cluster or next(iter(self.clusters), None)
         return next(
@@ -337,9 +335,7 @@ class Scenario(Block):
         return int(given) if re.fullmatch("[0-9]{1,9}", given) else default
 
     def cluster_of_topic(self, topic: str) -> Cluster:
-        """The cluster of a topic, which the scenario may not have: `dc2:orders` names it; without a name it
-        is the first of several.
-        """
+        """The cluster of a topic, known or not, that `dc2:orders` names; without a name the first."""
         return self.clusters.get(cluster_and_topic(topic)[0] or "", self.cluster)
 
     def topic_setting(self, topic: str, key: str, default: str, *of_brokers: str) -> str:
@@ -496,9 +492,7 @@ def with_proxies(cluster: Cluster, steps: Sequence[FaultStep]) -> Cluster:
 
 
 def single_cluster(scenario: Scenario, name: str, *, copied: bool = False) -> Scenario:
-    """The scenario reduced to one cluster: its clients, and its topics (`copied`: including those that
-    mirrors create).
-    """
+    """The scenario reduced to one cluster: clients and topics (`copied`: also those of mirrors)."""
     if not scenario.clusters:
         return scenario
     work = scenario.workload

@@ -116,10 +116,7 @@ Combination = tuple[str, ...]  # KEY=VALUE of each --vary, in the order in which
 
 
 def combinations(varies: Sequence[str], overrides: Sequence[str] = ()) -> tuple[list[Combination], list[str]]:
-    """All combinations, the last `--vary` changing fastest, and mistakes as sentences.
-
-    `overrides`: the `--set` options, whose keys cannot be varied as well.
-    """
+    """All combinations, the last `--vary` fastest, and mistakes; keys of `--set` cannot be varied."""
     mistakes: list[str] = []
     choices: list[list[str]] = []
     taken = dict.fromkeys(_keys(overrides), "set by --set")

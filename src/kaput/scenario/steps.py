@@ -98,9 +98,7 @@ class StepKeys(Block):
 
 
 def with_defaults(step: Any) -> Any:
-    """A step of the file with defaults for missing or null options of its fault; anything that is not a step
-    is returned unchanged.
-    """
+    """A step with defaults for missing or null options; anything that is no step unchanged."""
     if not isinstance(step, dict):
         return step
     fault = step.get("fault")

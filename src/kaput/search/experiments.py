@@ -170,9 +170,7 @@ def _near_outcomes(findings: Findings) -> Iterator[str]:
 
 
 def _producer_killed(findings: Findings) -> bool:
-    """Whether a producer was killed. It leaves unknown outcomes and an open transaction, but that is not a
-    near-miss.
-    """
+    """Whether a producer was killed: unknown outcomes and an open transaction are no near-miss."""
     return any(fault.fault == "kill" and fault.target.startswith("producer ") for fault in findings.faults)
 
 

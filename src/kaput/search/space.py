@@ -30,9 +30,7 @@ MULTIPLES = (0.5, 0.9, 1.1, 2)  # of a timeout: well below, just below, just abo
 
 @dataclass(frozen=True, eq=False)
 class Knob:
-    """One thing that varies: its path in the template, and its options. `places`: the position of each option
-    in the list of the file.
-    """
+    """What varies: its path in the template and its options; `places`: of options in the file."""
 
     name: str
     path: DataPath
@@ -46,9 +44,7 @@ class Knob:
 
 @dataclass(frozen=True)
 class Template:
-    """A step with choices. `name`: its number in the file, from 1, and its fault; `limit`: how often it may
-    occur in an experiment.
-    """
+    """A step with choices. `name`: number in the file and fault; `limit`: how often at most."""
 
     name: str
     data: Mapping[str, Any]
@@ -227,9 +223,7 @@ class Space:
         return data
 
     def scenario(self, choices: Choices, *, optional: bool = False) -> Scenario:
-        """The checked scenario of an experiment; `optional` as for scenario_data. Raises InvalidChoices, or
-        ValueError for an invalid key.
-        """
+        """An experiment's checked scenario, as in scenario_data. Raises InvalidChoices, ValueError."""
         scenario, mistakes = validated(self.scenario_data(choices, optional=optional))
         if scenario is None or mistakes:
             raise InvalidChoices(mistakes)

@@ -121,9 +121,7 @@ class SearchStore:
     """The file search.db in the folder of a search. Thread-safe."""
 
     def __init__(self, folder: Path, new: SearchSettings | None = None, *, read_only: bool = False) -> None:
-        """Opens the store, or creates it for a `new` search. `read_only`: writes nothing; the file may be
-        untrusted. Raises UsageError.
-        """
+        """Opens or (`new`) creates it. `read_only`: the file may be untrusted. Raises UsageError."""
         self.folder, self._lock = folder, RLock()
         try:
             self._db = sqlite3.connect(

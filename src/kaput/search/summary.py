@@ -128,9 +128,7 @@ class Searches:
         return [name for name in names if self._files.changed_ns(name, FILE) is not None]
 
     def look(self, name: str) -> Mapping[str, Any]:
-        """The data of a search's page; the same object as long as nothing changes. Raises UsageError,
-        OSError.
-        """
+        """The data of a search's page, the same object while nothing changes. Raises UsageError, OSError."""
         written = tuple(self._files.changed_ns(name, file) for file in WRITTEN[:2])
         with self._lock:
             known = self._known.get(name)

@@ -21,9 +21,7 @@ _SHOWN_UNREADABLE = 3
 
 @dataclass(frozen=True)
 class Sent:
-    """What one producer sent: the numbers that `expected` has if that is known (else any), and of them those
-    that were `acked` if that is known.
-    """
+    """What one producer sent: the numbers `expected` and `acked`, as far as known."""
 
     expected: Intervals | None = None
     acked: Intervals | None = None
@@ -40,9 +38,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class CheckedLines:
-    """Checked lines of one producer. `first`: whether a number came for the first time; `wanted`: whether it
-    is an expected one.
-    """
+    """One producer's checked lines. `first`: a number's first time; `wanted`: it is expected."""
 
     producer: int
     sent: Sent

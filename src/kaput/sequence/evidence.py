@@ -87,9 +87,7 @@ class EvidenceFolder:
             self._log.batch(len(unreadable), columns | {"offset": first_line + unreadable})
 
     def seal(self, summary: CheckSummary, ended: str | None) -> None:
-        """Writes missing numbers as sends, and seals the folder. `ended`: why the input was not read to its
-        end.
-        """
+        """Writes missing numbers as sends, and seals. `ended`: why the input was not read to its end."""
         for producer in summary.producers:
             self._add_missing(producer)
         self._sends.close()

@@ -18,9 +18,7 @@ _FIRST, _LAST, _FIRST_NS, _LAST_NS = range(4)
 
 
 class Gap(NamedTuple):
-    """Numbers that are not in a set, first to last, and the times of the messages before and after; NULL_LONG
-    without such a message, or without its time.
-    """
+    """Missing numbers, first to last; times of the messages around, NULL_LONG if unknown."""
 
     first: int
     last: int
@@ -34,9 +32,7 @@ class Gap(NamedTuple):
 
 
 class Intervals:
-    """A set of numbers below 2**63 - 1. Each column of `rows` is an interval: first, last, and their
-    times.
-    """
+    """Numbers below 2**63 - 1. Each column of `rows` is an interval: first, last, their times."""
 
     def __init__(self) -> None:
         self.rows: Longs = np.empty((4, 0), np.int64)

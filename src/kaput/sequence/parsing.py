@@ -132,10 +132,7 @@ class TextFormat:
         self._meaning = LineMeaning(role)
 
     def parse(self, block: bytes) -> Parsed:
-        """Parses all lines of plain numbers at once, vectorized, and the others one by one.
-
-        Raises UsageError for times in several units.
-        """
+        """Parses plain numbers at once, other lines one by one. Raises UsageError for mixed units."""
         block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
         characters = np.frombuffer(block, np.uint8)
         separators = np.flatnonzero(characters <= _SPACE)
@@ -255,10 +252,7 @@ class LineReader:
         self.example: str | None = None
 
     def read(self, rows: Iterable[Fields | Skipped | None], lines: Longs | None = None) -> Parsed:
-        """The numbered ones of these lines. `lines`: their indices in the block.
-
-        Raises UsageError for times in several units, and for negative ones.
-        """
+        """The numbered lines; `lines`: their indices. Raises UsageError for mixed units or negatives."""
         numbered: list[tuple[int, int, int, int]] = []
         unreadable: list[int] = []
         count = 0

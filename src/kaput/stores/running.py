@@ -413,9 +413,7 @@ class RunningStores:
 
 
 def patiently(do: Callable[[], _Made], limit: float) -> _Made:
-    """Does it again until that time (time.monotonic) while a server that has just started is slower than its
-    client's timeout. Raises StoreError.
-    """
+    """Repeats it until `until` (time.monotonic) while a new server is too slow. Raises StoreError."""
     while True:
         try:
             return do()

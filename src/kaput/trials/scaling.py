@@ -60,9 +60,7 @@ _OF_STEPS = ("for", "delay", "jitter", "up", "down", "processing", "timeout")
 
 
 def scaled(scenario: Scenario, factor: float) -> Scenario:
-    """The scenario with its times multiplied. Raises UsageError for a scenario with a plan or with several
-    clusters, whose times are not known here.
-    """
+    """The scenario with its times multiplied. Raises UsageError for plans and several clusters."""
     if factor == 1:
         return scenario
     if scenario.plan or scenario.clusters:

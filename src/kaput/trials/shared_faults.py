@@ -94,9 +94,7 @@ class SharedFaults:
             self._nemesis.start()
 
     def workload_over(self, number: int) -> None:
-        """Called when the load of a run is over. The shared load is over when that of all runs is, except
-        those that left.
-        """
+        """The load of a run is over; the shared load is, when that of all runs that stay is."""
         with self._lock:
             self._over.add(number)
             over = len(self._over | self._left) == self._size

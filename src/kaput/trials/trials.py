@@ -180,9 +180,7 @@ class Trials:
 
 
 def batched(trials: Iterable[Trial], most: int) -> Iterator[list[Trial]]:
-    """Batches of at most `most` successive trials that can share a cluster and its faults. Takes at most one
-    trial in advance.
-    """
+    """Batches of up to `most` successive trials that can share a cluster and its faults."""
     left = iter(trials)
     following = next(left, None)
     while following is not None:

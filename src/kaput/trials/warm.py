@@ -44,9 +44,7 @@ def lasting_faults(scenario: Scenario) -> list[str]:
 
 
 class WarmCluster:
-    """A cluster that runs until `close`; its first use warms it up. `spoiled`: why it cannot be used again;
-    None if it can.
-    """
+    """Runs until `close`; its first use warms it up. `spoiled`: why it cannot be used again."""
 
     def __init__(
         self,
@@ -226,9 +224,7 @@ class ClusterUse:
             self.kafka.restart_all(timeout_s)
 
     def events(self) -> CollectedEvents:
-        """All events that the cluster recorded so far; one read serves runs that ask at about the same
-        time.
-        """
+        """All events recorded so far; one read serves runs that ask at about the same time."""
         asked = time.monotonic()
         with self._lock:
             if self._asked_at < asked:
@@ -308,9 +304,7 @@ class SharedRunCluster(RunCluster):
 
 
 def since(events: Iterable[ClusterEvent], since_ns: int, topics: frozenset[str]) -> Iterator[ClusterEvent]:
-    """All events of these topics, and the events of internal topics and brokers from `since_ns` on, preceded
-    by their state at that time.
-    """
+    """Events of these topics, others from `since_ns` on, preceded by the state at that time."""
     before: dict[tuple[str | int | None, int | None], ClusterEvent] = {}
     after = []
     for event in events:

@@ -196,9 +196,7 @@ def unclean_allowed(scenario: Scenario, topic: str) -> bool:
 
 
 def _deleted(scenario: Scenario, loss: Loss) -> bool:
-    """Whether they were in a deleted part of the log: as recorded, or possibly due to the scenario's
-    retention.
-    """
+    """Whether they were in a deleted part of the log, as recorded or possibly by retention."""
     return loss.known.deleted or (loss.known.maybe_deleted and retains_little(scenario, loss.topic))
 
 

@@ -47,9 +47,7 @@ def compare(
     permitted: Mapping[str, int],
     mirrors: Sequence[MirrorAtEnd] = (),
 ) -> list[Expected]:
-    """Compares every expectation with the figures. Percentages are of the messages sent. `permitted`: by
-    anomaly, the number that Kafka's configuration permits.
-    """
+    """Compares expectations with figures; percentages are of messages sent. `permitted`: by anomaly."""
     compared = []
     for field, wanted in expect:
         name = field.replace("_", "-")

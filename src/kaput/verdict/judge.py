@@ -47,9 +47,7 @@ class _Sentences:
     permitted: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     def rule(self, name: str, what: str, rulings: Ruled, group: str | None = None) -> None:
-        """Adds the rulings on an anomaly of the run or of a group: one sentence per distinct ruling, largest
-        count first.
-        """
+        """Adds the rulings on an anomaly: one sentence per distinct ruling, the largest count first."""
         of_group = "" if group is None else f"group {group}: "
         by_ruling: Counter[Ruling] = Counter()
         for ruling, count in rulings:
@@ -67,10 +65,7 @@ class _Sentences:
 
 
 def judge(facts: Facts, scenario: Scenario | None, rules: Mapping[str, VerdictRule]) -> Judgement:
-    """Judges a run. `rules`: by anomaly, in the order of reasons.
-
-    Without its scenario it is unknown what was promised: inconclusive.
-    """
+    """Judges a run. `rules`: by anomaly, in order. Without a scenario: inconclusive."""
     sentences = _Sentences()
     for name, rule in rules.items():
         if rule.harmless != "none":

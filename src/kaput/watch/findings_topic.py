@@ -27,9 +27,7 @@ _LARGE = ("durations", "fates", "group_fates")  # left out of records
 
 
 class FindingsTopic:
-    """Writes to `topic` inside its `with` block. `run`: the name of the run folder. Raises UsageError, or
-    LabError if the topic cannot be created.
-    """
+    """Writes to `topic` in a `with` block. `run`: the folder's name. Raises UsageError, LabError."""
 
     def __init__(self, options: WatchOptions, topic: str, run: str) -> None:
         create_if_missing(options.cluster(), topic)
@@ -64,9 +62,7 @@ _DAY_MS = 86_400_000
 
 
 def create_if_missing(cluster: ExistingCluster, name: str) -> None:
-    """Creates the topic unless it exists: one partition, up to 3 replicas, retention of a day. Raises
-    LabError with Kafka's reason.
-    """
+    """Creates the topic if need be: one partition, up to 3 replicas, kept a day. Raises LabError."""
     with Admin(cluster) as admin:
         if admin.ids([name]):
             return

@@ -167,9 +167,7 @@ class Watch:
         ]
 
     def finish(self) -> dict[str, Any]:
-        """Stops sending, reads everything back, seals the folder; returns the final status, with `troubles`:
-        what could not be read.
-        """
+        """Stops, reads everything back, seals; returns the last status, with what could not be read."""
         self._keeper.stop()
         self._update(phase="drain")
         self._clients.stop_sending(DELIVERY_S + 10)
@@ -254,10 +252,7 @@ def make_folder(cluster: ExistingCluster, runs: Path, rate: float) -> WatchFolde
 
 
 def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], Any]) -> WatchFolder:
-    """Reopens the run folder of a killed watch. Messages in flight are recorded with unknown outcome.
-
-    Raises UsageError, LabError if the cluster does not respond.
-    """
+    """Reopens the folder of a killed watch; what was in flight is unknown. Raises UsageError, LabError."""
     folder = RunFolder(path.resolve())
     manifest = folder.read_manifest()
     if manifest.scenario != NAME or not (path / NAME).is_dir():

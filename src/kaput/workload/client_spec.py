@@ -91,9 +91,7 @@ class ProducerSpec:
 
     @property
     def chooses(self) -> bool:
-        """Whether the producer itself chooses the partition: message `seq` goes to `seq % partitions`, unless
-        all go to one.
-        """
+        """Whether the producer itself chooses: `seq` goes to `seq % partitions`, unless all go to one."""
         return self.round_robin or self.partitions == 1 or self.partition is not None
 
 
@@ -106,9 +104,7 @@ class SharedProducersSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandProducerSpec(ProducerSpec):
-    """For a client that is another program. `client_config` is passed through to it; `who`: its name in
-    messages.
-    """
+    """For another program. `client_config` is passed through; `who`: its name in messages."""
 
     command: list[str]
     patience_ms: int
@@ -186,9 +182,7 @@ class JavaMemberSpec(MemberSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PipeMemberSpec(MemberSpec):
-    """For a member of a pipe. `outputs`: the ProducerSpec of its output; `size`: the most records per
-    transaction.
-    """
+    """For a member of a pipe. `outputs`: its ProducerSpec; `size`: the most records per transaction."""
 
     outputs: dict[str, Any]
     size: int

@@ -180,9 +180,7 @@ class LogReader:
         )
 
     def removed(self) -> list[str]:
-        """Sentences about partitions of which a part was removed before it was read: no trouble, since the
-        analysis knows the start of each log.
-        """
+        """Sentences about partitions removed in part before they were read: no trouble."""
         return [
             f"{place} begins at offset {start:,}: retention or kafka-delete-records removed "
             f"{start - self._starts.get(place, 0):,} offsets before they were read"

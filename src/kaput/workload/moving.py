@@ -41,9 +41,7 @@ class Destination:
 
 @dataclass(frozen=True)
 class Hold:
-    """Stop using the cluster. `settle_s`: how long to wait for pending outcomes and commits; `commit`:
-    whether a member commits before it leaves.
-    """
+    """Stop using the cluster: wait `settle_s` for what is pending; `commit`: before it leaves."""
 
     settle_s: float = _MOVED_AT_ONCE_SETTLE_S
     commit: bool = True

@@ -177,10 +177,7 @@ class _SameSizePayloads:
         return joined.split(self._gap)[:-1]
 
     def read(self, joined: bytes) -> Identities:
-        """The identities, and whether each is an intact sibling of the first, which is intact.
-
-        The identity of one that is not intact is meaningless.
-        """
+        """The identities, and whether each is an intact sibling of the first; else meaningless."""
         flat = np.frombuffer(joined, _WORDS)
         rows = flat.reshape(-1, self._width)
         intact = self._has_in_common(flat, rows)

@@ -146,9 +146,7 @@ def _reaches(epochs: Sequence[Epoch], acks: Acks) -> Flags:
 
 
 def _latest_begun_epoch(epochs: Sequence[Epoch], acks: Acks) -> Ints:
-    """The highest epoch that may have begun by the time of the acknowledgement, at least `own`, which an
-    earlier acknowledgement of the same producer proves.
-    """
+    """The highest epoch that may have begun by the acknowledgement, at least `own` (_own_epochs)."""
     begun = acks.own.copy()
     for epoch in epochs:
         if epoch.at_ns is not None:
@@ -259,9 +257,7 @@ def in_old_topic(topic: pl.Expr, recreated: Mapping[int, int]) -> pl.Expr:
 
 
 def _deleted_without_offset(extents: Mapping[TopicPartition, Extent], names: Names) -> list[pl.Expr]:
-    """`deleted` and `maybe_deleted`, also set for acknowledgements without an offset whose log was trimmed:
-    the message may have been in the deleted part.
-    """
+    """`deleted`, `maybe_deleted`, also for acknowledgements without an offset whose log was trimmed."""
     began = {place: extent for place, extent in extents.items() if place[0] in names.topics}
     sure = [names.code(place) for place, extent in began.items() if extent.start]
     unsure = [
@@ -367,9 +363,7 @@ def _earliest(epoch: Epoch) -> int | None:
 
 
 def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Ints:
-    """The highest epoch that had acknowledged the same producer before: epochs never go back. Of two
-    acknowledgements at the same time, either may have been the first.
-    """
+    """The highest epoch that had acknowledged the same producer before or at the same time."""
     own = np.full(rows.height, NULL)
     if rows["place"].null_count():
         return own

@@ -20,10 +20,7 @@ from kaput.core import FOREVER_NS, MS, TopicPartition
 
 
 class Acknowledged(NamedTuple):
-    """An acknowledgement: the interval in which the broker gave it, from attempt_ns to done_ns.
-
-    until_ns: when the overwriting epoch began, None if unknown.
-    """
+    """An acknowledgement: given between attempt_ns and done_ns. until_ns: the overwriting epoch's begin."""
 
     attempt_ns: int
     done_ns: int
@@ -71,9 +68,7 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
 def maybe_unsynced(
     history: LeaderHistory, place: TopicPartition, attempts: Ints, dones: Ints
 ) -> dict[str, Flags]:
-    """The same for acknowledgements without an offset. The overwriting epoch is unknown, so it assumes the
-    last one.
-    """
+    """The same for acknowledgements without an offset; assumes that the last epoch overwrote them."""
     last = np.full(len(dones), len(history.epochs[place]) - 1)
     flags = unsynced(history, place, np.stack([attempts, dones, last, np.ones_like(last)]))
     return {"unsynced": flags["unsynced"], "isr_unsure": flags["isr_unsynced"] | flags["isr_unsure"]}

@@ -40,9 +40,7 @@ _DEFAULT_PARTITIONS, _DEFAULT_MIN_ISR = 50, 2
 
 
 def outages(given: Inputs, recorded: Collection[int]) -> Outages:
-    """The coordinator outages of a run. `recorded`: producers with recorded transactions. Raises
-    EvidenceError.
-    """
+    """The coordinator outages of a run. `recorded`: producers with transactions. Raises EvidenceError."""
     faults = [f for f in given.faults if f.proven and f.brokers and f.fault not in _UP]
     if not faults:
         return Outages()
@@ -235,9 +233,7 @@ _CLEANUP_MS, _MARKERS_MS = 10_000, 5_000
 
 
 def limits(given: Inputs, recorded: Collection[int]) -> Limits:
-    """How long a last stable offset may stall. `recorded`: producers with recorded transactions. Raises
-    EvidenceError.
-    """
+    """How long a last stable offset may stall. `recorded`: as for `outages`. Raises EvidenceError."""
     timeout_ns = _timeout_ns(given, recorded)
     late = any(one.ns > timeout_ns for one in find(given.samples))
     return Limits(timeout_ns, outages(given, recorded) if late else Outages())
@@ -260,9 +256,7 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
 
 
 def abort_grace_ns(given: Inputs, topic: str) -> int:
-    """How much later the coordinator in the cluster of that topic may notice that a transaction has timed
-    out, and abort it.
-    """
+    """How much later the coordinator may notice that a transaction has timed out, and abort it."""
     interval = str(given.scenario.cluster_of_topic(topic).config.get(_CLEANUP)) if given.scenario else ""
     return ((int(interval) if interval.isdecimal() else _CLEANUP_MS) + _MARKERS_MS) * MS
 

@@ -99,9 +99,7 @@ class _GroupRecord:
         )
 
     def _as_old_as_the_group(self, place: TopicPartition) -> bool:
-        """Whether a partition without a recorded assignment existed when the group began. Only assumed if the
-        group has no recorded assignments at all.
-        """
+        """Whether an unassigned partition is as old as its group: assumed if the group has no assignments."""
         resized, from_the_start = self._partitions_at_start
         return not self._assigns and (place[0] not in resized or place in from_the_start)
 

@@ -82,9 +82,7 @@ class Inputs:
 
     @property
     def ordered(self) -> dict[int, int]:
-        """By producer that repeats keys and has `ordered` set for its store: its number of keys; 0: a single
-        one.
-        """
+        """By producer with keys and a store with `ordered`: its number of keys; 0: a single one."""
         specs = enumerate(self.producers)
         keeping = {number for number, spec in specs if spec.on_failure and spec.on_failure.ordered}
         return {producer: n for producer, (_, n) in self.keyed.items() if producer in keeping}
@@ -111,18 +109,14 @@ class Inputs:
 
     @property
     def isolations(self) -> list[Isolation | None]:
-        """The isolation of each group, from the manifest, else the scenario (with its default); None for a
-        group in neither.
-        """
+        """The isolation of each group, from the manifest, else the scenario; None if it is in neither."""
         known: dict[str, Isolation | None] = {group.group: group.isolation for group in self.manifest.groups}
         specs = {group.id: group.isolation for group in self.group_specs}
         return [known.get(group) or specs.get(group) for group in self.groups]
 
     @property
     def pipes(self) -> dict[int, Collection[str] | None]:
-        """By index of the groups that are pipes, by scenario or outputs: the topics that they read, None for
-        all.
-        """
+        """By index of the groups that are pipes: the topics that they read, None for all."""
         topics = self.reads
         pipe_groups = {group.id for group in pipes(self.scenario)} if self.scenario else set()
         pipe_groups |= self.evidence.words["outputs", "group"]
@@ -309,10 +303,7 @@ class Inputs:
 
 
 def read(evidence: Evidence) -> Inputs:
-    """Reads a checked run folder.
-
-    Raises UsageError if its scenario is invalid, EvidenceError if rows of its small tables disagree.
-    """
+    """Reads a checked run folder. Raises UsageError (its scenario), EvidenceError (its small tables)."""
     path = evidence.folder.scenario_path
     given = Inputs(evidence, read_resolved(path) if path.exists() else None)
     # Evaluated now, so that contradictory rows are always refused.

@@ -19,9 +19,7 @@ Clusters = Mapping[str, Sequence[tuple[int, str | None]]]
 
 
 class LagSample(NamedTuple):
-    """The lag of a group. `whole`: no partition is missing that was sampled before; else the lag is only
-    known not to have been less.
-    """
+    """The lag of a group. `whole`: of all partitions; else it is only known not to have been less."""
 
     at_ns: int
     lag: int
@@ -57,9 +55,7 @@ def clusters(group_events: Iterable[Event]) -> dict[str, list[tuple[int, str | N
 
 
 def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[LagSample]]:
-    """The lag of each group over time. What was sampled of a cluster before or after the group was in it is
-    left out.
-    """
+    """The lag of each group over time, without samples of a cluster that the group was not in."""
     values: defaultdict[tuple[str, int], dict[tuple[str | None, ...], float]] = defaultdict(dict)
     whole_groups: dict[tuple[str, int], float] = {}
     for row in samples:
@@ -96,9 +92,7 @@ def _elsewhere(row: Row, where: Sequence[tuple[int, str | None]]) -> bool:
 
 
 def backlog(samples: Sequence[LagSample], fault_ns: int, until_ns: int) -> Backlog | None:
-    """The backlog of one group after a fault; None if its lag did not rise before `until_ns`, or if there are
-    no samples from before the fault.
-    """
+    """A group's backlog after a fault; None without a rise before `until_ns`, or samples before the fault."""
     before = max((one.lag for one in samples if one.at_ns < fault_ns), default=None)
     if before is None:
         return None

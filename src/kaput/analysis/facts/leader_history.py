@@ -296,8 +296,6 @@ def _leader(change: Change | None, fallback: int | None) -> int | None:
 
 
 def polled_ns(events: Iterable[Mapping[str, Any]]) -> int | None:
-    """The maximum by which a leader or ISR change may be earlier than recorded; None if the cluster itself
-    recorded them.
-    """
+    """How much earlier than recorded a change may be; None if the cluster itself recorded it."""
     changes = (row for row in events if row["kind"] in ("leader", "isr"))
     return max((row["within_ns"] for row in changes if row["within_ns"] is not None), default=None)

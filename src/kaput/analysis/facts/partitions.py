@@ -16,9 +16,7 @@ from kaput.core import TopicPartition
 
 
 class Extent(NamedTuple):
-    """The offsets of a log: its start when it was read (None: not recorded), its first record (None: it has
-    none), and the one after its last record.
-    """
+    """The offsets of a log: its start (None: unknown), its first record (None: none), and its end."""
 
     start: int | None
     first: int | None

@@ -162,9 +162,7 @@ def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, a
 
 
 class Attempted(NamedTuple):
-    """The window in which a fault's victims were attempted: from its effect to the first acknowledgement
-    after it (None: none came).
-    """
+    """When a fault's victims were attempted: from its effect to the first acknowledgement (None: none)."""
 
     fault: str
     from_ns: int

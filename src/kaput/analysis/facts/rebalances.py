@@ -56,9 +56,7 @@ class Rebalance:
 
 @dataclass(frozen=True)
 class Assigned:
-    """An assignment of a partition, with the index of the rebalance that it belongs to. `again`: the
-    partition had an owner before.
-    """
+    """An assignment of a partition; `again`: the partition had an owner before."""
 
     group: str
     member: str
@@ -156,9 +154,7 @@ class _Ownership:
             self._live.discard(event["member"])
 
     def _assign(self, event: Event) -> None:
-        """Gives a partition an owner, unless it has it already. The owner until then, if any, was given up by
-        its group without its own notice.
-        """
+        """Gives a partition an owner; one it had until then gave it up without its own notice."""
         member, place, at_ns = event["member"], place_of(event), event["at_ns"]
         if place is None or member in self._owners.setdefault(place, {}):
             return
@@ -247,9 +243,7 @@ class _Ownership:
         return not soon or (self._closes(event) and not last.closes)
 
     def _closes(self, event: Event) -> bool:
-        """Whether the event belongs to the end of the group: a clean exit, with no member joining and nothing
-        delivered afterwards.
-        """
+        """Whether the event ends the group: a clean exit, no joining and no delivery afterwards."""
         quiet = self._last_activity_ns is None or event["at_ns"] > self._last_activity_ns
         return quiet and event["kind"] in ("revoked", "lost", "left")
 

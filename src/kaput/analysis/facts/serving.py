@@ -63,9 +63,7 @@ class Hindrance:
 
     @property
     def name(self) -> str:
-        """The fault, if it is one, and which broker it is about: one that only slows down one of its brokers
-        may keep another from serving.
-        """
+        """The fault, if it is one, and the broker it is about (it may slow down one, and isolate another)."""
         return f"{self.fault or ''} {self.cluster or ''} broker {self.broker}"
 
     @property
@@ -91,9 +89,7 @@ class Hindrance:
 
 @dataclass(frozen=True)
 class Serving:
-    """All hindrances of a run, by broker; `clients`: the times in which producers and members were held up by
-    faults on themselves, by target.
-    """
+    """All hindrances of a run, by broker; `clients`: when faults held up producers and members."""
 
     hindrances: Mapping[int, Sequence[Hindrance]] = field(default_factory=dict)
     clients: Mapping[str, Sequence[Hindrance]] = field(default_factory=dict)
@@ -155,9 +151,7 @@ def serving(
 def _known_of(
     by_broker: Mapping[_Broker, Sequence[_Known]], fault: FaultRow, broker: int
 ) -> Sequence[_Known]:
-    """What is known of a fault's broker. A fault that names no cluster hit the only one, or several, in which
-    ids are unique.
-    """
+    """What is known of a fault's broker, in the fault's cluster or, without one, in all that have it."""
     if fault.cluster is not None:
         return by_broker.get((fault.cluster, broker), ())
     return next((mine for (_, of), mine in by_broker.items() if of == broker), ())

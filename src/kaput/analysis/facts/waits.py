@@ -23,9 +23,7 @@ SHORTEST_NS = SECOND  # of a silence
 
 
 class Stage(IntEnum):
-    """How far a partition is from an acknowledgement: each condition is looked at once those before it are
-    met.
-    """
+    """How far a partition is from an acknowledgement: each condition supposes those before it."""
 
     NO_CANDIDATE = 0  # no leader, and no replica that could become one is up
     NO_LEADER = 1  # no leader that serves, but a replica could become one
@@ -90,9 +88,7 @@ class Record:
     acked: Mapping[TopicPartition, Mapping[int | None, int]] = field(default_factory=dict)
 
     def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
-        """What a partition waited for between two times, the second of which is an acknowledgement (or a
-        delivery).
-        """
+        """What a partition waited for between two times; the second is that of the first answer."""
         if place not in self.history.changes and waiter.group is None:
             return Story(why=f"no leader or ISR of {place} is recorded")
         slow: dict[tuple[str, Stage], int] = {}
@@ -109,9 +105,7 @@ class Record:
 
 
 class _Walk:
-    """One silence of one partition. `slow`: faults (an empty name: none), each with a stage at which it
-    prevented nothing, and from when on.
-    """
+    """One silence of a partition. `slow`: since when a fault ("": none) prevented nothing, and the stage."""
 
     def __init__(
         self,
@@ -428,9 +422,7 @@ def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int]
 
 
 def _may_precede(change: Change, at_ns: int) -> bool:
-    """Whether the change may have happened by that time: cluster events have a resolution of 1 ms, and polled
-    ones may be earlier than noticed.
-    """
+    """Whether the change may have happened by then: times are whole ms, and polled ones are late."""
     return (change.at_ns - change.within_ns) // MS <= at_ns // MS
 
 

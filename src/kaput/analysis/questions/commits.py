@@ -133,9 +133,7 @@ def _with_committed(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
 
 
 def receivers(deliveries: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
-    """(group, member, committed, n): how many offsets of `again` (redelivered) each member received at least
-    once.
-    """
+    """(group, member, committed, n): the offsets of `again` that each member received at least once."""
     both_deliveries, twice = overlay([meeting(deliveries, again, READ), again], READ)
     each = both_deliveries.select("part", "group", "member", "n").unique(["part", "member"])
     return _RECEIVERS.of(each.join(twice.select("part", "committed"), on="part"))
@@ -215,9 +213,7 @@ def in_stays(commits: pl.DataFrame, deliveries: pl.DataFrame, every: pl.DataFram
 
 
 def positions(deliveries: pl.DataFrame, begun: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset): where each group began: as in `begun`, else its first delivery, else as in
-    `others`.
-    """
+    """(group, place, offset): where each group began: `begun`, else its first delivery, else `others`."""
     every = (begun.drop_nulls("offset"), deliveries.sort("polled_ns_first", "offset"), others)
     either = pl.concat([frame.select(READ.columns) for frame in every])
     return either.unique(READ.keys, keep="first", maintain_order=True)

@@ -135,9 +135,7 @@ _BETWEEN = pl.col("handed") | (
 
 
 def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
-    """Cases at offsets of overwritten messages that the group received, or, if that is not recorded, that
-    were acknowledged there.
-    """
+    """Cases at offsets of overwritten messages that the group received, or else were acknowledged there."""
     if "accepted_ns" in cases.columns and cases.height and acks.height:
         of_acks = acks.join(cases.select("group").unique(), how="cross")
         spots = pl.concat([spots.select(_SPOT), of_acks.select(_SPOT)])
@@ -145,9 +143,7 @@ def _same_offset(name: str, cases: pl.DataFrame, spots: pl.DataFrame, acks: pl.D
 
 
 def moments(overwritten: pl.DataFrame, acks: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
-    """(group, place, offset, since_ns): when messages that these groups may have received were
-    overwritten.
-    """
+    """(group, place, offset, since_ns): when messages that groups may have received were overwritten."""
     columns = [*READ.columns, "since_ns"]
     of_acks = acks.join(pl.DataFrame({"group": list(groups)}, schema={"group": pl.Int64}), how="cross")
     return pl.concat([frame.select(columns) for frame in (overwritten, of_acks)])

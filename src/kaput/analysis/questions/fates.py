@@ -203,9 +203,7 @@ class FateCounts:
 
 
 def fates(stretches: pl.DataFrame) -> pl.DataFrame:
-    """(producer, outcome, stored, n, copies): the numbers of messages and of their copies; `stored` is 0, 1,
-    n, unread or uncommitted.
-    """
+    """(producer, outcome, stored, n, copies). `stored`: 0, 1, n, unread or uncommitted."""
     return stretches.group_by("producer", pl.col("outcome").cast(pl.String), _stored()).agg(
         pl.col("n").sum(), copies=(pl.col("n") * pl.col("stored")).sum()
     )

@@ -62,9 +62,7 @@ class FaultWindow:
 
 @dataclass(frozen=True)
 class FaultWindows(Question):
-    """Counts for each fault that hit a partition or lost messages. Losses are known after the stage places.
-    `asked`: the stage sends is done.
-    """
+    """Counts for each fault that hit a partition or lost messages. `asked`: the stage sends is done."""
 
     windows: Sequence[FaultWindow] = ()
     asked: bool = False
@@ -182,18 +180,14 @@ def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int
 
 
 def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> Iterator[tuple[int, int]]:
-    """(place, number) of lost messages in the window that were acknowledged before its end. `lost`: rows of
-    losses.
-    """
+    """(place, number) of lost messages in the window, acknowledged before its end."""
     rows = window.inside(lost.with_columns(outcome=pl.lit("acked")))
     in_time = rows.filter(pl.col("done_ns") < pl.col("end_ns"))
     yield from in_time.group_by("place").agg(pl.len().cast(pl.Int64)).iter_rows()
 
 
 def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
-    """(fault, place, _COUNTS) of rows of sends; `affected` without lost messages that were acknowledged in
-    time.
-    """
+    """(fault, place, _COUNTS) of sends; `affected` without messages acknowledged in time, then lost."""
     parts = [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(("place", *_COUNTS), pl.Int64)})]
     for window in windows:
         if window.ends:

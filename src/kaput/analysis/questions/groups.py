@@ -106,9 +106,7 @@ def _greatest_lag(given: Inputs, group: str) -> int | None:
 
 
 def _final_lag(run: Run, index: int) -> int | None:
-    """The lag at the end, in the cluster where the group was; None without recorded commits, or if an end
-    offset is unknown.
-    """
+    """The lag at the end, in the group's cluster; None if commits or an end offset are unknown."""
     given, name = run.given, run.given.groups[index]
     known = {
         place_of(event)
@@ -128,8 +126,6 @@ def _final_lag(run: Run, index: int) -> int | None:
 
 
 def committed(given: Inputs, group: str, place: TopicPartition) -> int | None:
-    """The last offset that a group committed in a partition; None for none. Of several at the same time, the
-    highest.
-    """
+    """A group's last commit in a partition, None for none; the highest of several at the same time."""
     commits = given.commits.get((group, place), ())
     return max(commits)[1] if commits else None

@@ -132,9 +132,7 @@ _ASSIGNMENT = ["group", "place", "assigned_ns"]
 
 
 def redelivered(twice: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, n): offsets redelivered because of it. `twice`: Places.delivered_again; `handovers`:
-    _HANDOVERS.
-    """
+    """(rebalance, n): offsets redelivered because of it. `twice`: Places.delivered_again."""
     (parts,) = overlay([twice], READ)
     first = pl.col("assigned_ns").min().over("part")
     later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_ASSIGNMENT)

@@ -233,9 +233,7 @@ def _more(kept: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
 
 
 def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """GRADES and LONGEST of the times from when a store took a message to its first acknowledgement to a
-    replay, by store instead of by time.
-    """
+    """GRADES and LONGEST of the times from a store's take to the first acknowledgement, by store."""
     took, gave = each(messages.kept, at_ns=messages.took), each(messages.replayed, at_ns=messages.gave)
     first = gave.group_by("store", *MESSAGE).agg(pl.col("at_ns").min().alias("until_ns"))
     both = took.join(first, on=["store", *MESSAGE])
@@ -244,9 +242,7 @@ def _how_long(messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def over_time(run: Run) -> pl.DataFrame:
-    """(at_ns, messages): the number of messages in stores (taken minus given back) at the end of each step in
-    which it changed.
-    """
+    """(at_ns, messages): what stores had (taken minus given back) at each step with a change."""
     more = pl.when(pl.col("what") == "taken").then("times").otherwise(-pl.col("times"))
     changes = run.sums["store_steps"].group_by("at_ns").agg(more.sum().alias("more")).sort("at_ns")
     return changes.select("at_ns", messages=pl.col("more").cum_sum().clip(lower_bound=0))

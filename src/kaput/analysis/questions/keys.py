@@ -93,9 +93,7 @@ def _resized(run: Run, topic: str) -> ResizedTopic:
 
 
 def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartition]] | None]:
-    """By group, the number of messages out of order by key; and where each key is stored, None
-    without keys.
-    """
+    """By group, the messages out of order by key; and where each key is stored, None without keys."""
     late: Counter[int] = Counter()
     where: dict[int, set[TopicPartition]] = {}
     if not any(keyed in run.given.resized for keyed, _ in run.given.keyed.values()):
@@ -125,9 +123,7 @@ def earliest(first: pl.DataFrame) -> pl.DataFrame:
 
 
 def later(mins: pl.DataFrame) -> pl.DataFrame:
-    """(group, producer, key, block, later_ns): the earliest first delivery in all later blocks; no rows for
-    the last block. `mins`: of `earliest`.
-    """
+    """(group, producer, key, block, later_ns): the earliest first delivery in all later blocks."""
     down = mins.sort("block", descending=True)
     after = down.with_columns(later_ns=pl.col("at_ns").cum_min().shift(1).over(_KEY))
     return after.select(*_KEY, "block", "later_ns").drop_nulls()

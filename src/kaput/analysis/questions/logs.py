@@ -114,9 +114,7 @@ def _state(
     serving: Serving,
     recorded_by_cluster: bool,
 ) -> PartitionSnapshot:
-    """The state of the partition just before `at_ns`. `recorded_by_cluster`: not by polling, so that a
-    partition's record begins with its creation.
-    """
+    """The state of the partition just before `at_ns`. `recorded_by_cluster`: not by polling."""
     known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
     for change in changes:
         if change.at_ns // MS >= at_ns // MS:

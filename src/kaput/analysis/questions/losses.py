@@ -66,9 +66,7 @@ def loss_of(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
 
 
 def by_cause(kinds: Iterable[Loss]) -> dict[str, int]:
-    """Counts by cause. What is unexplained, and was removed as configured, counts as `deleted` (by a step of
-    the timeline), `compaction` or `retention`.
-    """
+    """Counts by cause. What configuration removed counts as `deleted`, `compaction` or `retention`."""
     counts: Counter[str] = Counter()
     for kind in kinds:
         removed = kind.known.removed_by if kind.cause == "unexplained" else None
@@ -272,9 +270,7 @@ def _seen(messages: Messages) -> pl.Expr:
 
 
 def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
-    """(count, first acknowledgement, last acknowledgement) of the losses attributed to a fault;
-    times in ns.
-    """
+    """(count, first, last acknowledgement in ns) of the losses attributed to a fault."""
     mine = run.sums["losses"].filter(fault=fault_id)
     first, last = mine["first_ns"].min(), mine["last_ns"].max()
     return int(mine["messages"].sum()), first, last  # type: ignore[return-value]

@@ -36,9 +36,7 @@ from kaput.verdict.rules import VerdictRule, never
 
 
 class Offsets(Question):
-    """Both anomalies; and why the acknowledgement or delivery at an inconsistent offset contradicts
-    the log.
-    """
+    """Both anomalies, and why the log contradicts the acknowledgement or delivery."""
 
     sums = {"displaced": Collected(("place", "producer", "cause", *CIRCUMSTANCES, "n"))}
     stories = {
@@ -136,9 +134,7 @@ def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame
 
 
 def _maybe_inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """Offsets that may have more than one identity: those the log has twice, and claims that differ
-    from it.
-    """
+    """Offsets that may have several identities: twice in the log, or claimed with another one."""
     log = in_order(log, SPOT)
     end = pl.col("offset") + pl.col("n")
     shared = log.filter((pl.col("offset") < end.cum_max().shift(1).over("place")).fill_null(False))

@@ -164,9 +164,7 @@ def by_key(late: pl.DataFrame, copies: pl.DataFrame, ordered: Mapping[int, int])
 
 
 def across(rows: pl.DataFrame, late: pl.DataFrame, elections: Mapping[int, Sequence[int]]) -> pl.DataFrame:
-    """(producer, n): the late messages among these rows with an election in their partition between attempt
-    and outcome.
-    """
+    """(producer, n): the late messages with an election between attempt and outcome."""
     late = late.select("producer", begin="seq", end=pl.col("seq") + pl.col("n"), late_at="place")
     mine = rows.sort("seq").join_asof(
         late.sort("begin"), left_on="seq", right_on="begin", by="producer", check_sortedness=False
@@ -233,9 +231,7 @@ def _epochs(copies: pl.DataFrame, tops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _not_above(copies: pl.DataFrame) -> pl.DataFrame:
-    """Runs, or single rows of them, that are not above everything before them in their stream, with the
-    highest message there, `top`. Usually none.
-    """
+    """Runs, or single rows, not above everything before them in their stream; `top`: the highest there."""
     ordered = in_order(copies, [*_STREAM, "offset"])
     end = (pl.col("offset") + pl.col("n")).cum_max().shift(1).over(_STREAM)
     shares = ordered.select((pl.col("offset") < end).fill_null(False)).to_series()
@@ -259,8 +255,6 @@ def _without(runs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
 
 
 def unique_messages(late: pl.DataFrame) -> pl.DataFrame:
-    """The reordered messages of all places as stretches. One that is late in two places counts once, in the
-    first.
-    """
+    """The reordered messages of all places as stretches; one late in two places counts in the first."""
     (parts,) = overlay([late], MESSAGES)
     return parts.sort("place", "offset").unique("part", keep="first", maintain_order=True).drop("part")

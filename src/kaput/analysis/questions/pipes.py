@@ -144,9 +144,7 @@ def lost_outputs(outputs_: pl.DataFrame) -> pl.DataFrame:
 
 
 def inputs(log: pl.DataFrame, pipes: Mapping[int, Collection[int]]) -> pl.DataFrame:
-    """(group, place, offset, n, producer, seq): the stored inputs of each pipe. `pipes`: the topics that each
-    reads.
-    """
+    """(group, place, offset, n, producer, seq): each pipe's stored inputs. `pipes`: the topics it reads."""
     stored = log.filter(NAMED, "visible").select("place", "offset", "n", "producer", "seq")
     of_pipes = [
         stored.filter((pl.col("place") // SHIFT).is_in(sorted(topics))).select(

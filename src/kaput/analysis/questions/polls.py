@@ -101,7 +101,5 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
 
 
 def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:
-    """Runs of records in partitions that the member did not own. `assigned`: (group, place) with known
-    assignments.
-    """
+    """Runs of records that the member did not own. `assigned`: (group, place) with known assignments."""
     return deliveries.filter(~pl.col("owns")).join(assigned, on=["group", "place"], how="semi")

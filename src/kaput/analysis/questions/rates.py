@@ -89,9 +89,7 @@ def _per_second(run: Run) -> dict[str, dict[int, int]]:
 
 
 def ordered_per_s(given: Inputs) -> float | None:
-    """The requested rate of all producers together; None if one has no rate, as pipes do not, or starts
-    later.
-    """
+    """The rate requested of all producers; None if one has none (a pipe) or starts later."""
     if given.scenario is None or pipes(given.scenario):
         return None
     specs = given.scenario.producer_specs()

@@ -208,9 +208,7 @@ def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> 
 def lost_release(
     records_: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
 ) -> pl.DataFrame:
-    """Records released in a drained group and not acquired again, with `at_ns` and `times` of the last time
-    they were acquired.
-    """
+    """Records released in a drained group and not acquired again; `at_ns`, `times`: the last time."""
     was_asked = (pl.col("settling_ns") >= pl.col("acquired_ns")).fill_null(False)
     returned = _with_limit(records_, limits).filter(
         pl.col("group").is_in(list(drained)),
@@ -250,9 +248,7 @@ def _lock_ns(locks: Mapping[int, int]) -> pl.Expr:
 
 
 def handed_unrecorded(events: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
-    """(group, producer, seq, n): messages that members of share groups acquired, without a recorded
-    delivery.
-    """
+    """(group, producer, seq, n): messages that share groups acquired, without a recorded delivery."""
     acquired = covered(events.filter(_ACQUIRED), READ)
     parts, delivered = overlay([acquired, deliveries.select(*READ.columns, "n")], READ)
     alone = parts.join(delivered, on="part", how="anti").drop("part")

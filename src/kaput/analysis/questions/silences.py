@@ -198,9 +198,7 @@ def silences_by_place(run: Run) -> dict[int, list[tuple[int, int]]]:
 def end_of_silence(
     silences: Iterable[tuple[int, int]], effective_ns: int, healed_ns: int | None
 ) -> int | None:
-    """When a partition's own silence ended, of those that end after the effect of a fault and begin before
-    its heal: the first; None for none. `silences`: by time.
-    """
+    """The first silence that ends after a fault's effect and begins before its heal; None for none."""
     until_ns = FOREVER_NS if healed_ns is None else healed_ns
     return next((to for from_, to in silences if to > effective_ns and from_ < until_ns), None)
 
@@ -447,9 +445,7 @@ class RunEvents:
     def _owned(
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
     ) -> bool:
-        """Whether a member that the fault hit owned the partition (without one: any) within that time, or was
-        the last to own it.
-        """
+        """Whether the member hit owned the partition (None: any) in that time, or was its last owner."""
         for (of_group, one), history in self._run.record.owners.items():
             if of_group != group or place not in (None, one):
                 continue

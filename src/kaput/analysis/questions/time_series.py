@@ -129,9 +129,7 @@ class Level(NamedTuple):
 
 
 def levels(run: Run) -> Iterator[Level]:
-    """Levels from the finest steps on, each ten times as wide: at least two, up to one of TABLE_ROWS
-    or less.
-    """
+    """Levels, each ten times as wide as the one before; the last has at most TABLE_ROWS rows."""
     width_ns, first = run.work.step_ns, True
     sums: Mapping[str, pl.DataFrame] = {
         name: pl.concat([run.sums[part] for part in parts]) for name, parts in _PARTS.items()

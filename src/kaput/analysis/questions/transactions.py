@@ -180,9 +180,7 @@ def _aborted_read(row: Row) -> str:
 
 
 class AbortedRead(Question):
-    """Finds the cases, and passes on those whose message is no longer in the log: they may follow from a
-    loss.
-    """
+    """Finds the cases, and passes on those whose message is gone: they may follow from a loss."""
 
     passes = {"aborted_reads": CLAIM_TYPES}
     stories = {"aborted-read": _aborted_read}

@@ -63,9 +63,7 @@ def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[
 
 
 def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-    """(group, producer, seq, first_place, first_offset, n) of stretches with `group`: what is for
-    the group.
-    """
+    """(group, producer, seq, first_place, first_offset, n) of what is for the group."""
     columns = ["group", "producer", "seq", "first_place", "first_offset", "n"]
     places = beginnings.select("group", first_place="place")
     rest = unseen.join(places, on=["group", "first_place"], how="anti")
@@ -322,9 +320,7 @@ class Unseen(Question):
         return replace(self, reads=reads, moved=moved(run), acquired=run.sums["handed_unrecorded"])
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Unseen messages, which of them are excused, and where the others are stored, for
-        consequences.py.
-        """
+        """Unseen messages, which are excused, and where the others are stored (consequences.py)."""
         stored, times, beginnings = messages.stored, messages.times, messages.known.beginnings
         every = [stored.clear().with_columns(group=pl.lit(0, pl.Int64))]
         for index, topics in self.reads.items():

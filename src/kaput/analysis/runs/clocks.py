@@ -129,9 +129,7 @@ def _edges(events: pl.DataFrame, *moments: pl.Expr) -> pl.DataFrame:
 
 
 def _states(moves: pl.DataFrame) -> pl.DataFrame:
-    """The state of each reader from each time on: `changes`, `since_ns`, `owns`. A seek does not change the
-    owner.
-    """
+    """Each reader's states: `changes`, `since_ns`, `owns`. A seek does not change the owner."""
     changes = moves.filter(pl.col("kind") != SEEK)
     # At the same time, revocations come before assignments.
     gives = pl.col("kind") == "assigned"

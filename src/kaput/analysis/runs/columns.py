@@ -84,9 +84,7 @@ class TableEncoding(NamedTuple):
         return names if kinds else [*names, "n", *(["row"] if self.arrays else [])]
 
     def of(self, view: View) -> dict[str, pl.DataType]:
-        """The columns that a view gets, with the lists that arrays become on their way; empty if it does not
-        get this table.
-        """
+        """The columns that a view gets, arrays as lists; empty if it does not get this table."""
         mine = {name: column for name, column in self.columns.items() if view in column.views}
         single = {name: _across_tasks(column.type) for name, column in mine.items() if not column.array}
         arrays = [column.array for column in mine.values() if column.array]

@@ -73,9 +73,7 @@ class Names:
 
 
 def topic_partition(names: Names) -> list[pl.Expr]:
-    """The columns `topic` (name) and `partition` of the evidence contract, from the numbers `topic` and
-    `place`.
-    """
+    """`topic` (name) and `partition` of the evidence contract, from the numbers `topic` and `place`."""
     words = dict(enumerate(names.topics))
     topic = (
         pl.col("topic").replace_strict(words, return_dtype=pl.String)

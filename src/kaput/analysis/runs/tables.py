@@ -184,9 +184,7 @@ def _vocabulary(table: str, name: str, names: Names) -> Sequence[str] | None:
 
 
 def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
-    """The number of a word, or other values as they are in a frame. Raises EvidenceError for an
-    unknown word.
-    """
+    """The number of a word, or the value itself. Raises EvidenceError for an unknown word."""
     words = _vocabulary(unit.table, name, names)
     if value is None or words is None:
         return str(value) if name == "error" and value is not None else value
@@ -220,9 +218,7 @@ def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.S
 
 
 def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> TableRows:
-    """The columns of ENCODINGS, some of which are computed. Columns that differ within runs are in the frame
-    even if all their values are equal.
-    """
+    """The columns of ENCODINGS, computed if need be; those that differ within runs are in the frame."""
     encoding = ENCODINGS[unit.table]
     spread_out = [
         pl.Series(name, [same.pop(name)], encoding.columns[name].type).new_from_index(0, unit.rows)

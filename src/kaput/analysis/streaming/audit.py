@@ -46,9 +46,7 @@ Committed = Mapping[str, Mapping[tuple[str, int], int]]
 
 
 class Row(NamedTuple):
-    """A closed bucket: the number of messages of each stage, in order, and the number missing compared to the
-    previous stage.
-    """
+    """A closed bucket: the messages of each stage, in order, and how many fewer than the stage before."""
 
     topic: str
     bucket_ms: int

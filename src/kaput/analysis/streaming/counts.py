@@ -95,9 +95,7 @@ class WindowCounts:
         )
 
     def closed(self, every: bool = False) -> tuple[list[dict[str, object]], WindowCounts]:
-        """The windows that the watermark has passed (`every`: all), a row per place; and the remaining
-        counts.
-        """
+        """The windows that the watermark has passed (`every`: all), and the remaining counts."""
         end = self.newest_ns + WINDOW_NS if every else self.watermark_ns - self.watermark_ns % WINDOW_NS
         done = pl.col("window") + WINDOW_NS <= end
         out = _documents(self.windows.filter(done), self.latencies.filter(done))

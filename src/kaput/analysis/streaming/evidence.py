@@ -21,9 +21,7 @@ _MAX_READS = 64  # of a very long file at a time; the rest is for the next micro
 
 
 class RecordedEvidence:
-    """The streams in a run folder, open until the process ends. `taken`: by TABLE/FILE, how many rows were
-    read so far.
-    """
+    """The streams in a run folder. `taken`: by TABLE/FILE, how many rows were read so far."""
 
     def __init__(self, folder: Path, taken: Mapping[str, int]) -> None:
         self._folder = folder / "evidence"

@@ -44,9 +44,7 @@ _GAP = ("producer", "seq", "n")
 
 
 class MessagesSoFar(Messages):
-    """The messages so far, matched, without times. `not_reached`: whether a stretch may still be found in the
-    log.
-    """
+    """The messages so far, matched. `not_reached`: whether a stretch may still be found in the log."""
 
     def __init__(
         self,

@@ -74,9 +74,7 @@ def _latencies(counts: WindowCounts) -> dict[str, Any]:
 
 
 def _durations(counts: WindowCounts, names: Names) -> list[dict[str, Any]]:
-    """The histogram of latencies since the beginning, by partition: the middle of each grade, and
-    its count.
-    """
+    """The latencies since the beginning, by partition: the middle of each grade, and its count."""
     words = {"acked": "ack", "delivered": "end_to_end"}
     grades = counts.grades.drop_nulls("place")
     us = steps.middle_us(grades["grade"].to_numpy())

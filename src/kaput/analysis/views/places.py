@@ -45,9 +45,7 @@ class Places(Stored):
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
-        """Deliveries by time, of groups that promise an order (not share groups); of a topic that a step
-        recreated, those from the new one.
-        """
+        """Deliveries by time, of groups that promise an order; of a recreated topic, from the new one."""
         share = list(self.known.share_groups)
         mine = self.deliveries.filter(~pl.col("group").is_in(share))
         return in_time(in_new_topic(mine, self.log, self.known.recreated))
@@ -77,9 +75,7 @@ class Places(Stored):
         return rows.select("group", "place", "offset", "at_ns", "member")
 
     def shown_to(self, rows: pl.DataFrame) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Pairs of rows and log: the rows of read_uncommitted groups with all records, those of others with
-        visible records.
-        """
+        """Pairs of rows and log: read_uncommitted groups with all records, others with visible ones."""
         if self.log["visible"].all():
             return [(rows, self.log)]
         every = pl.col("group").is_in(list(self.known.uncommitted))
@@ -111,9 +107,7 @@ class Places(Stored):
 
     @cached_property
     def overwritten(self) -> pl.DataFrame:
-        """Deliveries that contradict the log (questions/vanished.py), if an epoch explains them,
-        or may.
-        """
+        """Deliveries that contradict the log, if an epoch explains them, or may (vanished.py)."""
         rows = self.with_causes(self.tables["contradicted_deliveries"])
         return rows.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
 

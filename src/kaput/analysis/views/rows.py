@@ -63,9 +63,7 @@ class Rows:
 def encode(
     units: Iterable[Unit], known: Known, questions: Sequence[Question], pack: Pack = to_bytes
 ) -> Iterator[tuple[int, Piece]]:
-    """Runs one task: yields pieces with the part they go to, and finally what questions found. `pack`
-    serializes runs.
-    """
+    """Runs one task: yields pieces with the part they go to, and finally what questions found."""
     yield from encode_rows(_tables(units, known.names), known, questions, pack)
 
 
@@ -118,9 +116,7 @@ def _pieces(coded: Encoded, known: Known, pack: Pack) -> Iterator[tuple[int, Pie
 
 @dataclass(frozen=True)
 class Sends:
-    """Stage sends: all `rows` of a row group of sends again, with numbers instead of names, for questions
-    that need facts about the whole run.
-    """
+    """Stage sends: the `rows` of a row group again, for questions that need facts about the whole run."""
 
     rows: pl.DataFrame
     known: Known

@@ -172,9 +172,7 @@ def uncommitted() -> pl.Expr:
 
 
 def unread(complete: Collection[int], complete_topics: Collection[int]) -> pl.Expr:
-    """Whether a stretch was not found, and its partition was not read to its end; if its partition is
-    unknown, any partition of its topic.
-    """
+    """Whether a stretch was not found, and its partition (if unknown, one of its topic) was not read."""
     elsewhere = ~pl.col("place").is_in(sorted(complete))
     anywhere = ~pl.col("topic").is_in(sorted(complete_topics))
     return (pl.col("stored") == 0) & pl.when(pl.col("place").is_null()).then(anywhere).otherwise(elsewhere)

@@ -30,9 +30,7 @@ from kaput.errors import AccountingError
 
 @dataclass(slots=True)
 class ProducerCounts:
-    """The messages of one producer. Each call of `produce` counts in exactly one of acked, failed, unknown,
-    kept, refused and queued.
-    """
+    """One producer's messages. Each counts in one of acked, failed, unknown, kept, refused, queued."""
 
     sent: int = 0  # calls of `produce`
     acked: int = 0

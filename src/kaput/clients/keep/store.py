@@ -36,10 +36,7 @@ class NotAStore(UsageError):
 
 
 class MessageStore(Protocol):
-    """Keeps records and a few notes. Every method raises StoreError; thread-safe.
-
-    `name`: the store's name in messages, without passwords.
-    """
+    """Keeps records and a few notes. Raises StoreError; thread-safe. `name`: without passwords."""
 
     name: str
 

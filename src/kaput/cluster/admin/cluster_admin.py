@@ -122,9 +122,7 @@ class Admin(ResourceAdmin):
     def add_partitions(
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
-        """Increases a topic's partitions to `count`; returns when the controller has done so. Raises
-        LabError. `assignments`: the replicas of each new one; None: Kafka decides.
-        """
+        """Increases partitions to `count`. `assignments`: of the new ones; None: Kafka's. Raises LabError."""
         answer = self._broadcaster.ask_any(
             self._controller_proxies(),
             lambda: requests.create_partitions(topic, count, self._timeout_s, assignments),
@@ -137,9 +135,7 @@ class Admin(ResourceAdmin):
             )
 
     def delete_records(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Deletes records below these offsets, at most the high watermarks; returns when every replica has
-        done so. Raises LabError.
-        """
+        """Deletes records below these offsets on every replica, up to the high watermark. Raises LabError."""
         for leader, led in self._by_leader(list(starts)).items():
             mine = {place: starts[place] for place in led}
             endpoint = self._cluster.broker_endpoints[leader]
@@ -148,9 +144,7 @@ class Admin(ResourceAdmin):
                 self._check(f"records of {name}/{p.partition_index} cannot be deleted", p.error_code)
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Reassigns partitions to these replicas; returns when the controller has accepted. Raises
-        LabError.
-        """
+        """Reassigns partitions; returns when the controller has accepted. Raises LabError."""
         answer = self._broadcaster.ask_any(
             self._controller_proxies(),
             lambda: requests.alter_reassignments(wanted, self._timeout_s),
@@ -185,9 +179,7 @@ class Admin(ResourceAdmin):
         return self._broadcaster.retry(look, "levels of features")
 
     def raise_feature(self, name: str) -> tuple[int, int]:
-        """Raises a feature to the highest level that all nodes support; returns the levels before and after.
-        Raises LabError.
-        """
+        """Raises a feature as far as all nodes support it; returns both levels. Raises LabError."""
         brokers = self._cluster.broker_endpoints
         nodes = [*brokers.values(), *self._cluster.controller_endpoints.values()]
 
@@ -203,9 +195,7 @@ class Admin(ResourceAdmin):
         return before, self._broadcaster.retry(raised, f"{name} to be raised")
 
     def _controller_proxies(self) -> Mapping[int, Endpoint]:
-        """The brokers that forward requests to the controller: in ZooKeeper mode only the controller
-        itself.
-        """
+        """The brokers that forward to the controller: in ZooKeeper mode only the controller."""
         brokers = self._cluster.broker_endpoints
         if not self._ensemble:
             return brokers
@@ -259,9 +249,7 @@ class Admin(ResourceAdmin):
         return True
 
     def log_dirs(self, broker: int) -> dict[str, bool]:
-        """The log directories of this broker, and whether it reports each as failed; none if it does not
-        answer.
-        """
+        """This broker's log directories, and whether each has failed; none if it does not answer."""
         try:
             answer = ask(self._cluster.broker_endpoints[broker], log_dirs(), ANSWER_TIMEOUT_S)
         except Unanswered:

@@ -63,10 +63,7 @@ class GroupAdmin:
         raise error
 
     def groups(self) -> list[str]:
-        """The ids of all groups that commit offsets, from their coordinators.
-
-        Raises LabError at once if a coordinator does not answer: its groups would be missing.
-        """
+        """The ids of all groups that commit offsets. Raises LabError if a coordinator does not answer."""
         brokers = self._cluster.broker_endpoints
         answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
         for broker, answer in answers.items():
@@ -154,10 +151,7 @@ class GroupAdmin:
             self._check(f"group {group} cannot be configured", result.error_code, result.error_message)
 
     def share_lags(self, group: str) -> dict[TopicPartition, int]:
-        """The number of records that a share group has not yet accepted, rejected or given up, by partition.
-
-        Partitions that the group has not started to read are left out.
-        """
+        """How many records a share group has not settled yet, by partition that it has started to read."""
 
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]

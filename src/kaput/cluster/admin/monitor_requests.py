@@ -36,10 +36,7 @@ def fetch_offsets(groups: Iterable[str]) -> Any:
 
 
 def fetch(positions: Mapping[TopicPartition, int], partition_bytes: int, all_bytes: int) -> Any:
-    """Fetch of the first batches at these positions, from the leader, without waiting.
-
-    Only the first partition gets a batch that is larger than `partition_bytes`.
-    """
+    """Fetch of the first batches at these positions; the first partition's may exceed `partition_bytes`."""
     topic_class = FetchRequest.FetchTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), offset in positions.items():

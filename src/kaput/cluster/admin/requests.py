@@ -76,10 +76,7 @@ def delete_records(starts: Mapping[TopicPartition, int], timeout_s: float) -> An
 def create_partitions(
     topic: str, count: int, timeout_s: float, assignments: Sequence[Sequence[int]] | None = None
 ) -> Any:
-    """CreatePartitions: `count` is the new total; brokers forward it to the controller.
-
-    `assignments`: the replicas of each new one, the preferred leader first; None: Kafka decides.
-    """
+    """CreatePartitions, forwarded to the controller. `count`: the new total; `assignments`: None: Kafka's."""
     of = CreatePartitionsRequest.CreatePartitionsTopic
     chosen = (
         None
@@ -93,9 +90,7 @@ def create_partitions(
 
 
 def alter_reassignments(wanted: Mapping[TopicPartition, Sequence[int]], timeout_s: float) -> Any:
-    """AlterPartitionReassignments: each partition's replicas, the preferred leader first; brokers forward it
-    to the controller.
-    """
+    """AlterPartitionReassignments, forwarded: each partition's replicas, the preferred leader first."""
     topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
     by_topic: dict[str, list[Any]] = {}
     for (topic, partition), replicas in wanted.items():
@@ -180,9 +175,7 @@ def commit_offsets(group: str, offsets: Mapping[TopicPartition, int]) -> Any:
 
 
 def alter_configs(kind: int, names: Iterable[str], changes: Mapping[str, str | None]) -> Any:
-    """IncrementalAlterConfigs: sets these settings of each resource, or deletes them (None); brokers forward
-    it to the controller.
-    """
+    """IncrementalAlterConfigs, forwarded: sets settings of each resource, or deletes them (None)."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [
         resource.AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
@@ -363,9 +356,7 @@ def describe_quotas() -> Any:
 
 
 def alter_quotas(changes: Mapping[str, float | None]) -> Any:
-    """AlterClientQuotas: sets quotas of every client id that has none of its own, or removes them (None);
-    brokers forward it to the controller.
-    """
+    """AlterClientQuotas, forwarded: quotas of client ids without their own, or their removal (None)."""
     of = AlterClientQuotasRequest.EntryData
     operations = [
         of.OpData(key=key, value=0.0 if value is None else value, remove=value is None)

@@ -128,9 +128,7 @@ class ResourceAdmin(GroupAdmin):
         return {group.group_id for answer in answers for group in answer.groups}
 
     def open_transactions(self) -> set[str]:
-        """The transactional ids of all transactions that are not complete. Raises LabError unless every
-        broker answers.
-        """
+        """The transactional ids of all open transactions. Raises LabError unless every broker answers."""
         answers = self._ask_every_broker(requests.list_transactions, "transactions")
         return {one.transactional_id for answer in answers for one in answer.transaction_states}
 

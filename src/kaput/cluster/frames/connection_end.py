@@ -62,11 +62,7 @@ class Request(Frame):
 
 
 class Splitter:
-    """One direction of one connection.
-
-    `header`: the format of the start of a frame. `wanted`: API keys or correlation ids to extract; may
-    change.
-    """
+    """One direction of a connection. `header`: of a frame; `wanted`: API keys or correlation ids."""
 
     def __init__(self, header: struct.Struct, wanted: Container[int]) -> None:
         self._header, self._wanted = header, wanted
@@ -256,10 +252,7 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         self.other.resume_reading("full")
 
     def splice_to_other(self, count: int, on_passed: Callable[[int], None]) -> None:
-        """Splices the next `count` bytes to the other end, unless they are few or other bytes are queued.
-
-        `on_passed` is called with the number of bytes each time some have been sent.
-        """
+        """Splices the next `count` bytes, if possible. `on_passed`: called with each number of bytes sent."""
         source, target = self.transport, self.other.transport
         if source is None or target is None or source.is_closing() or target.is_closing():
             return

@@ -119,11 +119,7 @@ class FrameProxy:
         return self._ended and not self._stopped
 
     def put(self, rule: FrameRule, on_frame: OnFrame) -> None:
-        """Adds a rule; returns when it is in force. `on_frame` is called from a thread for each reported
-        frame.
-
-        Raises LabError.
-        """
+        """Puts a rule in force. `on_frame`: called from a thread for each reported frame. Raises LabError."""
         self._listeners[rule.id] = on_frame
         both = [] if rule.error is None else self._schemas(rule.error.api)
         spec = asdict(rule)
@@ -131,10 +127,7 @@ class FrameProxy:
         self._wait_for(rule.id, "in_force", _ANSWER_S)
 
     def end(self, rule_id: str) -> FrameCounts:
-        """Ends a rule and returns its counts. Delayed frames are sent; connections with dropped frames close.
-
-        Raises LabError.
-        """
+        """Ends a rule: sends delayed frames, closes connections with dropped ones. Raises LabError."""
         self._send({"end": rule_id})
         counts = self._wait_for(rule_id, "ended", _ANSWER_S)
         return FrameCounts(counts["seen"], counts["matched"], counts["acted"])

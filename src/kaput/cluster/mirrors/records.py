@@ -45,9 +45,7 @@ def offset_syncs_topic(other: str) -> str:
 
 
 def parse_checkpoint(key: object, value: object) -> Checkpoint | None:
-    """The checkpoint; None for a damaged record, or other types than bytes. Raises LabError for an unknown
-    version of the format.
-    """
+    """The checkpoint; None for a damaged record. Raises LabError for an unknown format."""
     try:
         version, source_offset, target_offset = _CHECKPOINT.unpack_from(_as_bytes(value))
         group, at = _parse_string(_as_bytes(key), 0)

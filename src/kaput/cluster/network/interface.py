@@ -35,10 +35,7 @@ class PacketRule:
 
 @dataclass(frozen=True)
 class Chain:
-    """Rules, in order, for packets from the peers to the node (input), or from the node to them (output).
-
-    Packets of others, and packets without a verdict, pass.
-    """
+    """Rules in order, for packets from peers to the node (input) or back; all others pass."""
 
     name: str
     hook: Hook

@@ -16,10 +16,7 @@ _T = TypeVar("_T")
 
 
 def routing(pid: int | None, action: Callable[[Any], _T]) -> _T:
-    """Returns `action(IPRoute)`, run in the namespace of process `pid` (None: kaput's own).
-
-    Raises LabError with the kernel's message.
-    """
+    """Returns `action(IPRoute)`, run in the namespace of `pid` (None: ours). Raises LabError."""
     return run_in_netns(pid, lambda: _open(action))
 
 

@@ -91,10 +91,7 @@ class Netlink:
         self._socket.settimeout(_TIMEOUT_S)
 
     def change(self, messages: Sequence[Any], forgiven: Collection[int] = ()) -> None:
-        """Sends all messages at once, and waits for the acknowledgements that they ask for.
-
-        `forgiven`: errors (errno) to ignore.
-        """
+        """Sends all messages; waits for the answers they ask for. `forgiven`: errors (errno) to ignore."""
         encoded = [_encode(message) for message in messages]
         with self._lock:
             for answer in self._exchange(encoded, {}):

@@ -151,9 +151,7 @@ SOURCES = {"controller.log": CONTROLLER_LOG, "state-change.log": STATE_CHANGE_LO
 
 
 def read_cluster_events(folders: Mapping[int, Path]) -> list[ClusterEvent]:
-    """The events in the logs of all brokers, by the folder of each. Raises LabError if one is missing;
-    UnknownFormat.
-    """
+    """The events in the logs of all brokers, by folder. Raises LabError if one is missing; UnknownFormat."""
     record = ZooKeeperEvents()
     for broker, folder in sorted(folders.items()):
         for name, source in SOURCES.items():

@@ -107,10 +107,7 @@ class Feed:
         return self.snapshot
 
     def text(self, snapshot: ShownSnapshot, since: int) -> str:
-        """A snapshot as JSON for a browser that has seen version `since`.
-
-        Cached, since most browsers have seen the same version.
-        """
+        """A snapshot as JSON for browsers that have seen version `since`; cached for the next one."""
         if snapshot is not self.snapshot:
             return snapshot.text(since)
         if since not in self._texts:

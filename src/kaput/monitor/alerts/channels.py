@@ -46,9 +46,7 @@ class NotAccepted(Exception):
 
 
 class Channel(Protocol):
-    """One way to send alerts. `name`: used in messages, without secrets. `repeat_s`: how often it wants to
-    send even if nothing is new; None: never.
-    """
+    """One way to send alerts. `name`: without secrets; `repeat_s`: sends at least so often; None: never."""
 
     name: str
     repeat_s: float | None
@@ -287,9 +285,7 @@ def json_line(transition: Transition) -> str:
 
 
 class LineChannel:
-    """Writes alerts to a stream, one per line. `announced_only`: otherwise each change has a line, including
-    those of pending and inhibited alerts.
-    """
+    """Alerts to a stream, one per line. `announced_only`: no line for pending and inhibited ones."""
 
     repeat_s: float | None = None
 

@@ -305,9 +305,7 @@ class Engine:
         return [self._active[key] for key in sorted(self._active)]
 
     def step(self, samples: Iterable[Sample], at_ns: int) -> list[Transition]:
-        """The transitions caused by these samples at this time (ns since the epoch), by rule and labels.
-        Raises ValueError if time goes back.
-        """
+        """The transitions that samples at this time (ns) cause. Raises ValueError if time goes back."""
         if at_ns < self._now_ns:
             raise ValueError(f"evaluated at {at_ns} after {self._now_ns}")
         self._now_ns = at_ns

@@ -193,9 +193,7 @@ class Notifiers:
                 sender.notify(transition)
 
     def close(self, bound_s: float = CLOSE_S) -> int:
-        """Sends what is pending, on all channels in parallel, within that time; returns how much was not
-        sent.
-        """
+        """Sends what is pending on all channels, in that time; returns how much was not sent."""
         ends = time.monotonic() + bound_s
         for sender in self._senders:
             sender.begin_to_close(bound_s)

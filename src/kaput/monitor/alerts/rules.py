@@ -40,9 +40,7 @@ WORSE_UPWARDS = {"above": True, "at-least": True, "below": False, "at-most": Fal
 
 @dataclass(frozen=True)
 class Condition:
-    """When a value triggers an alert, and when it ends one. `clear`: replaces the threshold while an alert
-    fires (hysteresis).
-    """
+    """When a value triggers an alert, and ends one (`clear` while it fires: hysteresis)."""
 
     comparison: str
     threshold: float

@@ -190,9 +190,7 @@ def _offsets(answer: Any) -> dict[TopicPartition, int]:
 
 
 def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str) -> int | None:
-    """The broker that coordinates a group, -1 if its partition has no leader; None if __consumer_offsets is
-    not visible.
-    """
+    """A group's coordinator, -1 if its partition has no leader; None if the topic is not visible."""
     count = sum(place.topic == OFFSETS for place in partitions)
     if not count:
         return None
@@ -228,9 +226,7 @@ class RecordTimes:
         self._starts: dict[TopicPartition, int] = {}
 
     def of(self, position: Position) -> float | None:
-        """When the first record from a position on was written, in ms since the epoch: None if unknown,
-        NOTHING if there is no record.
-        """
+        """When the first record from a position on was written (ms): None if unknown, NOTHING if none."""
         return self._known.get(position)
 
     def start(self, place: TopicPartition) -> int | None:
@@ -259,9 +255,7 @@ class RecordTimes:
                     self._take(position, answer, left, ends)
 
     def _still_valid(self, position: Position) -> bool:
-        """Not if the position is below the log start, which moves, or had no record, as there
-        may be one now.
-        """
+        """Not below the log start, which moves, or where there was no record: there may be one now."""
         known = self._known.get(position, NOTHING)
         return known != NOTHING and position.offset >= self._starts.get(position.place, 0)
 

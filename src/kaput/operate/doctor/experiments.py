@@ -110,10 +110,7 @@ class Pair:
 
 
 def pair(number: str, snapshot: ClusterSnapshot | None, resource: str | None) -> Pair:
-    """The experiment for a check, with the settings of the topic that it was found in, if any.
-
-    `number` is one of EXPERIMENTS.
-    """
+    """A check's experiment, with the settings of its topic, if any. `number`: one of EXPERIMENTS."""
     experiment = EXPERIMENTS[number]
     topics = {f"topic {topic.name}": topic for topic in snapshot.topics} if snapshot is not None else {}
     topic = topics.get(resource or "")

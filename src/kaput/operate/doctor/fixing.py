@@ -45,9 +45,7 @@ Settings = Mapping[str, Mapping[str, str | None]]
 
 @dataclass(frozen=True)
 class Fix:
-    """A fix: a `goal` for the topics (None: no reassignment), settings of topics (None: deleted) and brokers,
-    or an election.
-    """
+    """A `goal` for topics (None: none), settings of topics (None: deleted) and brokers, an election."""
 
     ids: tuple[str, ...]
     title: str

@@ -173,9 +173,7 @@ class InterruptedReassignment:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """The state of a cluster. `client`: a client's settings, if given. `moving`: whether replicas are being
-    reassigned, or may be.
-    """
+    """The state of a cluster. `client`: a client's settings; `moving`: replicas are, or may be."""
 
     cluster_id: str
     brokers: Sequence[Broker]

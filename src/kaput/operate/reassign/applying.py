@@ -150,9 +150,7 @@ def begin(
     throttle: int | None,
     in_flight: int,
 ) -> MoveJournal:
-    """Writes the journal before anything changes. Replaces an earlier journal of this cluster, but keeps its
-    throttle settings.
-    """
+    """Writes the journal before anything changes; keeps the throttle settings of an earlier one."""
     earlier = folder.read(cluster_id)
     brokers, topics = read_settings(cluster, moves)
     if earlier is not None:

@@ -26,9 +26,7 @@ SCHEMA = "kaput.reassignment/1"
 
 @dataclass(frozen=True)
 class MoveJournal:
-    """An active reassignment. `throttle`: bytes per second for each broker, if any. `brokers` and `topics`:
-    the earlier throttle settings; None: unset.
-    """
+    """An active reassignment. `throttle`: bytes/s; `brokers`, `topics`: earlier settings (None: unset)."""
 
     cluster_id: str
     moves: Sequence[Move]
@@ -51,9 +49,7 @@ class Folder:
 
     @contextmanager
     def locked(self, cluster_id: str) -> Iterator[None]:
-        """Holds the lock against other kaput processes on this machine. Raises UsageError if one is
-        reassigning this cluster.
-        """
+        """The lock against other kaput processes here. Raises UsageError if one reassigns the cluster."""
         self._make()
         descriptor = os.open(self._lock_path(cluster_id), os.O_CREAT | os.O_RDWR, 0o600)
         try:

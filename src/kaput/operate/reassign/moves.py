@@ -19,9 +19,7 @@ from kaput.scenario.nearest import hint
 
 @dataclass(frozen=True)
 class Move:
-    """A partition's replicas before and after, the preferred leader first; `size`: bytes of its leader's log
-    at planning time.
-    """
+    """A partition's replicas before and after, the preferred leader first; `size`: bytes when planned."""
 
     topic: str
     partition: int

@@ -66,9 +66,7 @@ def shared(timeline: TimelineData) -> dict[str, list[dict[str, Any]]]:
 def bar_row(
     timeline: TimelineData, name: str, shown: Sequence[Bar], colors: Mapping[str, str]
 ) -> alt.LayerChart:
-    """The bars of the data set `name`, labeled with their text, or the short one, if it fits at the current
-    zoom.
-    """
+    """The bars of the data set `name`, labeled with their text, or the short one, as it fits."""
     rows = list(dict.fromkeys(bar.row for bar in shown))
     base = alt.Chart(alt.NamedData(timeline.key + name))
     y = alt.Y("row:N", sort=rows, title=None, axis=y_axis(grid=False))

@@ -133,9 +133,7 @@ _LINE_COLORS = (BLUE, AMBER, GREEN, PURPLE, RED)
 
 
 class ThresholdPoint(NamedTuple):
-    """The scores of a rule with this threshold and this `for`. `delay_s`: until the alert fires. None: not
-    defined.
-    """
+    """A rule's scores with this threshold and `for`. `delay_s`: until it fires. None: not defined."""
 
     threshold: float
     for_s: float
@@ -145,9 +143,7 @@ class ThresholdPoint(NamedTuple):
 
 
 def thresholds_svg(rule: str, points: Sequence[ThresholdPoint]) -> str:
-    """Precision, recall and delay of an alert rule against its threshold: three stacked panels, with a color
-    for each `for`.
-    """
+    """Precision, recall and delay against the threshold: three panels, a color for each `for`."""
     from vl_convert import vegalite_to_svg
 
     fors = [f"{each:g} s" for each in sorted({point.for_s for point in points})]

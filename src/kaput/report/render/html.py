@@ -45,9 +45,7 @@ def render(document: Document) -> str:
 
 
 def environment(*loaders: BaseLoader) -> Environment:
-    """The Jinja environment: escapes all text; has the templates of blocks (blocks.html.j2), and those of
-    `loaders`.
-    """
+    """Jinja that escapes all text, with the templates of blocks.html.j2 and of `loaders`."""
     made = Environment(
         loader=ChoiceLoader([*loaders, PackageLoader("kaput.report.render")]),
         autoescape=True,

@@ -31,9 +31,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")
 
 
 def render(document: Document, heading: str = "**{}**") -> str:
-    """The Markdown text, without `foot`, which is for pages and terminals. `heading`: the format of section
-    titles.
-    """
+    """The text without `foot`, which is for pages and terminals. `heading`: of section titles."""
     sections = (line for section in document.sections for line in _section(section, heading))
     lines = [*_head(document.head), *sections]
     return "\n".join(lines).rstrip() + "\n"

@@ -24,9 +24,7 @@ class JudgedRun:
     manifest: Manifest | None = None
 
     def seconds(self, ns: int | None) -> float | None:
-        """A time in seconds since the load began, as in the timeline; None if unknown or more than a day
-        away.
-        """
+        """A time in s since the load began; None if unknown or more than a day away."""
         began_ns = self.findings.run.started_ns
         seconds = None if ns is None or not began_ns else (ns - began_ns) / 1e9
         return None if seconds is None or abs(seconds) > _DAY_S else seconds

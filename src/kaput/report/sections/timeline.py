@@ -65,9 +65,7 @@ def live_charts() -> Timelines:
 
 
 def cluster_charts(last_s: float) -> Timelines:
-    """The chart of a cluster's rates in the last `last_s` seconds (now is 0); the page receives the data as
-    it arrives.
-    """
+    """A cluster's rates in the last `last_s` seconds (now is 0); the page gets data as it arrives."""
     step = dict.fromkeys(("s", *COUNTS), 0.0) | dict.fromkeys(LATENCIES)
     steps = StepFigures(1.0, [step])
     timeline = TimelineData(began_ns=0, begin_s=-last_s, end_s=0.0, fine=steps, overview=steps, table=steps)

@@ -18,9 +18,7 @@ NO_LEADER = "no leader"
 
 
 class Bar(NamedTuple):
-    """A bar from `begin` to `end`, in seconds. `row`: the chart row; `kind`: decides the color; `short`: a
-    shorter text.
-    """
+    """From `begin` to `end` (s). `row`: of the chart; `kind`: decides the color; `short`: its text."""
 
     row: str
     begin: float
@@ -249,9 +247,7 @@ def event_marks(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Ite
 
 
 def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
-    """The phases of the recovery from a fault, in order, in seconds since it took effect; only the known
-    ones.
-    """
+    """The phases of the recovery from a fault, in s since its effect; only the known ones."""
     elected, first, isr = fault.election_ms, fault.first_ack_after_ms, fault.isr_restored_ms
     read, drained = fault.first_delivery_after_ms, fault.backlog_drained_ms
     healed = None

@@ -46,9 +46,7 @@ class MirroredTo(NamedTuple):
 def await_mirrored(
     mirror: Mirror, source: RunCluster, target: RunCluster, timeout_s: float
 ) -> list[MirroredTo | str]:
-    """Waits until the mirror has copied all that the source has now; a sentence for each partition that is
-    incomplete.
-    """
+    """Waits until the mirror has copied all there is now; a sentence for each incomplete partition."""
     limit = time.monotonic() + timeout_s
     with target.kafka.admin(_ASK_S) as admin:
         try:

@@ -151,9 +151,7 @@ class MirrorWatch(Sampler):
         self._recorder.flush()
 
     def stop(self) -> None:
-        """Reads checkpoints once more, so that late ones are not missed. Raises LabError if one had a format
-        that is not known.
-        """
+        """Reads late checkpoints too. Raises LabError for one of an unknown format."""
         super().stop()
         self._checkpoints()
         self._recorder.flush()

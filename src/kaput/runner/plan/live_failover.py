@@ -33,9 +33,7 @@ class StepDone:
 def fail_over(
     source: ClusterAddress, target: ClusterAddress, alias: str, groups: Sequence[str], dry_run: bool
 ) -> Iterator[StepDone]:
-    """Yields each step as it ends. `alias`: the source's name in the mirror's settings. `dry_run`: changes no
-    positions.
-    """
+    """Yields each step as it ends. `alias`: the source's name at the mirror; `dry_run`: commits nothing."""
     yield _step("notice", lambda: _notice(source))
     for group in groups:
         yield _step(f"move-groups {group}", partial(_move_group, target, alias, group, dry_run))

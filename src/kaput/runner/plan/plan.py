@@ -31,9 +31,7 @@ _LOAD_OVER = "the load was over before the step was due"
 
 
 class RunningPlan:
-    """The plan of one run. `recorder` writes the table `plan`; `on_step` gets a sentence when a step begins
-    and when it ends.
-    """
+    """The plan of one run. `recorder`: of the table; `on_step` gets sentences at begins and ends."""
 
     def __init__(
         self, steps: Sequence[PlanStep], world: PlanWorld, recorder: Recorder, on_step: OnStep
@@ -51,9 +49,7 @@ class RunningPlan:
         self._playing = self._pool.submit(self._play)
 
     def load_over(self) -> None:
-        """Called when everything is sent: steps that still wait for their time, and those after them, are
-        skipped.
-        """
+        """Everything is sent: steps that wait for their time, and those after them, are skipped."""
         self._load_over.set()
 
     def all_ended(self) -> bool:

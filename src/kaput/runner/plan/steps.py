@@ -301,9 +301,7 @@ def _await_copied(world: PlanWorld, mirror: Mirror, wait_s: float, *, final: boo
 
 
 def _await_final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
-    """Waits until the groups' positions in the target have not moved for a while; returns the
-    seconds waited.
-    """
+    """Waits until the groups' positions in the target do not move any more; the seconds waited."""
     admin = world.cluster(mirror.to).admin
     calm_s = _INTERVALS * max(mirror.offset_sync, mirror.checkpoints) / 1000
     began = changed = time.monotonic()

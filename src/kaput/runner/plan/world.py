@@ -66,9 +66,7 @@ class MirrorControls:
         return [each for each in progress if isinstance(each, str)]
 
     def set_start_offsets(self, name: str, ends: Mapping[TopicPartition, int]) -> None:
-        """Sets where a mirror starts, before its first start: writes to the topic in which Connect keeps its
-        offsets.
-        """
+        """Sets where a mirror starts, in Connect's topic of offsets, before its first start."""
         mirror = self.mirror(name)
         target = self._clusters.of(mirror.to)
         topic = f"mm2-offsets.{mirror.from_}.internal"
@@ -109,9 +107,7 @@ def write_offsets(
 
 @dataclass
 class PlanWorld:
-    """Everything steps act on. `heal` ends active faults and returns their ids; `aborted` is set when the run
-    ends early.
-    """
+    """Everything steps act on. `heal` returns the faults ended; `aborted`: the run ends early."""
 
     scenario: Scenario
     clusters: Mapping[str, RunCluster]

@@ -127,9 +127,7 @@ def _dead_letters(group: Group, scenario: Scenario) -> Found:
 
 
 def _pipe(group: Group, scenario: Scenario) -> Found:
-    """A pipe's inputs must not be transactional: at a transaction marker there is no record whose offset the
-    group could commit.
-    """
+    """A pipe's inputs must not be transactional: a group cannot commit a marker's offset."""
     if group.produces is None:
         return
     to = group.produces.topic

@@ -27,9 +27,7 @@ from kaput.scenario.vocabulary import NOOP
 
 
 def check(scenario: Scenario, *, existing: bool = False) -> list[Mistake]:
-    """All mistakes in and between blocks. `existing`: the run is on an existing cluster, so the `cluster`
-    block is ignored.
-    """
+    """All mistakes in and between blocks. `existing`: the `cluster` block is ignored."""
     if existing:
         scenario = scenario.model_copy(update={"cluster": AnyCluster()})
         scenario.model_fields_set.discard("cluster")  # optional in the file

@@ -62,9 +62,7 @@ class CommandMember(HostedMember):
         self.program.await_event(self.ready, "ready", READY_S)
 
     def follow(self) -> None:
-        """Makes it leave its group, or join the group of the same name in another cluster. Raises
-        ProgramError.
-        """
+        """Makes it leave its group, or join it in another cluster. Raises ProgramError."""
         match self.instructions.next(0):
             case Hold() as hold:
                 self._hold(hold)
@@ -93,9 +91,7 @@ class CommandMember(HostedMember):
         return "it ended on its own (exit status 0) before its input did"
 
     def _on_line(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
-        None.
-        """
+        """One line of output, in the reader thread; a clause about what is wrong with it, or None."""
         at_ns = time.time_ns()
         if line.get("ready") is True:
             self.library = str(line.get("library", ""))[:100]

@@ -171,9 +171,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self.attempts.close()
 
     def on_line(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
-        None.
-        """
+        """One line of output, in the reader thread; a clause about what is wrong with it, or None."""
         if line.get("ready") is True:
             if self.ready.is_set():
                 return "a second ready"
@@ -264,9 +262,7 @@ class TransactionalCommandSender(CommandSender):
         self._record.close()
 
     def on_line(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
-        None.
-        """
+        """One line of output, in the reader thread; a clause about what is wrong with it, or None."""
         if "transaction" not in line:
             wrong = super().on_line(line)
             if wrong is None and line.get("outcome") in ("failed", "unknown"):
@@ -282,9 +278,7 @@ class TransactionalCommandSender(CommandSender):
         return None
 
     def _end(self, last: int) -> None:
-        """Tells the program to commit or abort, and records the outcome. `last`: the seq of its last message.
-        Raises ProgramError.
-        """
+        """Makes the program commit or abort, and records the outcome, to seq `last`. Raises ProgramError."""
         self.program.await_lines(lambda: self.idle, self.while_waiting)
         commit = self._broken is None and not self._plan.aborts(self._record.number)
         self._ended, self._end_requested = None, True

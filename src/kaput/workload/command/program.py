@@ -39,9 +39,7 @@ class ProgramError(Exception):
 
 
 class ClientProgram:
-    """A program started by its command line. Write from one thread; `on_line` is called in another. Raises
-    ProgramError if it cannot be started.
-    """
+    """A program. Write from one thread; `on_line` is called in another. Raises ProgramError."""
 
     ok_statuses: ClassVar[frozenset[int]] = frozenset({0})
     stop_request: ClassVar[str] = "the end of its input"
@@ -270,9 +268,7 @@ def integer(value: Any, least: int = 0) -> TypeGuard[int]:
 
 
 def partition_lists(value: Any, numbers: int) -> Iterable[list[Any]] | None:
-    """A field as a list of [topic, partition] or, with 2 `numbers`, [topic, partition, offset]; None if it is
-    neither.
-    """
+    """A list of [topic, partition] (2 `numbers`: and offset); None if the field is none."""
     if not isinstance(value, list):
         return None
     good = all(

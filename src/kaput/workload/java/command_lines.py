@@ -53,9 +53,7 @@ class JavaTools:
         self._access, self._private = access, private
 
     def producer(self, version: str | None) -> list[str]:
-        """The command line of KaputProducer, which gets its settings on stdin. Raises DistributionError,
-        JavaError.
-        """
+        """The command line of KaputProducer (settings on stdin). Raises DistributionError, JavaError."""
         java = find_java()
         distribution = self._distribution(version, java)
         with_ours = replace(distribution, jars=(*distribution.jars, _HERE))

@@ -109,9 +109,7 @@ class JavaMember(HostedMember):
         return f"it ended on its own{self.program.error_output()}"
 
     def on_line(self, line: Line) -> str | None:
-        """Handles one line of output, in the reader thread; returns a clause about what is wrong with it, or
-        None.
-        """
+        """One line of output, in the reader thread; a clause about what is wrong with it, or None."""
         name, at_ns = line.get("name"), self._at(line)
         if name == "record_data":
             return self._delivered(line, at_ns)

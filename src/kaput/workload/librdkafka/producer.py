@@ -50,9 +50,7 @@ TICK_S = 0.001  # librdkafka rounds timeouts down to whole milliseconds
 
 
 class Sender(NumberedProducer[ProducerSpec]):
-    """Sends one producer's messages and records their outcomes. `enough`: set from another thread to send no
-    more, and wait for outcomes.
-    """
+    """Sends one producer's messages, records their outcomes. `enough`: set to send no more."""
 
     def __init__(self, spec: ProducerSpec) -> None:
         super().__init__(spec)
@@ -115,9 +113,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         return self.reports.listener()
 
     def connect(self, timeout_s: float = 30) -> None:
-        """Fetches metadata, so that the first send is not delayed by it. Raises KafkaException,
-        NotAuthorizedError.
-        """
+        """Fetches metadata, for a quick first send. Raises KafkaException, NotAuthorizedError."""
         self.authorization.describe_topic(self.client, self.spec.topic, timeout_s)
 
     def send_all(self) -> None:
@@ -146,9 +142,7 @@ class Sender(NumberedProducer[ProducerSpec]):
                 served = seq
 
     def _advance(self, seq: int, end: int) -> int:
-        """Sends up to `end`; one message at a time while a threshold is ahead, so that none is
-        noticed late.
-        """
+        """Sends up to `end`, one by one before a threshold, so that none is noticed late."""
         while seq < end and not self.move.instructions.waiting:
             seq = self.send(seq, seq + 1 if self.watch.left else end)
             self.counts[0] = seq
@@ -158,9 +152,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         return seq
 
     def send(self, start: int, end: int) -> int:
-        """Sends messages `start` to before `end`, or fewer; returns the next seq. Waits if the
-        queue is full.
-        """
+        """Sends from `start` to before `end`; returns the next seq. Waits if the queue is full."""
         cells, topic = self.attempts.cells(start, end), self.spec.topic
         end = start + len(cells)
         encode, produce, time_ns = self.encode, self._produce, time.time_ns

@@ -212,9 +212,7 @@ class ShareMember:
             return []
 
     def _stop_at(self, error: KafkaError | None) -> bool:
-        """Returns whether there is an error; stops at authorization errors, which the client would retry
-        forever.
-        """
+        """Whether there is an error; stops at authorization errors, which would be retried forever."""
         if error is None:
             return False
         refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)

@@ -43,9 +43,7 @@ class TransactionalSender(Sender):
         self._commit_asked = False
 
     def connect(self, timeout_s: float = 30) -> None:
-        """Fetches metadata; the coordinator ends an earlier client's open transaction. Raises
-        as Sender does.
-        """
+        """Fetches metadata; ends an earlier client's open transaction. Raises as Sender does."""
         super().connect(timeout_s)
         try:
             self._init()

@@ -36,9 +36,7 @@ from kaput.workload.moving import Destination
 
 
 def client_id(number: int, tag: str = "") -> str:
-    """A producer's client id: `kaput-producer-3`, or `kaput-producer-3@7-1` in a run that
-    shares its cluster.
-    """
+    """A producer's client id: `kaput-producer-3`, with a run's name on a shared cluster."""
     return f"kaput-producer-{number}" + (f"@{tag}" if tag else "")
 
 
@@ -157,9 +155,7 @@ class LaunchPlan:
         return Launch(name, _module(block), SharedProducersSpec(specs))
 
     def producer(self, number: int, block: Producers) -> Launch:
-        """The launch of the producer with that number. Raises DistributionError, JavaError for
-        one in Java.
-        """
+        """The launch of the producer with that number. Raises DistributionError, JavaError."""
         name, servers = f"producer-{number}", self.servers_of(block)
         if block.client == "librdkafka":
             spec = self._producer(number, block, producer_config(servers, number, block, self.tag))
@@ -199,9 +195,7 @@ class LaunchPlan:
         return launch._replace(name=spec.writer, spec=spec)
 
     def member(self, group: Group, number: int, name: str) -> Launch:
-        """The launch of the member with that number, whose process is named `name`. Raises as `producer`
-        does.
-        """
+        """The launch of that member, named `name`. Raises as `producer` does."""
         made = self._member(group.as_member(number), number, name)
         launch, to = _with_client(group, made), self.destinations.get(group.id)
         assert isinstance(launch.spec, MemberSpec)

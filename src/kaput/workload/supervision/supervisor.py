@@ -295,9 +295,7 @@ class Supervisor:
         return hold_all(self._members(groups), hold or Hold())
 
     def move_groups(self, to: Destination, groups: Collection[str] | None = None) -> Moved:
-        """Makes these groups continue there, at the offsets of the group of the same name; returns when each
-        member has joined, or is late.
-        """
+        """Makes groups continue there, at their offsets; returns when each member joined, or is late."""
         moved = [each.id for each in self._scenario.workload.groups if groups is None or each.id in groups]
         self._plan.destinations.update(dict.fromkeys(moved, to))
         for slot in self.members:
@@ -309,9 +307,7 @@ class Supervisor:
         return self._moved_to.get(number)
 
     def cluster_of_stores(self) -> str | None:
-        """The cluster of the producers that use stores, where kept messages go; None if there is only one
-        cluster.
-        """
+        """The cluster of the producers that use stores; None if there is only one cluster."""
         specs = self._scenario.producer_specs()
         with_stores = [n for n, spec in enumerate(specs) if spec.on_failure is not None]
         return (self._moved_to.get(with_stores[0]) or specs[with_stores[0]].cluster) if with_stores else None
@@ -345,9 +341,7 @@ class Supervisor:
         return self._counters.total(FIELDS.index(name))
 
     def all_reported(self, kind: str) -> bool:
-        """Whether every producer has reported `sent` or `done`, or was killed for good. Raises LabError if
-        one ended without reporting it.
-        """
+        """Whether every producer reported `sent` or `done`, or was killed. Raises LabError if one ended."""
         for client in self.producers:
             client.check(kind)
         over = [client.killed or client.reported[kind].is_set() for client in self.producers]

@@ -16,9 +16,7 @@ __all__ = ["Elasticsearch", "FailureLog", "MongoDB", "OpenSearch", "SQLite", "op
 
 
 def open_store(url: str) -> MessageStore:
-    """Opens an existing store by its name, such as `sqlite:kept.db`, or by its path. Raises UsageError if it
-    does not exist or the name is invalid.
-    """
+    """Opens an existing store: `sqlite:kept.db`, or its path. Raises UsageError if there is none."""
     scheme, colon, _ = url.partition(":")
     by_path = FailureLog if Path(url).is_dir() else SQLite
     kind = next((one for one in STORES if colon and scheme in one.SCHEMES), by_path)

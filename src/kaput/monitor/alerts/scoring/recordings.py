@@ -56,9 +56,7 @@ class Recording:
 
 
 def recording_of(evidence: Evidence, every_ns: int = SECOND) -> Recording:
-    """Samples from the first attempt to the last one: afterwards nothing is sent, and nothing can be missed.
-    Raises EvidenceError.
-    """
+    """Samples from the first attempt to the last: later nothing can be missed. Raises EvidenceError."""
     sends = RecordedSends.of(evidence)
     if len(sends) == 0:
         raise EvidenceError(
@@ -78,9 +76,7 @@ def recording_of(evidence: Evidence, every_ns: int = SECOND) -> Recording:
 
 @dataclass(frozen=True)
 class Episode:
-    """From an alert's announcement to its resolution; `resolved_ns` is None if it fired to the end of the
-    recording. `active_ns`: when its condition began to hold.
-    """
+    """From announcement to resolution (None: never). `active_ns`: when its condition began to hold."""
 
     rule: AlertRule
     labels: Mapping[str, str]
@@ -122,9 +118,7 @@ def played(rules: AlertRules, recording: Recording) -> Playback:
 
 
 def playable(rules: AlertRules, recording: Recording) -> tuple[AlertRules | None, dict[str, str]]:
-    """The rules that can fire in this recording, None if there are none; and by name, why the
-    others cannot.
-    """
+    """The rules that can fire in this recording, or None; and by name, why the others cannot."""
     why = {rule.name: words for rule in rules if (words := _why_not(rule, recording))}
     kept = [rule for rule in rules if rule.name not in why]
     return (rules.model_copy(update={"alert_rules": kept}) if kept else None), why
@@ -313,9 +307,7 @@ _NO_PARTITION = -1  # the client did not report it
 
 @dataclass(frozen=True)
 class RecordedSends:
-    """The attempts of a run, by time. `done_ns`: FOREVER_NS without an outcome; `offset`: -1 if none is
-    known.
-    """
+    """The attempts of a run by time. `done_ns`: FOREVER_NS if none; `offset`: -1 if unknown."""
 
     topic: npt.NDArray[np.object_]
     partition: Longs

@@ -219,9 +219,7 @@ class RuleScore:
 
     @property
     def recall(self) -> float | None:
-        """The share of faults that it should notice, and did; None without such faults, and for a rule on a
-        single cause.
-        """
+        """The share of faults it should notice that it did; None for none, or a rule on a single cause."""
         needed = len(self.detect_s) + self.missed if of_any_cause(self.rule.signal) else 0
         return len(self.detect_s) / needed if needed else None
 
@@ -241,9 +239,7 @@ def scored(rules: AlertRules, run: RecordedRun) -> RunScore:
 
 
 def by_rule(rules: AlertRules, scores: Iterable[RunScore]) -> list[RuleScore]:
-    """Each rule's score over all of these runs, in the order of the file; without rules that were never
-    played.
-    """
+    """Each rule's score over all runs, in the file's order; without rules that were never played."""
     scores = list(scores)
     played_ones = [rule for rule in rules if any(rule.name not in score.not_played for score in scores)]
     found = {rule.name: RuleScore(rule) for rule in played_ones}
@@ -369,9 +365,7 @@ _CANDIDATES = 24
 
 @dataclass(frozen=True)
 class TunedPoint:
-    """The rule with this threshold and `for`, and its score. `played`: whether any run was long enough for it
-    to fire.
-    """
+    """The rule with this threshold and `for`, and its score; `played`: any run was long enough."""
 
     threshold: float
     for_ms: int
@@ -381,9 +375,7 @@ class TunedPoint:
 
 @dataclass(frozen=True)
 class Tuning:
-    """`points`: those that were played; `current`: the rule as it is. `why`: a sentence for the
-    recommendation, or for its absence.
-    """
+    """`points`: those played; `current`: the rule as it is; `why`: of the recommendation, or none."""
 
     rule: AlertRule
     points: Sequence[TunedPoint]
