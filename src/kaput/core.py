@@ -30,8 +30,6 @@ CLUSTER_SEPARATOR = ":"  # as in `dc2:orders`; no topic name contains it
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic."""
-
     topic: str
     partition: int
 

@@ -154,7 +154,6 @@ class Job:
         return pieces.partitionBy(self._known.parts.sums + 1, part_key)
 
     def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], list[bytes]]) -> list[bytes]:
-        """Runs `step` on each of these parts and collects the results."""
 
         def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
             yield from step(number, (piece for _, piece in keyed))

@@ -44,7 +44,6 @@ def rehearse(spark: SparkContext, path: Path) -> None:
 
 
 def write(path: Path) -> RunFolder:
-    """Writes the folder, sealed."""
     folder = RunFolder(path)
     path.mkdir(parents=True, exist_ok=True)
     replace_text(folder.scenario_path, yaml.safe_dump(Scenario.model_validate(_SCENARIO).dump()))

@@ -223,7 +223,6 @@ class Run:
 
     @cached_property
     def mirrors(self) -> list[MirrorFacts]:
-        """All mirrors."""
         return mirrors(self.given)
 
     @cached_property

@@ -144,7 +144,6 @@ class RunTable(_Frame):
         return self._scanned().collect()
 
     def to_spark(self) -> DataFrame:
-        """The Spark DataFrame itself."""
         if self._frame is None:
             from kaput.analysis.spark.program import context_of, frame
 

@@ -268,7 +268,6 @@ class Plants:
     at: Longs
 
     def only(self, chosen: Any) -> Plants:
-        """The chosen plants."""
         return Plants(**{name: column[chosen] for name, column in vars(self).items()})
 
 
@@ -322,7 +321,6 @@ class PlantingPlan:
         return int(np.isin(self.plants.kind, HOLES).sum())
 
     def slab(self, number: int) -> SlabPlan:
-        """The plan of one slab."""
         low, high = np.searchsorted(self._slab_of, [number, number + 1])
         return SlabPlan(
             self.shape,

@@ -294,13 +294,10 @@ def _polled_ns(poll: Longs, rng: np.random.Generator) -> Longs:
 
 
 class _EventCollector:
-    """Collects events."""
-
     def __init__(self) -> None:
         self._rows: list[tuple[Longs, Longs, Longs, Longs]] = []
 
     def add(self, kind: int, partition: npt.ArrayLike, offset: npt.ArrayLike, at_ns: npt.ArrayLike) -> None:
-        """Adds events of one kind."""
         times = np.asarray(at_ns, np.int64)
         columns = np.broadcast_arrays(np.int64(kind), np.asarray(partition), np.asarray(offset), times)
         self._rows.append(tuple(columns))  # type: ignore[arg-type]

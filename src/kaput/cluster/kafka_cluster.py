@@ -143,7 +143,6 @@ class KafkaCluster(ABC):
         return Admin(self, timeout_s)
 
     def broker_ids(self) -> list[int]:
-        """The ids of all brokers."""
         return sorted(self.broker_endpoints)
 
     def grow(self, count: int) -> list[int]:

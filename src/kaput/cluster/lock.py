@@ -35,7 +35,6 @@ class LockedJar:
         return Path(self.group) / f"{self.artifact}-{self.version}.jar"
 
     def line(self) -> str:
-        """Its line in a lock file."""
         return f"{self.group}:{self.artifact}:{self.version} {self.sha256}"
 
 
@@ -137,7 +136,6 @@ def resolve_jars(version: str, of: str, into: Path, get: Fetch) -> list[LockedJa
 
 
 def lock_text(name: str, entries: Sequence[LockedJar], made: str) -> str:
-    """The text of a lock file."""
     return f"# {name}: group:artifact:version SHA-256, made {made}\n" + "".join(
         jar.line() + "\n" for jar in entries
     )

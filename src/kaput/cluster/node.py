@@ -176,7 +176,6 @@ class Node(PausableProcess):
         return process.wait(timeout_s) is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log."""
         return tail(self.log, lines)
 
     def why_not_running(self) -> str:

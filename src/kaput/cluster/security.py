@@ -254,7 +254,6 @@ class Unsecured:
     """kaput's access to the voters of the metadata quorum."""
 
     def access(self, user: str = CLIENT_USER) -> Access:
-        """A user's access."""
         return OPEN
 
     def node_settings(self, layout: NodeLayout) -> Mapping[str, str]:
@@ -357,5 +356,4 @@ def create_security(spec: Cluster, distribution: Distribution, folder: Path) -> 
 
 
 def client_properties_path(folder: Path, user: str) -> Path:
-    """The client properties file of that user."""
     return folder / (CLIENT_PROPERTIES if user == CLIENT_USER else f"{user}.properties")

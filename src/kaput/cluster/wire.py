@@ -125,7 +125,6 @@ class Connection:
             raise Unanswered(f"{self._where}: {_why(error)}") from None
 
     def close(self) -> None:
-        """Closes it."""
         self._socket.close()
 
 

@@ -80,7 +80,6 @@ class ClusterSurvey:
         self._admin.ids(topics)
 
     def describe(self, topics: Iterable[str]) -> ClusterDescription:
-        """Describes these topics, and everything that belongs to no topic."""
         names = sorted(topics)
         return ClusterDescription(
             self._topics(names),
@@ -124,7 +123,6 @@ class ClusterSurvey:
         }
 
     def groups(self) -> Positions:
-        """The groups' current positions."""
         return self._or_unknown("groups", self._groups, {})
 
     def _groups(self) -> dict[str, Mapping[TopicPartition, int]]:

@@ -205,7 +205,6 @@ class RowChunk(NamedTuple):
     rows: int = 0
 
     def frame(self) -> pl.DataFrame:
-        """The rows."""
         if self.group < 0:
             return pl.read_parquet(self.path, glob=False)
         read = pl.DataFrame(pl.from_arrow(pq.ParquetFile(self.path).read_row_group(self.group)))

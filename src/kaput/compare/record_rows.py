@@ -41,7 +41,6 @@ class TopicTotals:
         return {number: value for number, value in every.items() if value}
 
     def examples(self, *kinds: str) -> list[dict[str, Any]]:
-        """The first examples of these kinds."""
         examples = [
             {"partition": number, **_example(each)}
             for number, totals in sorted(self.partitions.items())
@@ -177,7 +176,6 @@ def record_rows(topic: TopicTotals) -> list[AspectRow]:
 
 
 def compared_partitions(topic: TopicTotals) -> list[ComparedPartition]:
-    """The compared range of each partition."""
     return [_compared(topic, number, totals) for number, totals in sorted(topic.partitions.items())]
 
 

@@ -30,7 +30,6 @@ _NOT_COPIED = {
 
 
 def missing_topic(source: TopicDescription, target_name: str, records: int) -> AspectRow:
-    """The row for a topic that the target does not have."""
     return AspectRow(
         f"topic {source.name}",
         "topic",

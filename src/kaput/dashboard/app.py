@@ -268,7 +268,6 @@ def _report(page: bytes) -> Response:
 
 
 async def _error_page(request: Request, error: Exception) -> Response:
-    """The page for an error, with a message."""
     match error:
         case HTTPException():
             message = error.detail if error.detail not in ("Not Found", None) else "there is no such page"

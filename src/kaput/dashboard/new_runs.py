@@ -273,7 +273,6 @@ def _bounds(options: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _as_yaml(value: Any) -> str:
-    """A value as YAML on one line."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -340,7 +339,6 @@ class NewRuns:
         return render("new", tags=tags, why_not=self._why_not)
 
     async def form(self, scenario: str) -> Response:
-        """The form of a scenario."""
         form = await asyncio.to_thread(_form, scenario)
         return render("form", form=form, why_not=self._why_not)
 

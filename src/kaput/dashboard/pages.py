@@ -40,7 +40,6 @@ def address(name: str) -> str:
 
 @cache
 def static_files() -> dict[str, Static]:
-    """All static files, by name."""
     static = {file.name: file.read_bytes() for file in (files("kaput.dashboard") / "static").iterdir()}
     static |= {name: template_file(name).encode() for name in ("charts.css", "charts.js")}
     static["vega.js"] = vega_bundle().encode()

@@ -30,8 +30,6 @@ from kaput.report.render.html import chart_data
 
 
 class SearchFolder(Protocol):
-    """A folder of searches."""
-
     @property
     def root(self) -> Path:
         """The folder."""
@@ -47,8 +45,6 @@ class SearchFolder(Protocol):
 
 
 class _SearchReader:
-    """Reads one search repeatedly."""
-
     def __init__(self, searches: SearchFolder, name: str) -> None:
         self._searches, self._name = searches, name
         self._last = FullSnapshot(0, {})
@@ -65,8 +61,6 @@ class _SearchReader:
 
 
 class SearchPages:
-    """The pages of searches."""
-
     def __init__(self, searches: SearchFolder) -> None:
         self._searches = searches
         self.subscribers = Subscribers(lambda name: _SearchReader(self._known(name), name))

@@ -98,8 +98,6 @@ class ListedWatch:
 
 
 class TopicWatchPages:
-    """The pages of the watches of topics in a folder of runs."""
-
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self.pages: dict[str, Callable[..., Any]] = {"/watches/{name}": self.page}
@@ -109,7 +107,6 @@ class TopicWatchPages:
         return [watch for name in self._runs.names() if (watch := self._look(name)) is not None]
 
     async def page(self, name: str) -> Response:
-        """The page of a watch."""
         watch = await asyncio.to_thread(self._look, name)
         if watch is None:
             raise HTTPException(404, "there is no such watch of topics in this folder")

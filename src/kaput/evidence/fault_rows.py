@@ -34,7 +34,6 @@ class FaultRow:
 
     @property
     def hit(self) -> Target:
-        """What it hit."""
         return recorded_target(self.target)
 
     @property

@@ -298,5 +298,4 @@ class Findings(RunCounts, FindingsPart):
         return groups[name]
 
     def to_json(self) -> str:
-        """The text of findings.json."""
         return self.model_dump_json(by_alias=True, indent=2)

@@ -149,5 +149,4 @@ class GroupFindings(GroupCounts, FindingsPart):
     _counts: Mapping[str, int] = PrivateAttr(default_factory=dict)
 
     def total(self, anomaly: str) -> int:
-        """The count of an anomaly in this group."""
         return self._counts.get(anomaly, 0)

@@ -21,7 +21,6 @@ _ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?\
 
 
 def unit_of(time: float | Decimal, whole: bool) -> str:
-    """The unit of a time that is not negative."""
     if time < SMALL:
         return "ms" if whole else "s"
     return next((unit for unit, (low, high) in BOUNDS.items() if low <= time < high), "ns")

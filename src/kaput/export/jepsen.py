@@ -130,7 +130,6 @@ class EventNames:
         return self.keys.setdefault((topic, partition), len(self.keys))
 
     def member(self, group: str, member: str) -> int:
-        """The number of a member of a group."""
         return self.members.setdefault((group, member), len(self.members))
 
     def of_groups(self, groups: Collection[str]) -> frozenset[int]:
@@ -284,7 +283,6 @@ class EventReader:
             yield self._messages(rows[:, ~aborted])
 
     def _read_uncommitted_members(self) -> list[int]:
-        """The members of groups with read_uncommitted."""
         groups = self._evidence.manifest.groups
         return list(self.names.of_groups({g.group for g in groups if g.isolation == "read_uncommitted"}))
 

@@ -35,7 +35,6 @@ def fault_class(name: str, hits: str = NODES) -> type[Fault[Any]]:
 
 
 def kernel_needs(fault: str) -> tuple[str, ...]:
-    """The kernel features that a fault on nodes needs."""
     return fault_class(fault).needs if NODES in KINDS[fault].hits else ()
 
 

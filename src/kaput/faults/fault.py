@@ -303,7 +303,6 @@ class HealedByRestart(Fault[Any]):
         self._pids = {node.id: node.pid for node in nodes}
 
     def was_hit(self, node: ProcessTarget) -> bool:
-        """Whether this node was hit."""
         return node.id in self._pids
 
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
@@ -348,14 +347,10 @@ class PermanentChange(Fault[_Hit]):
 
 
 class TopicChange(PermanentChange[str]):
-    """A change of the topic with that name."""
-
     on = TOPIC
 
 
 class ClusterChange(PermanentChange[None]):
-    """A change of the cluster as a whole."""
-
     on = CLUSTER
 
 

@@ -15,8 +15,6 @@ from kaput.scenario.targets import MEMBERS
 
 
 class MemberFault(Fault[Sequence[Member]]):
-    """A fault on members."""
-
     on = MEMBERS
 
     @property
@@ -59,7 +57,6 @@ def its_partitions(places: frozenset[TopicPartition]) -> str:
 
 
 def owned_by_all(members: Sequence[Member]) -> frozenset[TopicPartition]:
-    """The partitions that they own together."""
     return frozenset().union(*(member.owns() for member in members))
 
 

@@ -59,8 +59,6 @@ class ProcessTarget(Protocol):
 
 
 class RunProducer(ProcessTarget, Protocol):
-    """A producer of a run."""
-
     def expect_return(self) -> None:
         """It is started again after its kill."""
 
@@ -125,8 +123,6 @@ class Member(ProcessTarget, Protocol):
 
 
 class RunMembers(Protocol):
-    """The members of a run."""
-
     def member(self, group: str, number: int) -> Member:
         """That slot, created if necessary; it may have no process."""
 
@@ -135,8 +131,6 @@ class RunMembers(Protocol):
 
 
 class Clients(RunMembers, Protocol):
-    """All clients of a run."""
-
     def producer(self, number: int) -> RunProducer:
         """That producer. Raises LabError if there is none."""
 

@@ -70,8 +70,6 @@ class Daemon:
         daemon = self
 
         class Handler(socketserver.StreamRequestHandler):
-            """One request."""
-
             def handle(self) -> None:
                 answer = daemon.answer(self.rfile.readline(_REQUEST_BYTES_MAX))
                 self.wfile.write(json.dumps(answer).encode() + b"\n")

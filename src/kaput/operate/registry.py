@@ -85,7 +85,6 @@ class ClusterDirectory:
             return None
 
     def write(self, entry: ClusterEntry) -> None:
-        """Writes the entry, once the cluster is ready."""
         temporary = self.path / f"cluster.{os.getpid()}"
         temporary.write_text(json.dumps(asdict(entry)))
         temporary.replace(self.path / "cluster.json")

@@ -177,7 +177,6 @@ class StandingCluster:
 
     @property
     def active_faults(self) -> list[InjectedFault]:
-        """The faults that are active now."""
         return self._faults.active
 
     def create_topic(

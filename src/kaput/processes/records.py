@@ -129,7 +129,6 @@ class ProcessRecord:
         return match is not None and start_of(int(match["pid"])) != match["start"]
 
     def add_process(self, started: StartedProcess) -> None:
-        """Puts a process on record."""
         self._append("processes", [started.pid, started.start, started.name])
 
     def add_path(self, path: Path) -> None:

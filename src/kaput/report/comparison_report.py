@@ -155,5 +155,4 @@ def reports(entries: Sequence[Entry], paths: Sequence[str]) -> Section:
 
 
 def folders(paths: Sequence[Path]) -> Section:
-    """The paths of the run folders."""
     return Section("The runs", [Bullets([str(path) for path in paths])])

@@ -235,7 +235,6 @@ def parts(phrase: Phrase) -> tuple[str, ...]:
 
 
 def text_of(cell: str | Cell) -> str:
-    """The text of a cell, with its label."""
     if isinstance(cell, str):
         return cell
     return f"{cell.text} {cell.label}" if cell.label else cell.text

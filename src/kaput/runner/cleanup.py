@@ -68,7 +68,6 @@ class CleanupJournal:
             self._write()
 
     def heal_done(self, step: str) -> None:
-        """Records that a step is healed."""
         with self._lock:
             self.created.pending_heals = [each for each in self.created.pending_heals if each.step != step]
             self._write()

@@ -196,7 +196,6 @@ def _rejected(folder: RunFolder, group: str) -> set[tuple[TopicPartition, int]]:
 
 
 def _same_ends(ends: dict[TopicPartition, int], _group: Group) -> dict[TopicPartition, int]:
-    """The same end offsets for every group."""
     return ends
 
 

@@ -62,8 +62,6 @@ class ExistingClusters:
 
 
 class ExistingRunCluster(RunCluster):
-    """One run's use of an existing cluster."""
-
     kafka: ExistingCluster
     warm = stays_up = True
 
@@ -201,7 +199,6 @@ class CommandRunner:
         self._journal.add_pending_heal(PendingHeal(step=step, brokers=list(brokers), heals=heals))
 
     def heal_done(self, step: str) -> None:
-        """Records that the step is healed."""
         self._journal.heal_done(step)
 
     def _filled(self, broker: int, known: Mapping[str, str]) -> dict[str, str]:

@@ -198,8 +198,6 @@ class _Replays:
 
 
 class _StoreReplay:
-    """The replay of one store so far."""
-
     def __init__(self, name: str, rows: Recorder) -> None:
         self.name, self._rows = name, rows
         self.kept = self.starts = self.delivered = self._sent_total = 0

@@ -75,7 +75,6 @@ class RunCluster:
         return [topic.name for topic in self.scenario.topics]
 
     def writer(self, name: str) -> str:
-        """The name of a writer of evidence about this cluster."""
         return name if self.column is None else f"{name}-{self.name}"
 
     def prefixed(self, text: str) -> str:

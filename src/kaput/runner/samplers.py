@@ -83,7 +83,6 @@ class LagSampler(Sampler):
                 self.sample(group, topics)
 
     def sample(self, group: str, topics: Sequence[str]) -> None:
-        """Samples one group."""
         try:
             committed = self._admin.committed(group)
             ends = self._admin.reachable_log_ends(topics)

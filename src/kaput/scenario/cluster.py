@@ -93,7 +93,6 @@ class Cluster(Block):
         return f"{self._above + 1} to {self._above + self.brokers}"
 
     def rack(self, broker: int) -> str | None:
-        """The rack of a broker, or None."""
         return self.racks[(broker - self._above - 1) % len(self.racks)] if self.racks else None
 
     def may_have(self, broker: int) -> bool:

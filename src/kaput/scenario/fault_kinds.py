@@ -50,7 +50,6 @@ _BRACED = re.compile(r"\{(\w+)\}")
 
 
 def mistakes_in(line: str, target: Target) -> list[str]:
-    """Mistakes in a command for that target."""
     if wrong := no_command_line(line):
         return [wrong]
     found = []

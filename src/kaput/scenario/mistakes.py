@@ -74,7 +74,6 @@ def from_validation(
 
 
 def value_at(data: Any, path: DataPath) -> Any:
-    """The value at `path`, or None."""
     for part in path:
         if not has(data, part):
             return None

@@ -247,7 +247,6 @@ class Scenario(Block):
         return next((mirror for mirror in self.mirrors if mirror.name == name), None)
 
     def group(self, name: str) -> Group | None:
-        """The group with that id, or None."""
         return next((group for group in self.workload.groups if group.id == name), None)
 
     def producer_specs(self) -> list[Producers]:

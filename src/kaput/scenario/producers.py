@@ -61,7 +61,6 @@ class Transactions(Block):
 
 
 def transactional_id(producer: int, prefix: str = ID_PREFIX) -> str:
-    """The transactional id of the producer with that number."""
     return f"{prefix}-{producer}"
 
 

@@ -25,7 +25,6 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
-    """The JSON Schema of any model."""
     schema = model.model_json_schema(by_alias=True, mode="validation")
     return {"$schema": DIALECT, **_without_titles(schema), "title": title}
 

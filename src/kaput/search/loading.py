@@ -31,7 +31,6 @@ _KIND = FileKind("space", "kaput search --print-space last-replica-standing")
 
 
 def space_names() -> list[str]:
-    """The names of all built-in spaces."""
     return sorted(
         each.name.removesuffix(".yaml") for each in _library().iterdir() if each.name[-5:] == ".yaml"
     )

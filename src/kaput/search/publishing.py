@@ -72,7 +72,6 @@ def _scenario(space: Space, find: Find, findings: Findings) -> str:
 
 
 def find_folder(store: SearchStore, find: Find) -> Path:
-    """The folder of a published find."""
     return store.folder / "finds" / find.name
 
 

@@ -140,8 +140,6 @@ class Vary(Block):
 
 
 class SpaceFile(Block):
-    """The file of a space."""
-
     version: Literal[1]
     """Version of this format."""
     title: str

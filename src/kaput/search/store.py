@@ -167,7 +167,6 @@ class SearchStore:
         return begun
 
     def save(self, experiment: StoredExperiment) -> None:
-        """Stores an experiment."""
         self._write("experiments", experiment.id, _EXPERIMENT.dump_json(experiment))
         self._experiments[experiment.id] = experiment
 
@@ -190,7 +189,6 @@ class SearchStore:
         self.save_find(Find(number, symptom, shown_by.choices, shown_by.seed, after_s, drawn))
 
     def save_find(self, find: Find, **changes: Any) -> Find:
-        """Stores a find with changes, and returns it."""
         changed = replace(find, **changes)
         self._write("finds", find.id, _FIND.dump_json(changed))
         self._finds[find.id] = changed

@@ -42,7 +42,6 @@ def numbers(space: Space, store: SearchStore) -> dict[str, Any]:
 
 
 def find_numbers(store: SearchStore, find: Find) -> dict[str, Any]:
-    """Numbers of a find."""
     known = asdict(replace(find, choices=replace(find.choices, arms=())))
     low, high = find.rate.wilson
     return {

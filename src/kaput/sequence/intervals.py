@@ -27,7 +27,6 @@ class Gap(NamedTuple):
 
     @property
     def numbers(self) -> int:
-        """The number of missing numbers."""
         return self.last - self.first + 1
 
 

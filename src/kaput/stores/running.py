@@ -365,7 +365,6 @@ class RunningStores:
         return self._targets[name]
 
     def records(self, name: str) -> Iterator[keep.KeptMessage]:
-        """All records in a store. Raises StoreError."""
         return records_of(self._open[name])
 
     def held(self, name: str) -> int:

@@ -108,7 +108,6 @@ class WarmCluster:
             self._logged = {number: node.log.stat().st_size for number, node in self.kafka.nodes.items()}
 
     def end(self, scenarios: Sequence[Scenario]) -> None:
-        """Ends a use by these scenarios."""
         self.uses, self._in_use, self._left = self.uses + 1, False, scenarios
         if changed := [fault for each in scenarios for fault in lasting_faults(each)]:
             self.spoil(f"{min(changed)} has changed it")
@@ -272,7 +271,6 @@ class SharedRunCluster(RunCluster):
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> Sequence[SharedRunCluster]:
-        """This cluster."""
         return [self]
 
     def __enter__(self) -> SharedRunCluster:

@@ -29,8 +29,6 @@ from kaput.workload.payload import Codec
 
 
 class VisibleOffsets:
-    """The visible offsets by partition."""
-
     def __init__(self) -> None:
         self._ranges: defaultdict[TopicPartition, list[list[int]]] = defaultdict(list)  # [first, last + 1]
         self._at: defaultdict[TopicPartition, int] = defaultdict(int)

@@ -173,7 +173,6 @@ class _SameSizePayloads:
         return joined if len(joined) == len(payloads) * self._width * _WORD else None
 
     def split(self, joined: bytes) -> list[bytes]:
-        """The payloads that were joined."""
         return joined.split(self._gap)[:-1]
 
     def read(self, joined: bytes) -> Identities:

@@ -206,12 +206,10 @@ class Inputs:
 
     @cached_property
     def cluster_events(self) -> list[dict[str, Any]]:
-        """The cluster_events table."""
         return self.evidence.rows("cluster_events")
 
     @cached_property
     def group_events(self) -> list[dict[str, Any]]:
-        """The group_events table."""
         return self.evidence.rows("group_events")
 
     @cached_property

@@ -171,7 +171,6 @@ def _topics(given: Inputs, name: str, source: str, target: str) -> dict[int, int
 
 
 def _same(names: Names, topic: int, copy: int | None) -> bool:
-    """Whether the copy has the same name as the topic."""
     return (
         copy is None or cluster_and_topic(names.topics[topic])[1] == cluster_and_topic(names.topics[copy])[1]
     )

@@ -48,7 +48,6 @@ class LedgerTable(Question):
 
 
 def write_empty(names: Names, directory: str, rows: LedgerRows) -> None:
-    """Writes an empty ledger. Raises OSError."""
     groups = {f"delivered_{group}": pl.Int64 for group in range(len(names.groups))}
     numbers = ("producer", "topic", "place", "stored", "epoch", "seq", "offset", "first_offset", "n", "row")
     schema = dict.fromkeys([*numbers, *_TIMES], pl.Int64) | {"outcome": pl.String, "error": pl.String}

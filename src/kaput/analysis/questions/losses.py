@@ -61,7 +61,6 @@ def losses_of(kinds: pl.DataFrame, names: Names, count: str) -> list[Loss]:
 
 
 def loss_of(row: Mapping[str, Any], names: Names, count: int = 1) -> Loss:
-    """The Loss of a row with the columns LOSS."""
     return Loss(row["producer"], names.topics[row["topic"]], row["cause"], count, circumstances(row))
 
 
@@ -75,7 +74,6 @@ def by_cause(kinds: Iterable[Loss]) -> dict[str, int]:
 
 
 def circumstances(row: Mapping[str, Any]) -> Circumstances:
-    """The Circumstances of a row."""
     return Circumstances(*(bool(row[name]) for name in CIRCUMSTANCES))
 
 

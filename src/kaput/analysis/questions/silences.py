@@ -348,8 +348,6 @@ class Cause(NamedTuple):
 
 
 class RunEvents:
-    """The events of one run."""
-
     def __init__(self, run: Run) -> None:
         self._run, self._faults = run, run.given.faults
 

@@ -96,7 +96,6 @@ class Extents:
 
 
 def empty(table: str) -> TableRows:
-    """No rows."""
     return TableRows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}), {})
 
 

@@ -67,11 +67,9 @@ class MemoryMarks:
         self._marks = dict[str, Mark]()
 
     def get(self, name: str, default: Mark) -> Mark:
-        """The mark of that name."""
         return self._marks.get(name, default)
 
     def put(self, name: str, mark: Mark) -> None:
-        """Replaces the mark of that name."""
         self._marks[name] = mark
 
     def commit(self) -> None:
@@ -130,7 +128,6 @@ class DiskMarks(MemoryMarks):
         self._changed: set[str] = set()
 
     def put(self, name: str, mark: Mark) -> None:
-        """Replaces the mark of that name."""
         super().put(name, mark)
         self._changed.add(name)
 

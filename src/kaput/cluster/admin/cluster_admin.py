@@ -277,7 +277,6 @@ class Admin(ResourceAdmin):
         return self._leader_offsets(list(places), requests.log_ends)
 
     def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The leaders' log start offsets."""
         return self._leader_offsets(list(places), requests.log_starts)
 
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:

@@ -117,7 +117,6 @@ class GroupAdmin:
         return self._broadcaster.retry(look, f"the coordinator of {whose}")
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The group's committed offsets, by partition."""
 
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]

@@ -297,7 +297,6 @@ def api_versions() -> Any:
 
 
 def topics_with_ids(names: Iterable[str]) -> Any:
-    """Metadata of these topics, with their ids."""
     wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     return MetadataRequest(version=10, topics=wanted, allow_auto_topic_creation=False)
 

@@ -75,7 +75,6 @@ class ResourceAdmin(GroupAdmin):
         return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
 
     def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
-        """The ids of the topics that exist."""
         names = sorted(topics)
         answer = self._ask_any(lambda: requests.topics_with_ids(names), "the topics")
         for topic in answer.topics:

@@ -56,7 +56,6 @@ class Request(Frame):
 
     @property
     def client_id(self) -> str | None:
-        """The client id; None if the request has none."""
         length = self.number(12, 14)
         return self.data[14 : 14 + length].decode(errors="replace") if length >= 0 else None
 
@@ -293,7 +292,6 @@ class ConnectionEnd(asyncio.BufferedProtocol):
             self.transport.resume_reading()
 
     def abort(self) -> None:
-        """Ends the connection now."""
         if self.transport is not None:
             self.transport.abort()
 

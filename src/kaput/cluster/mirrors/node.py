@@ -93,7 +93,6 @@ def _connection(name: str, cluster: MirroredCluster) -> dict[str, str]:
 
 
 def _direction_settings(mirror: Mirror) -> dict[str, str]:
-    """Settings of this direction."""
     translates = bool(mirror.groups)
     settings = {
         "enabled": "true",

@@ -80,7 +80,6 @@ class LiveSteps:
             self._touched[at] = True
 
     def add_latencies(self, attempt_ns: Longs, done_ns: Longs) -> None:
-        """Adds the latencies of acknowledged attempts."""
         if len(done_ns):
             at, within = self._numbers(done_ns)
             ms = np.maximum((done_ns - attempt_ns)[within] / 1e6, _FLOOR_MS)

@@ -390,7 +390,6 @@ class Engine:
 
 
 def _firing(alerts: Iterable[Alert]) -> Mapping[str, list[Alert]]:
-    """Firing alerts by rule."""
     by_rule: dict[str, list[Alert]] = {}
     for alert in alerts:
         if alert.state == "firing":

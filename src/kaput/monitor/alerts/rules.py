@@ -207,7 +207,6 @@ class AlertRule(Block):
 
     @property
     def labels(self) -> Sequence[str]:
-        """The labels of its alerts."""
         if self.absent is not None:
             return ()
         return tuple(self.of.labels) if self.combine == "each" else tuple(self.by)
@@ -312,17 +311,14 @@ class AlertRules(Block):
 
     @property
     def stale_ns(self) -> int:
-        """`stale-after` in ns."""
         return self.stale_after * MS
 
     @property
     def forget_ns(self) -> int:
-        """`forget-after` in ns."""
         return self.forget_after * MS
 
     @property
     def by_name(self) -> Mapping[str, AlertRule]:
-        """The rules by name."""
         return {rule.name: rule for rule in self}
 
     def rules(self) -> Found:

@@ -64,7 +64,6 @@ class Remedies:
 
 
 def remedies(snapshot: ClusterSnapshot, findings: Sequence[Finding]) -> Remedies:
-    """The fixes for these findings of this cluster."""
     return _Remedies(snapshot, findings).compute()
 
 

@@ -245,8 +245,6 @@ def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOU
 
 
 class _SnapshotReader:
-    """Reads one snapshot."""
-
     def __init__(self, admin: Any, access: Access, folder: Folder) -> None:
         self._admin, self._access, self._folder = admin, access, folder
         self._unknown: list[str] = []

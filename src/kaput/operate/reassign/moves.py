@@ -29,7 +29,6 @@ class Move:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property

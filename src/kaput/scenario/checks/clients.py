@@ -190,7 +190,6 @@ def _no_store(name: str, scenario: Scenario) -> str:
 
 
 def check_store_target(step: FaultStep, scenario: Scenario) -> Found:
-    """Mistakes in a step that targets a store."""
     name = step.target.name
     if step.target.hits != STORE or name is None:
         return

@@ -249,6 +249,5 @@ class CommitRecorder:
             self._positions.setdefault(place, offset)
 
     def forget(self, place: TopicPartition) -> None:
-        """Forgets a partition that was revoked."""
         self._positions.pop(place, None)
         self._in_flight.pop(place, None)

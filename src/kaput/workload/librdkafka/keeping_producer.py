@@ -40,7 +40,6 @@ class KeepingSender(Sender):
         super().__init__(spec)
 
     def make_client(self, settings: dict[str, Any]) -> keep.Producer:
-        """The client that sends and keeps messages."""
         on_failure = self._on_failure
         self._kafka: Producer
         return keep.Producer(

@@ -105,7 +105,6 @@ class Sender(NumberedProducer[ProducerSpec]):
         self._open_client()
 
     def make_client(self, settings: dict[str, Any]) -> Any:
-        """The client that sends."""
         return Producer(settings, logger=quiet_logger())
 
     def listener(self) -> Callable[[Any, Message], None]:

@@ -50,7 +50,6 @@ class Recording:
         return max(self.steps) - min(self.steps)
 
     def only(self, signal: str) -> Recording:
-        """The recording with only that signal."""
         kept = {at: [each for each in samples if each.name == signal] for at, samples in self.steps.items()}
         return Recording(kept)
 

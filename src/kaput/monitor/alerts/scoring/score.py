@@ -225,12 +225,10 @@ class RuleScore:
 
     @property
     def typical_detect_s(self) -> float | None:
-        """The median of `detect_s`."""
         return median(self.detect_s) if self.detect_s else None
 
 
 def scored(rules: AlertRules, run: RecordedRun) -> RunScore:
-    """The rules' score on one run."""
     kept, not_played = playable(rules, run.recording)
     playback = played(kept, run.recording) if kept is not None else Playback()
     rung = [_judged(each, run.faults) for each in playback.episodes]
