@@ -45,10 +45,9 @@ class Property:
 
 
 def read_settings(path: Path) -> dict[str, Property]:
-    """Reads a properties file; the last of several settings with one name wins.
-
-    Text is ISO 8859-1, as in Java, or UTF-8 if the file begins with a byte order mark. Raises UsageError
-    naming the file, and the line if possible.
+    """Reads a properties file; the last of several settings with one name wins. Text is ISO 8859-1, as in
+    Java, or UTF-8 if the file begins with a byte order mark. Raises UsageError naming the file, and the line
+    if possible.
     """
     try:
         data = path.read_bytes()
@@ -94,9 +93,8 @@ def _unescaped(text: str) -> str:
 
 
 def login_options(text: str) -> dict[str, str]:
-    """The options of the one login module in `sasl.jaas.config`; none for a blank text.
-
-    Raises ValueError with what is wrong, without a value of the text: it may be a password.
+    """The options of the one login module in `sasl.jaas.config`; none for a blank text. Raises ValueError
+    with what is wrong, without a value of the text: it may be a password.
     """
     if not text.strip():
         return {}

@@ -45,7 +45,6 @@ def analyse(
     evidence: Evidence, spark: SparkContext, progress: Progress = ignored, ledger: LedgerRows = "stretches"
 ) -> Findings:
     """Judges a checked run folder and writes its analysis/. `progress` is called with tasks done and total.
-
     `ledger`: the rows of analysis/ledger; "none" deletes that of an earlier analysis. Raises EvidenceError,
     AccountingError.
     """

@@ -170,11 +170,10 @@ class PlantedFate(NamedTuple):
 
 @dataclass(frozen=True)
 class PlantEffect:
-    """The effect of one plant. `fates`: of those of its messages that differ from PLAIN.
-
-    `run`, `group`: anomalies of the run and of the plant's group. `slots`: number of offsets minus number of
-    messages. `owes`: it leaves a stored offset undelivered, so every later commit there is ahead. `share`:
-    its relative frequency.
+    """The effect of one plant. `fates`: of those of its messages that differ from PLAIN. `run`, `group`:
+    anomalies of the run and of the plant's group. `slots`: number of offsets minus number of messages.
+    `owes`: it leaves a stored offset undelivered, so every later commit there is ahead. `share`: its relative
+    frequency.
     """
 
     fates: tuple[PlantedFate, ...] = ()
@@ -370,9 +369,8 @@ class PlantingPlan:
         return {"fates": _in_order(fates), "anomalies": {name: expected[name] for name in GROUP_ANOMALIES}}
 
     def _commits_that_owe(self, group: int) -> int:
-        """The number of regular commits above a record that was never delivered to the group (tables.py).
-
-        In the slab of the first such record there is one commit, after it; later slabs have all commits.
+        """The number of regular commits above a record that was never delivered to the group (tables.py). In
+        the slab of the first such record there is one commit, after it; later slabs have all commits.
         """
         first = self.owes_from[group]
         slab = np.arange(self.shape.slabs)[:, None]

@@ -33,10 +33,8 @@ _OUTCOME = {
 @dataclass(frozen=True)
 class Log:
     """One partition's records of the slab in offset order. `batch`: each record's batch, as position in the
-    slab.
-
-    `ends`: positions of the last record of each batch; `plants`: the partition's plants; `planted`: positions
-    of their messages (or of the next record).
+    slab. `ends`: positions of the last record of each batch; `plants`: the partition's plants; `planted`:
+    positions of their messages (or of the next record).
     """
 
     partition: int

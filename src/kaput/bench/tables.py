@@ -181,10 +181,8 @@ class DeliveryEvents:
 
 @dataclass(frozen=True)
 class _PartitionDeliveries:
-    """One partition's deliveries to the group, before they are sorted into polls.
-
-    `planted`: positions of the plants' (first) deliveries; `commits`: positions of deliveries followed by a
-    commit.
+    """One partition's deliveries to the group, before they are sorted into polls. `planted`: positions of the
+    plants' (first) deliveries; `commits`: positions of deliveries followed by a commit.
     """
 
     log: Log

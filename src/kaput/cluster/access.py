@@ -112,9 +112,8 @@ class Access:
         return settings
 
     def kafka_python(self) -> dict[str, Any]:
-        """The settings for kafka-python. Raises UsageError for a store that is not in PEM format.
-
-        Settings that only producers or consumers have are left out.
+        """The settings for kafka-python. Raises UsageError for a store that is not in PEM format. Settings
+        that only producers or consumers have are left out.
         """
         self._check_stores()
         given = {

@@ -57,7 +57,6 @@ def fetch(
     ext: str = "jar",
 ) -> None:
     """Fetches (group, artifact, version) into `into`/group/artifact-version.`ext`; calls `on_file` for each.
-
     What is missing is asked for again, since a lock file names it; not if `transitive`, which also fetches
     runtime dependencies. Raises DistributionError.
     """

@@ -50,10 +50,9 @@ def find_lock(version: str, of: str = "kafka") -> Path | None:
 
 
 def version_with(of: str, version: str) -> str:
-    """The version to take the additional jars `of` from, for a cluster of this version.
-
-    The version itself, unless it is newer than kaput's own lock files of them: their artifacts may come out
-    later than the rest. Then the newest of these, which is a client like others.
+    """The version to take the additional jars `of` from, for a cluster of this version. The version itself,
+    unless it is newer than kaput's own lock files of them: their artifacts may come out later than the rest.
+    Then the newest of these, which is a client like others.
     """
     own = max((path.stem.removeprefix(f"{of}-") for path in LOCKS.glob(f"{of}-*.lock")), key=release_of)
     newer = release_of(version) > release_of(own)

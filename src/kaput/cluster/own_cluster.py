@@ -81,9 +81,8 @@ _ANSWER_TIMEOUT_S = 1.0
 def _wait_ready(
     nodes: Mapping[int, Node], endpoints: Callable[[], Mapping[int, Endpoint]], timeout_s: float
 ) -> None:
-    """Waits until every broker (at its endpoint) is ready; a cluster may grow meanwhile.
-
-    Raises BrokerError when time runs out, and at once when a node does not run.
+    """Waits until every broker (at its endpoint) is ready; a cluster may grow meanwhile. Raises BrokerError
+    when time runs out, and at once when a node does not run.
     """
     limit = time.monotonic() + timeout_s
     waiting = set(endpoints())
@@ -123,9 +122,8 @@ def new_network(spec: Cluster, owner: Owner) -> Network:
 
 
 class OwnCluster(KafkaCluster):
-    """A cluster that runs inside its `with` block; `note` gets messages about slow steps.
-
-    `successors`: versions that its nodes may be upgraded to. `network`: a shared one, which is not closed.
+    """A cluster that runs inside its `with` block; `note` gets messages about slow steps. `successors`:
+    versions that its nodes may be upgraded to. `network`: a shared one, which is not closed.
     """
 
     def __init__(
@@ -234,9 +232,8 @@ class OwnCluster(KafkaCluster):
             return CollectedEvents([], [f"{UNKNOWN_LEADERS}: {error}"])
 
     def grow(self, count: int) -> list[int]:
-        """Adds that many brokers, ready when this returns; returns their ids. None of them votes.
-
-        Raises LabError; then either all of them run and belong to the cluster, or none.
+        """Adds that many brokers, ready when this returns; returns their ids. None of them votes. Raises
+        LabError; then either all of them run and belong to the cluster, or none.
         """
         first = max(self.broker_endpoints) + 1
         added = self._layouts_for(dict.fromkeys(range(first, first + count), "broker"))

@@ -85,11 +85,9 @@ Assignment = Mapping[TopicPartition, Sequence[int]]
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal for the chosen partitions.
-
-    `factor`: replicas of each (None: unchanged). `away_from`: brokers that get none. `spread_racks`: also
-    move replicas only to use more racks. `balance`: also move replicas only to balance brokers; spreads racks
-    too.
+    """The goal for the chosen partitions. `factor`: replicas of each (None: unchanged). `away_from`: brokers
+    that get none. `spread_racks`: also move replicas only to use more racks. `balance`: also move replicas
+    only to balance brokers; spreads racks too.
     """
 
     factor: int | None = None
@@ -115,10 +113,9 @@ class _PartitionPlan:
 
 
 def plan(racks: Racks, now: Assignment, chosen: Collection[TopicPartition], goal: Goal) -> Assignment:
-    """The new replicas, preferred leader first, of the chosen partitions that change.
-
-    `now`: all partitions of the cluster, because brokers are balanced over all of them. Raises UsageError if
-    there are not enough brokers.
+    """The new replicas, preferred leader first, of the chosen partitions that change. `now`: all partitions
+    of the cluster, because brokers are balanced over all of them. Raises UsageError if there are not enough
+    brokers.
     """
     made = _Planner(racks, now, sorted(chosen), goal)
     wanted = made.wanted()

@@ -205,7 +205,6 @@ def read_records(data: bytes) -> Iterator[LogRecord]:
 
 def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
     """The first record at or after `offset` in consecutive batches, or None and the offset to continue at.
-
     Transaction markers are skipped, and compaction may have removed the record at `offset` itself. Raises
     ValueError as `batches`.
     """

@@ -41,10 +41,9 @@ def log_end(replica: Path) -> int:
 
 
 class SegmentReader:
-    """Reads a replica's log forward, from the batch that contains `offset`, while it only grows.
-
-    It ends (`ended` is the reason) if the log is truncated or replaced: at a batch of a later epoch than
-    `epoch`, or one that does not continue the previous one. Not thread-safe.
+    """Reads a replica's log forward, from the batch that contains `offset`, while it only grows. It ends
+    (`ended` is the reason) if the log is truncated or replaced: at a batch of a later epoch than `epoch`, or
+    one that does not continue the previous one. Not thread-safe.
     """
 
     def __init__(
@@ -135,9 +134,8 @@ def segments(replica: Path) -> list[Path]:
 
 
 def _find_batch(segment: Path, offset: int, backlog_bytes_max: int) -> tuple[int, int]:
-    """The base offset and position of the batch that contains `offset`, or of the end.
-
-    If more than `backlog_bytes_max` follows, a later batch: reading it all would disturb the measurement.
+    """The base offset and position of the batch that contains `offset`, or of the end. If more than
+    `backlog_bytes_max` follows, a later batch: reading it all would disturb the measurement.
     """
     size = segment.stat().st_size
     end = int(segment.stem), 0

@@ -50,9 +50,8 @@ def format_storage(
     records: Sequence[bytes] = (),
 ) -> None:
     """Formats a node's data directory like the storage tool. `features`: levels that differ from the
-    defaults. `records`: additional records of the metadata log, such as users (security.py).
-
-    Raises BrokerError if the tool fails; UnknownFormat if it writes what kaput does not know.
+    defaults. `records`: additional records of the metadata log, such as users (security.py). Raises
+    BrokerError if the tool fails; UnknownFormat if it writes what kaput does not know.
     """
     template = _template(distribution, java, features)
     layout.data.mkdir(parents=True, exist_ok=True)

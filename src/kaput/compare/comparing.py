@@ -98,7 +98,6 @@ def naming(
     topics: Sequence[str], source: Collection[str], target: Collection[str], policy: Policy | None, name: str
 ) -> Naming:
     """The given policy, else the one that finds more topics. `name`: the source cluster's name, as given.
-
     Raises UsageError if the policy is `default` and the prefix cannot be inferred.
     """
     here = set(target)

@@ -41,9 +41,8 @@ def offset_sync_topics(
     source: str, source_topics: Collection[str], target: str, target_topics: Collection[str]
 ) -> OffsetSyncTopics:
     """The offset sync topics of the mirror from `source` to `target`: by these names, else any in the source,
-
-    else any in the target.
-    A mirror in the opposite direction keeps its own in the other cluster, for topics of the same names.
+    else any in the target. A mirror in the opposite direction keeps its own in the other cluster, for topics
+    of the same names.
     """
     in_source = [topic for topic in source_topics if _is_offset_syncs(topic)]
     in_target = [topic for topic in target_topics if _is_offset_syncs(topic)]
@@ -109,10 +108,9 @@ def await_mirror(
     limit: float,
     on_progress: Callable[[int, int], None],
 ) -> list[TopicPartition]:
-    """Waits until `limit` (monotonic clock); returns the partitions that are still behind then.
-
-    `last`: the record to wait for, by target partition. `initial_bounds`: starts and ends when the source
-    was described; `bounds`: returns the current ones.
+    """Waits until `limit` (monotonic clock); returns the partitions that are still behind then. `last`: the
+    record to wait for, by target partition. `initial_bounds`: starts and ends when the source was described;
+    `bounds`: returns the current ones.
     """
     waiting = {
         place: _Awaited(record, max(initial_bounds[place][0], initial_bounds[place][1] - _LOOK_BACK))

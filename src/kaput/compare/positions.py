@@ -41,9 +41,7 @@ def with_second_copies(
     claims: pl.DataFrame, sources: Mapping[int, Path], left: Sequence[Path]
 ) -> pl.DataFrame:
     """`claims` (positions.CLAIMS) with `again`: whether the target's record is a surplus copy of the
-    source's.
-
-    `sources`: the source's rows by pair; `left`: the unmatched rows.
+    source's. `sources`: the source's rows by pair; `left`: the unmatched rows.
     """
     if claims.is_empty() or not left:
         return claims.with_columns(again=pl.lit(False))

@@ -56,10 +56,8 @@ _LONGEST = 300  # characters of an error message
 
 
 class Dashboard:
-    """The application for one folder of runs; a server at `port` serves `asgi`.
-
-    `key`: allows its holder to change standing clusters and, with a `starter`, to start runs; None:
-    read-only.
+    """The application for one folder of runs; a server at `port` serves `asgi`. `key`: allows its holder to
+    change standing clusters and, with a `starter`, to start runs; None: read-only.
     """
 
     def __init__(
@@ -239,9 +237,8 @@ class Dashboard:
 
 
 def _in_thread(work: Callable[[], Any]) -> Future[Any]:
-    """Runs `work` in a daemon thread, so that the server can exit while a fault takes minutes.
-
-    The future raises KaputError, OSError or ValueError of `work`; any other exception cancels it.
+    """Runs `work` in a daemon thread, so that the server can exit while a fault takes minutes. The future
+    raises KaputError, OSError or ValueError of `work`; any other exception cancels it.
     """
     future: Future[Any] = Future()
 

@@ -136,9 +136,8 @@ class RunMetrics:
 
 
 class MirrorLag:
-    """The lag of a mirror in seconds, from samples of the source's end offset and the mirrored offset.
-
-    The age of the oldest record not yet mirrored counts from the first sample in which the source had it.
+    """The lag of a mirror in seconds, from samples of the source's end offset and the mirrored offset. The
+    age of the oldest record not yet mirrored counts from the first sample in which the source had it.
     """
 
     def __init__(self) -> None:

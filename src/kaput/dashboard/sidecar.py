@@ -100,9 +100,8 @@ def sidecar(
     runs: Path, *, dashboard: bool = True, metrics: ListenAddress | None = None, key: str | None = None
 ) -> Iterator[Sidecar]:
     """A dashboard for the folder of runs (created if missing), and /metrics at an address of its own, until
-    the block ends. `key`: permits changing standing clusters and starting runs; None: read-only.
-
-    Raises LabError if it cannot be started, UsageError if the address of /metrics cannot be used.
+    the block ends. `key`: permits changing standing clusters and starting runs; None: read-only. Raises
+    LabError if it cannot be started, UsageError if the address of /metrics cannot be used.
     """
     try:
         found = _adopted() or _started(runs, dashboard, metrics, key)
@@ -163,7 +162,6 @@ def _bound() -> socket.socket:
 
 def serve(searches: Callable[[Path], SearchFolder]) -> None:
     """The main function of the sidecar process: serves the sockets and folder in sys.argv until stdin ends.
-
     `searches`: finds the searches that belong to a folder of runs.
     """
     key = os.environ.pop(_KEY, None)

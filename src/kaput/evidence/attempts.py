@@ -32,10 +32,9 @@ Times = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class AttemptWriter:
-    """Writes the attempts of one producer, in the order of seq. Not safe across threads.
-
-    While it is open no other process can seal the folder. `again`: after a killed process of the producer,
-    whose attempts (`made`: their times) stay. Raises EvidenceError if the file exists, and not `again`.
+    """Writes the attempts of one producer, in the order of seq. Not safe across threads. While it is open no
+    other process can seal the folder. `again`: after a killed process of the producer, whose attempts
+    (`made`: their times) stay. Raises EvidenceError if the file exists, and not `again`.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class AttemptWriter:
 
     def cells(self, start: int, end: int) -> memoryview:
         """For hot loops: a view of the slots from seq `start` on. Storing a time there records an attempt.
-
         Ends at `end`, or where the mapping ends. Must be released before the next call.
         """
         if start - self._base >= _SLOTS:

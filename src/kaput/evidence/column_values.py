@@ -70,7 +70,6 @@ def bounds_of(path: Path, footer: pq.FileMetaData, index: int, name: str) -> tup
 
 def distinct_words(files: Iterable[Path], column: str, by_cluster: bool = False) -> frozenset[str]:
     """The distinct texts of a column. Row groups with a single value are not read: statistics suffice.
-
     `by_cluster`: qualified with the cluster of the row. Raises EvidenceError.
     """
     words: set[str] = set()

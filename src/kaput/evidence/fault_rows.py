@@ -12,9 +12,8 @@ from kaput.scenario.targets import Target, recorded_target
 
 @dataclass(frozen=True)
 class FaultRow:
-    """The columns of evidence/schemas.py, in their order; `confirmed` is called `bit` there.
-
-    `event`, `event_ns`, `noticed_ns`: of the event at which it began, if it waited for one.
+    """The columns of evidence/schemas.py, in their order; `confirmed` is called `bit` there. `event`,
+    `event_ns`, `noticed_ns`: of the event at which it began, if it waited for one.
     """
 
     id: str

@@ -114,7 +114,6 @@ class Manifest(BaseModel):
 @dataclass(frozen=True)
 class RunFolder:
     """Paths inside one run folder; `path` is the folder itself, `origin` where it was copied from.
-
     `copy_back_error`: why results cannot be copied back to the origin, None if they can. `derived`: where the
     analysis writes, if not next to the evidence. `imported`: where the tables `foreign` were converted to,
     which another program wrote (foreign.py).

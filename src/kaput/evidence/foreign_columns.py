@@ -173,10 +173,9 @@ def _nested(value: Any, wanted: pa.DataType) -> Any:
 
 
 class TimeColumn:
-    """The times of one column of a table, whatever file they are in, as ns.
-
-    `source`: the column's name there; `bare`: without a unit, so that the times' size tells it; `read_as`:
-    how they were read, None as long as there was none.
+    """The times of one column of a table, whatever file they are in, as ns. `source`: the column's name
+    there; `bare`: without a unit, so that the times' size tells it; `read_as`: how they were read, None as
+    long as there was none.
     """
 
     def __init__(self, column: Column, source: str, bare: bool) -> None:

@@ -57,7 +57,6 @@ def check_footer(path: Path | str, footer: pq.FileMetaData) -> None:
 
 def _probe_footer(path: Path | str, footer: pq.FileMetaData) -> None:
     """Makes Arrow examine every column chunk's entry in the only way that raises an error for a damaged one.
-
     If Python accesses a damaged entry directly, Arrow's C++ aborts the process. With pre_buffer, Arrow goes
     through all entries first; reading one row is the minimum that triggers that.
     """
@@ -160,9 +159,8 @@ def bounds(statistics: Any) -> tuple[Any, Any] | None:
 
 
 def only_value(statistics: Any) -> Any:
-    """The value that all rows have; None if there may be several, or nulls.
-
-    Used everywhere instead of reading the pages of such a column, so all readers agree.
+    """The value that all rows have; None if there may be several, or nulls. Used everywhere instead of
+    reading the pages of such a column, so all readers agree.
     """
     extremes = bounds(statistics)
     if (

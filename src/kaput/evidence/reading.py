@@ -71,9 +71,8 @@ _DISTINCT_WORDS = (
 @dataclass(frozen=True)
 class TableFiles:
     """One table as found: its files (none: an empty table), rows, and the optional columns that all files
-    lack.
-
-    `untyped`: by file, columns of Arrow's null type, because all their values are null (pandas writes these).
+    lack. `untyped`: by file, columns of Arrow's null type, because all their values are null (pandas writes
+    these).
     """
 
     table: EvidenceTable
@@ -85,9 +84,8 @@ class TableFiles:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A checked run folder. `words`: the distinct texts of some (table, column).
-
-    A topic of a named cluster is `dc2:orders`, in words and in rows (core.py: qualified).
+    """A checked run folder. `words`: the distinct texts of some (table, column). A topic of a named cluster
+    is `dc2:orders`, in words and in rows (core.py: qualified).
     """
 
     folder: RunFolder
@@ -143,9 +141,8 @@ def _check_partitions(path: Path, schema: pa.Schema, rows: list[dict[str, Any]])
 
 
 def check(folder: RunFolder) -> Evidence:
-    """Checks a run folder against evidence/schemas.py, in any form that foreign.py converts.
-
-    Raises EvidenceError naming the file at fault, OSError if the folder has to be written to and cannot be.
+    """Checks a run folder against evidence/schemas.py, in any form that foreign.py converts. Raises
+    EvidenceError naming the file at fault, OSError if the folder has to be written to and cannot be.
     """
     folder, manifest = strict(folder, folder.read_manifest())
     recording = manifest.state == "recording"

@@ -118,11 +118,10 @@ def _stream_field(field: pa.Field) -> pa.Field:
 
 
 class Recorder:
-    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not thread-safe.
-
-    While it is open no other process can seal the folder (recording.py). Raises EvidenceError if the writer's
-    file exists already, StillRecording if the folder is being sealed. `cluster`: the default of the column
-    `cluster`; change it only after a `flush`.
+    """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not thread-safe. While it is open no
+    other process can seal the folder (recording.py). Raises EvidenceError if the writer's file exists
+    already, StillRecording if the folder is being sealed. `cluster`: the default of the column `cluster`;
+    change it only after a `flush`.
     """
 
     def __init__(self, folder: Path, table: str, writer: str, cluster: str | None = None) -> None:
@@ -156,9 +155,8 @@ class Recorder:
         self._pending += 1
 
     def appender(self, column: str) -> Callable[[Any], None]:
-        """For hot loops: the bare append of one column. Text takes numbers from `word`; nulls are NULL_*.
-
-        A loop that uses appenders must append one value per row to every column, except `cluster`, and call
+        """For hot loops: the bare append of one column. Text takes numbers from `word`; nulls are NULL_*. A
+        loop that uses appenders must append one value per row to every column, except `cluster`, and call
         `flush` with the number of rows.
         """
         append: Callable[[Any], None] = self._columns[self.schema.get_field_index(column)].append
@@ -181,10 +179,9 @@ class Recorder:
         self._stream.write_batch(batch)
 
     def batch(self, count: int, columns: Mapping[str, Values]) -> None:
-        """Writes `count` rows at once, after flushing earlier ones.
-
-        A column is an array of numbers (NULL_* for null), or one value for all rows; missing columns are
-        null. Raises ValueError for columns that the table does not have.
+        """Writes `count` rows at once, after flushing earlier ones. A column is an array of numbers (NULL_*
+        for null), or one value for all rows; missing columns are null. Raises ValueError for columns that the
+        table does not have.
         """
         self.flush()
         unknown = set(columns) - set(self.schema.names)

@@ -100,18 +100,15 @@ class Holder(NamedTuple):
 
 
 def hold_to_record(folder: Path, what: str) -> RecordingLock:
-    """Takes a writer's lock, shared with other writers. `what`: the writer, for messages.
-
-    Raises StillRecording if the folder is being sealed, EvidenceError if the file system has no locks,
-    OSError.
+    """Takes a writer's lock, shared with other writers. `what`: the writer, for messages. Raises
+    StillRecording if the folder is being sealed, EvidenceError if the file system has no locks, OSError.
     """
     return _hold(folder, fcntl.LOCK_SH, what)
 
 
 def hold_alone(folder: Path, what: str = SEALING) -> RecordingLock:
-    """Takes the exclusive lock for sealing another process's run: nothing can be recorded meanwhile.
-
-    Waits up to PATIENCE_S for clients of a killed run to end, or for another process that is sealing. Raises
+    """Takes the exclusive lock for sealing another process's run: nothing can be recorded meanwhile. Waits up
+    to PATIENCE_S for clients of a killed run to end, or for another process that is sealing. Raises
     StillRecording naming the recording process, EvidenceError if the file system has no locks, OSError.
     """
     return _hold(folder, fcntl.LOCK_EX, what)

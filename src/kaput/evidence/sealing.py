@@ -38,12 +38,11 @@ def seal(
     note: Note = lambda warnings: None,
     killed: Collection[int] = (),
 ) -> list[str]:
-    """Seals every table; returns sentences about torn tails.
-
-    `killed`: producers that a fault killed, for whose missing outcomes there is no warning. `hold`: the
-    recorder's own lock, after its writers have closed; without it the folder must not be locked. `note` is
-    called with the sentences when all tables are complete, before anything is removed. Raises EvidenceError
-    naming the file, StillRecording, OSError if the folder cannot be written.
+    """Seals every table; returns sentences about torn tails. `killed`: producers that a fault killed, for
+    whose missing outcomes there is no warning. `hold`: the recorder's own lock, after its writers have
+    closed; without it the folder must not be locked. `note` is called with the sentences when all tables are
+    complete, before anything is removed. Raises EvidenceError naming the file, StillRecording, OSError if the
+    folder cannot be written.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
         warnings, done = _seal_all(folder, killed)
@@ -218,10 +217,8 @@ def without_outcome(
 
 
 def record_unresolved(folder: RunFolder) -> int:
-    """Records these attempts as `unknown`, and removes the attempts files. Returns their number.
-
-    No producer may be running. May be interrupted and repeated. Raises EvidenceError naming the file,
-    OSError.
+    """Records these attempts as `unknown`, and removes the attempts files. Returns their number. No producer
+    may be running. May be interrupted and repeated. Raises EvidenceError naming the file, OSError.
     """
     count = 0
     for path in sorted(folder.table("sends").glob(f"*{SUFFIX}")):

@@ -104,10 +104,9 @@ class StreamTail:
 
 
 class AttemptsTail:
-    """Follows the times of one producer's attempts, in the order of seq. Owns the descriptor.
-
-    The producer maps the file and writes each number at once; after the last one there are zeros. Read, not
-    mapped: a mapped file that shrinks kills its reader.
+    """Follows the times of one producer's attempts, in the order of seq. Owns the descriptor. The producer
+    maps the file and writes each number at once; after the last one there are zeros. Read, not mapped: a
+    mapped file that shrinks kills its reader.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -57,9 +57,8 @@ def iso_ns(text: str) -> int | None:
 
 
 def other_unit(least: float, greatest: float, unit: str) -> str | None:
-    """The unit that times of 2001 to 2099 are in, all or those from `least` on, if it is not `unit`.
-
-    Times in s are not recognized: they look like ms, us or ns of a clock that begins at 0.
+    """The unit that times of 2001 to 2099 are in, all or those from `least` on, if it is not `unit`. Times in
+    s are not recognized: they look like ms, us or ns of a clock that begins at 0.
     """
     for other in ("ms", "us", "ns"):
         low, high = _YEARS_NS[0] // NS[other], _YEARS_NS[1] // NS[other]

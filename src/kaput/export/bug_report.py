@@ -47,10 +47,8 @@ _TEXT_BYTES_MAX = 10 << 20  # of one text file: its end
 
 
 def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
-    """Writes the archive, a tar.gz. Returns sentences on what could not be read.
-
-    `about`: what is installed, as kaput-version.json. Raises UsageError if there is no run, or if `out`
-    exists or cannot be written.
+    """Writes the archive, a tar.gz. Returns sentences on what could not be read. `about`: what is installed,
+    as kaput-version.json. Raises UsageError if there is no run, or if `out` exists or cannot be written.
     """
     run = RunFolder(folder)
     if not run.manifest_path.is_file():

@@ -494,11 +494,10 @@ def _value(row: Row) -> int:
 
 
 class _Processes:
-    """Assigns the process numbers of operations. A process has one operation at a time.
-
-    A process sends to one partition. Jepsen compares the offsets of consecutive sends of a process: of the
-    free processes, the one with the highest offset sends next, so that a send whose offset is below one
-    acknowledged before its attempt is always noticed.
+    """Assigns the process numbers of operations. A process has one operation at a time. A process sends to
+    one partition. Jepsen compares the offsets of consecutive sends of a process: of the free processes, the
+    one with the highest offset sends next, so that a send whose offset is below one acknowledged before its
+    attempt is always noticed.
     """
 
     def __init__(self) -> None:

@@ -104,9 +104,8 @@ _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 
 def keeps(flow: Flow, rate: float) -> bool:
-    """Whether the rate carried under load is the configured rate (bits per second), and no more.
-
-    Tolerates a quarter above and half below, for clocks, whole packets and a busy machine.
+    """Whether the rate carried under load is the configured rate (bits per second), and no more. Tolerates a
+    quarter above and half below, for clocks, whole packets and a busy machine.
     """
     return flow.waited > 0 and 0.5 * min(rate, flow.offered) <= flow.carried <= 1.25 * rate
 
@@ -175,10 +174,9 @@ class Bandwidth(NodeFault):
 
 
 def _under_load(end: End, rate: float, burst: int) -> Flow:
-    """What one end carries under load; measured again if it is not the configured rate.
-
-    While this process waits for the CPU on a busy machine, the bucket fills up, and a whole burst passes
-    within the measurement. A limit that does not work shows in every measurement.
+    """What one end carries under load; measured again if it is not the configured rate. While this process
+    waits for the CPU on a busy machine, the bucket fills up, and a whole burst passes within the measurement.
+    A limit that does not work shows in every measurement.
     """
     for _ in range(_MEASUREMENTS):
         flow = end.load(rate, burst)

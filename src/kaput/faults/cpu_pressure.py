@@ -28,9 +28,8 @@ _TICK_S = 0.002
 
 
 def keeps(share: float, ran: float) -> bool:
-    """Whether the share of time that it ran is the configured one, within half of it.
-
-    The tolerance is for clocks, and for a busy machine, on which this process waits for the CPU too.
+    """Whether the share of time that it ran is the configured one, within half of it. The tolerance is for
+    clocks, and for a busy machine, on which this process waits for the CPU too.
     """
     return 0.5 * share <= ran <= min(1.5 * share, (1 + share) / 2)
 

@@ -23,17 +23,15 @@ _ROUNDS, _ROUNDS_UNEVEN = 5, 11
 
 
 def least_ms(delay_ms: float, jitter_ms: float) -> float:
-    """The minimum increase in response time that counts as late; more than 0 whatever the jitter.
-
-    For the median of answers that are each late by delay - jitter to delay + jitter.
+    """The minimum increase in response time that counts as late; more than 0 whatever the jitter. For the
+    median of answers that are each late by delay - jitter to delay + jitter.
     """
     return max(0.8 * (delay_ms - jitter_ms), 0.25 * delay_ms)
 
 
 def rounds(delay_ms: float, jitter_ms: float) -> int:
-    """How many answers are measured: more if a single one may be early.
-
-    With a jitter as large as the delay, the median of 11 is early once in 1,000 times, that of 5 once in 60.
+    """How many answers are measured: more if a single one may be early. With a jitter as large as the delay,
+    the median of 11 is early once in 1,000 times, that of 5 once in 60.
     """
     return _ROUNDS_UNEVEN if delay_ms - jitter_ms < 0.25 * delay_ms else _ROUNDS
 

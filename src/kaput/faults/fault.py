@@ -150,10 +150,9 @@ def cannot_upgrade(node: int, version: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a fault works with besides its targets: its step, and the cluster.
-
-    `topics` are those of the scenario; `clusters` has node ids by cluster, if there are several; `grow` adds
-    that many brokers and returns their ids; `upgrade` makes a node use that version from its next start.
+    """What a fault works with besides its targets: its step, and the cluster. `topics` are those of the
+    scenario; `clusters` has node ids by cluster, if there are several; `grow` adds that many brokers and
+    returns their ids; `upgrade` makes a node use that version from its next start.
     """
 
     step: Step
@@ -186,9 +185,8 @@ class Scene:
 
 
 class Fault(ABC, Generic[_Hit]):
-    """One injection of one fault; created for each step, so it may keep state from inject to heal.
-
-    A subclass says in the type of `options` which options it has.
+    """One injection of one fault; created for each step, so it may keep state from inject to heal. A subclass
+    says in the type of `options` which options it has.
     """
 
     name: ClassVar[str]
@@ -210,11 +208,9 @@ class Fault(ABC, Generic[_Hit]):
 
     @abstractmethod
     def heal(self, hit: _Hit, effect: Effect, /) -> tuple[int | None, Effect]:
-        """Ends whatever `inject` started, even if that had no effect or raised; touches nothing else.
-
-        Returns when it ended (ns; None unless the end was observed), and the effect with the proof of the
-        whole duration, which is confirmed only if both its start and its end were observed. May raise
-        LabError.
+        """Ends whatever `inject` started, even if that had no effect or raised; touches nothing else. Returns
+        when it ended (ns; None unless the end was observed), and the effect with the proof of the whole
+        duration, which is confirmed only if both its start and its end were observed. May raise LabError.
         """
 
     def abandon(self) -> None:
@@ -360,9 +356,8 @@ def ms(from_ns: int, to_ns: int) -> str:
 
 
 def lacking(states: Mapping[TopicPartition, PartitionState]) -> str:
-    """A sentence about partitions without a leader or a full ISR; empty if there are none.
-
-    A partition whose last replica is down keeps that replica in its ISR, and has no leader.
+    """A sentence about partitions without a leader or a full ISR; empty if there are none. A partition whose
+    last replica is down keeps that replica in its ISR, and has no leader.
     """
     details = [
         f"{topic}/{p} has leader {state.leader} and ISR {state.isr} of {state.replicas}"

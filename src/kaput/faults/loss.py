@@ -25,9 +25,7 @@ class LossSample(NamedTuple):
 
 def loses(sample: LossSample, percent: float) -> bool:
     """Whether a direction loses that share of packets: at least a third of the expected loss, and at least
-    one.
-
-    With 30 losses expected, fewer than a third are missing once in 100,000 samples.
+    one. With 30 losses expected, fewer than a third are missing once in 100,000 samples.
     """
     missing = sample.sent - sample.arrived
     return missing >= max(1.0, sample.sent * percent / 100 / 3)

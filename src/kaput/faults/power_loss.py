@@ -41,9 +41,8 @@ class UnsyncedTail:
 
 
 def tails(data: Path, log: Path) -> list[UnsyncedTail]:
-    """The unsynced end of each log below `data`, if any. `log`: the broker's log file.
-
-    The broker must not run. Raises OSError, UnknownFormat.
+    """The unsynced end of each log below `data`, if any. `log`: the broker's log file. The broker must not
+    run. Raises OSError, UnknownFormat.
     """
     synced_offsets = _read_checkpoint(data / _CHECKPOINT)
     for place, offset in _read_flushes(log).items():

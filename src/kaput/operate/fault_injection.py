@@ -88,10 +88,8 @@ class FaultInjector:
         self, fault: str, target: str, options: Mapping[str, object], for_ms: int | None = None
     ) -> InjectedFault:
         """Injects a fault now. `options`: as in a scenario's step (`from`, `delay: 100ms`); `for_ms`: it is
-        healed after that time, unless `heal` ends it earlier.
-
-        Raises UsageError if this cluster cannot have the fault, FaultError with the evidence if it had no
-        effect: it is already healed then.
+        healed after that time, unless `heal` ends it earlier. Raises UsageError if this cluster cannot have
+        the fault, FaultError with the evidence if it had no effect: it is already healed then.
         """
         keys = checked_step(fault, target, options, self._spec())
         self._check_topic(keys.target)

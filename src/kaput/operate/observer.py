@@ -38,10 +38,9 @@ class PositionRates(Generic[K]):
         self._last: dict[K, tuple[float, int]] = {}
 
     def add(self, at_s: float, positions: Mapping[K, int], existing: Collection[K]) -> dict[K, float]:
-        """Rates per second of the positions known now and before; after a gap, the mean over it.
-
-        `at_s`: when they were read, by the monotonic clock. `existing`: all keys that exist, including those
-        without a known position now.
+        """Rates per second of the positions known now and before; after a gap, the mean over it. `at_s`: when
+        they were read, by the monotonic clock. `existing`: all keys that exist, including those without a
+        known position now.
         """
         rates: dict[K, float] = {}
         self.cut_back = {}
@@ -83,7 +82,6 @@ class Observer:
 
     def document(self) -> dict[str, Any]:
         """The last known state: the parts of `kaput status --json`, with rates, alerts and the timeline.
-
         Times are ns since the epoch, rates records a second. Unknown values are null. The first call starts
         the polling; raises LabError if nothing is known within 5 s.
         """

@@ -192,7 +192,6 @@ def call(entry: ClusterEntry, request: dict[str, object], timeout_s: float = _CA
 
 def _lock(path: Path) -> int | None:
     """A file descriptor with the kernel's lock, which ends with the process; None if another one holds it.
-
     The holder deletes the file when it is done, so the file just locked may be gone: then try the new one.
     """
     while True:

@@ -57,9 +57,8 @@ def peek(
     folder: Path | None,
     access: Access = OPEN,
 ) -> Peek:
-    """Reads from the broker or, if it does not answer, from its files below `folder`, if given.
-
-    Raises UsageError if the broker has no replica of the partition, LabError if both fail.
+    """Reads from the broker or, if it does not answer, from its files below `folder`, if given. Raises
+    UsageError if the broker has no replica of the partition, LabError if both fail.
     """
     brokers, leader, replicas = _locate(servers, place, access)
     if replica not in replicas:

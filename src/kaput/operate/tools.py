@@ -195,9 +195,7 @@ def command(
     properties: Path | None = None,
 ) -> list[str]:
     """The command line of the tool's JVM. `servers` and the client `properties` are added unless the
-    arguments have them.
-
-    `archive`: a class archive, for a quick start. Raises UsageError.
+    arguments have them. `archive`: a class archive, for a quick start. Raises UsageError.
     """
     rest = list(arguments)
     if call.name == "run-class":

@@ -52,10 +52,9 @@ _FIXED = frozenset(
 
 @dataclass(frozen=True)
 class TopicCopy:
-    """What to copy, between topics of one cluster. `rate`: messages per second, None: no limit.
-
-    `id`: the name to resume it by; `config`: settings for both clients; `access`: how to sign in, if that
-    is to be tried first.
+    """What to copy, between topics of one cluster. `rate`: messages per second, None: no limit. `id`: the
+    name to resume it by; `config`: settings for both clients; `access`: how to sign in, if that is to be
+    tried first.
     """
 
     servers: str
@@ -97,9 +96,8 @@ OnProgress = Callable[[Mapping[int, CopyProgress]], None]
 
 
 def replay(wanted: TopicCopy, on_progress: OnProgress = lambda _: None) -> dict[int, CopyProgress]:
-    """Copies the source's current records, starting where an earlier call with the same id ended.
-
-    Keys, values, headers, timestamps, partitions and their order stay the same. Raises UsageError, LabError;
+    """Copies the source's current records, starting where an earlier call with the same id ended. Keys,
+    values, headers, timestamps, partitions and their order stay the same. Raises UsageError, LabError;
     records copied before that stay copied, and are not copied again.
     """
     check(wanted)

@@ -40,10 +40,9 @@ class Stoppable(Protocol):
 
 
 def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> list[StartedProcess]:
-    """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT.
-
-    Descendants that outlive their parent get a SIGKILL: nothing else would end them. Returns those that still
-    exist KILL_TIMEOUT_S later; they are not on record.
+    """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT. Descendants that
+    outlive their parent get a SIGKILL: nothing else would end them. Returns those that still exist
+    KILL_TIMEOUT_S later; they are not on record.
     """
     descendants = [started for process in processes for started in _descendants(process.pid)]
     for process in processes:
@@ -61,12 +60,10 @@ def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> 
 
 def end_leftovers(record: ProcessRecord) -> list[str]:
     """SIGKILLs everything a dead owner left, removes its directories and its record; returns the processes'
-    names.
-
-    Also ends processes that carry the owner's marker: one may have been started but not yet recorded, or be
-    the child of a child. Repeats until two scans find nothing, because a dying parent can still fork. Keeps
-    the record, for the next start to retry, if a process still exists after KILL_TIMEOUT_S (stuck in the
-    kernel, or with another owner).
+    names. Also ends processes that carry the owner's marker: one may have been started but not yet recorded,
+    or be the child of a child. Repeats until two scans find nothing, because a dying parent can still fork.
+    Keeps the record, for the next start to retry, if a process still exists after KILL_TIMEOUT_S (stuck in
+    the kernel, or with another owner).
     """
     ended = _end_all(lambda: _leftovers(record))
     close(record, kept=bool(_leftovers(record)))
@@ -74,10 +71,9 @@ def end_leftovers(record: ProcessRecord) -> list[str]:
 
 
 def end_strays(record: ProcessRecord) -> list[StartedProcess]:
-    """SIGKILLs what a living owner's processes left running, in any session; returns them.
-
-    Call it when those processes are gone. A stray is recognized only by the owner's name in its environment:
-    one started with an environment of its own (env -i, sudo, docker) is not.
+    """SIGKILLs what a living owner's processes left running, in any session; returns them. Call it when those
+    processes are gone. A stray is recognized only by the owner's name in its environment: one started with an
+    environment of its own (env -i, sudo, docker) is not.
     """
     return _end_all(lambda: list(_carrying(OWNER_NAME, record.name)))
 
@@ -164,9 +160,8 @@ def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def reap_orphans() -> list[str]:
-    """Cleans up after every dead owner; returns the names of the processes that were still running.
-
-    Touches a process only if its id and start time, or its marker, are those of a dead owner.
+    """Cleans up after every dead owner; returns the names of the processes that were still running. Touches a
+    process only if its id and start time, or its marker, are those of a dead owner.
     """
     ended = []
     for record in all_records():

@@ -140,11 +140,10 @@ class Owner:
         on_exit: Callable[[int], None] | None = None,
         marked: bool = True,
     ) -> OwnedProcess:
-        """Starts a process in its own group, so that a terminal's Ctrl-C reaches only kaput.
-
-        A stream of None is /dev/null, not kaput's own. `env` is added to kaput's environment. `marked`:
-        whether what it starts and leaves running is kaput's too. `on_exit(ns)` is called from a thread.
-        Raises LabError if it cannot be started.
+        """Starts a process in its own group, so that a terminal's Ctrl-C reaches only kaput. A stream of None
+        is /dev/null, not kaput's own. `env` is added to kaput's environment. `marked`: whether what it starts
+        and leaves running is kaput's too. `on_exit(ns)` is called from a thread. Raises LabError if it cannot
+        be started.
         """
         # Shielded: no signal may arrive between starting and recording it.
         with shielded(), self._lock:

@@ -29,9 +29,8 @@ _NAME = re.compile(r"(?P<marker>(?P<pid>\d+)-(?P<start>[\w.]+))-\d+")
 
 
 def start_of(pid: int) -> str | None:
-    """When a running process was started, as text to compare; None if there is none, or it is a zombie.
-
-    On Linux: boot id and clock ticks, which do not change when the clock is adjusted, unlike the time of day.
+    """When a running process was started, as text to compare; None if there is none, or it is a zombie. On
+    Linux: boot id and clock ticks, which do not change when the clock is adjusted, unlike the time of day.
     """
     if platform.system() != "Linux":
         return _start_elsewhere(pid)

@@ -41,9 +41,8 @@ def _raise(name: str) -> None:
 
 @contextmanager
 def interrupts() -> Iterator[None]:
-    """The first SIGINT, SIGTERM or SIGHUP raises Interrupted in the main thread, later ones do nothing.
-
-    Does nothing outside the main thread, where Python delivers no signals.
+    """The first SIGINT, SIGTERM or SIGHUP raises Interrupted in the main thread, later ones do nothing. Does
+    nothing outside the main thread, where Python delivers no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -60,10 +59,9 @@ def interrupts() -> Iterator[None]:
 
 
 def end_interrupted_calls() -> None:
-    """Makes Ctrl-C end a blocking read or wait, so that Python's handler runs.
-
-    Call it after a library has installed a handler that makes the kernel restart such calls (SA_RESTART):
-    Polars does when it is imported.
+    """Makes Ctrl-C end a blocking read or wait, so that Python's handler runs. Call it after a library has
+    installed a handler that makes the kernel restart such calls (SA_RESTART): Polars does when it is
+    imported.
     """
     signal.siginterrupt(signal.SIGINT, True)
 

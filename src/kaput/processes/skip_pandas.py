@@ -27,10 +27,9 @@ class _PandasBlocker(MetaPathFinder, Loader):
 
 
 def skip_pandas() -> None:
-    """Makes this process behave as if pandas were not installed; does nothing if it is loaded.
-
-    pyarrow and PySpark import it if it is installed, for up to a second, to check whether values are its
-    types; ours never are. Only for kaput's own processes: others may need pandas.
+    """Makes this process behave as if pandas were not installed; does nothing if it is loaded. pyarrow and
+    PySpark import it if it is installed, for up to a second, to check whether values are its types; ours
+    never are. Only for kaput's own processes: others may need pandas.
     """
     if not any(isinstance(finder, _PandasBlocker) for finder in sys.meta_path):
         sys.meta_path.insert(0, _PandasBlocker())

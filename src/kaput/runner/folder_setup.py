@@ -24,9 +24,8 @@ from kaput.scenario.model import Scenario
 
 
 def commit(root: Path | None = None) -> str | None:
-    """The commit (40 hex digits) that is checked out in `root`, by default the one with this package.
-
-    None if that is not a checkout, or has no commit. Ignores uncommitted changes.
+    """The commit (40 hex digits) that is checked out in `root`, by default the one with this package. None if
+    that is not a checkout, or has no commit. Ignores uncommitted changes.
     """
     root = root or Path(__file__).resolve().parents[3]
     try:
@@ -81,10 +80,8 @@ def open_folder(
     versions: Mapping[str, str | None],
     varied: Mapping[str, JsonValue] | None = None,
 ) -> tuple[RunFolder, Manifest, RecordingLock]:
-    """Creates RUNS/TIME-NAME-ID with scenario and manifest, locked while the run is recorded.
-
-    `versions`: of Kafka and Java; `varied`: the settings from --vary. Raises UsageError if RUNS is not
-    writable.
+    """Creates RUNS/TIME-NAME-ID with scenario and manifest, locked while the run is recorded. `versions`: of
+    Kafka and Java; `varied`: the settings from --vary. Raises UsageError if RUNS is not writable.
     """
     run_id = uuid.uuid4()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())

@@ -83,10 +83,9 @@ def replay_and_list(
     killed: Collection[int],
     note: Callable[[str], None],
 ) -> tuple[list[StoreRead], list[str]]:
-    """Sends what the stores kept, if the scenario says so, then lists what they still hold.
-
-    Returns which stores could be listed, and sentences about what went wrong. `killed`: producers that may
-    not have recorded everything they kept.
+    """Sends what the stores kept, if the scenario says so, then lists what they still hold. Returns which
+    stores could be listed, and sentences about what went wrong. `killed`: producers that may not have
+    recorded everything they kept.
     """
     replay, access, codec = scenario.replay, cluster.kafka.access(), Codec(manifest.run_id)
     troubles = record_missing_kept_rows(killed, folder.path, stores, codec)

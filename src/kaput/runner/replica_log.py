@@ -56,9 +56,8 @@ class Replica(NamedTuple):
 
 
 class ReplicaTail:
-    """Follows one replica. Takes only records after `mark`, so that none is recorded twice.
-
-    Raises OSError or ValueError, also later, if the log cannot be read. Not thread-safe.
+    """Follows one replica. Takes only records after `mark`, so that none is recorded twice. Raises OSError or
+    ValueError, also later, if the log cannot be read. Not thread-safe.
     """
 
     def __init__(self, replica: Replica, mark: Mark, recorder: Recorder, decoder: BulkDecoder) -> None:
@@ -169,10 +168,8 @@ class _Healed(NamedTuple):
 
 
 class ReplicaLog:
-    """Writes to `recorder`, in its own thread, until `stop` or the end of its `with` block.
-
-    `note` gets a sentence if a log could not be read; `after_heal_s` limits how long a healed leader is
-    followed.
+    """Writes to `recorder`, in its own thread, until `stop` or the end of its `with` block. `note` gets a
+    sentence if a log could not be read; `after_heal_s` limits how long a healed leader is followed.
     """
 
     def __init__(

@@ -43,9 +43,8 @@ _ANSWER_S = 1.0
 
 
 class RunCluster:
-    """One run's use of a cluster, inside the `with` block, after which `clean_up` is called.
-
-    `kafka`: the cluster itself. `scenario`: the run's, reduced to this cluster. `admin`: set by RunClusters.
+    """One run's use of a cluster, inside the `with` block, after which `clean_up` is called. `kafka`: the
+    cluster itself. `scenario`: the run's, reduced to this cluster. `admin`: set by RunClusters.
     """
 
     commands: Commands | None = None  # run the scenario's commands; None if it may have none

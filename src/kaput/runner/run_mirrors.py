@@ -49,9 +49,8 @@ class MirrorMakers:
 
 
 class RunMirrors:
-    """Every mirror of a run inside the `with` block; does nothing without mirrors.
-
-    `cluster_of` returns how to connect to the cluster of that name, once it runs.
+    """Every mirror of a run inside the `with` block; does nothing without mirrors. `cluster_of` returns how
+    to connect to the cluster of that name, once it runs.
     """
 
     def __init__(

@@ -39,7 +39,6 @@ def check_settings(
     scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution] | None
 ) -> None:
     """Raises UsageError with a line for each setting that its reader does not know, and DistributionError.
-
     `distribution_of`: the jars of a version that the scenario's clusters or Java clients have; None: only
     what librdkafka reads is checked (an existing cluster answers for itself).
     """

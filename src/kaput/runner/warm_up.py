@@ -32,9 +32,8 @@ _BUSY_PERCENT, _IDLE_WINDOW_S, _IDLE_WITHIN_S = 50, 0.3, 2.0
 def warmed_up(
     cluster: RunCluster, owner: Owner, scratch: Path, limit_ms: int, note: Callable[[str], None]
 ) -> Iterator[None]:
-    """Warms up while the block runs; afterwards the brokers are warm, and the topic is deleted.
-
-    Does nothing if the brokers are already warm. Notes a cluster that cannot be warmed up.
+    """Warms up while the block runs; afterwards the brokers are warm, and the topic is deleted. Does nothing
+    if the brokers are already warm. Notes a cluster that cannot be warmed up.
     """
     if cluster.warm or not limit_ms:
         yield

@@ -123,9 +123,8 @@ def take_config_file(block: dict[Any, Any], folder: Path, *, wins: bool) -> None
 
 def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """A scenario (its name, and its file's data) on the cluster that a file describes, and what was not taken
-    over.
-
-    Its topics have the settings of the described ones, and what it expects is left out. Raises UsageError.
+    over. Its topics have the settings of the described ones, and what it expects is left out. Raises
+    UsageError.
     """
     described = read_cluster(path)
     given = described.cluster.get("config", {})

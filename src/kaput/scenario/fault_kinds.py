@@ -63,9 +63,8 @@ def mistakes_in(line: str, target: Target) -> list[str]:
 
 
 def filled_in(line: str, known: dict[str, str]) -> list[str]:
-    """The words of a command line, with values for placeholders such as `{broker}`.
-
-    Values are filled in word by word: they are never split, and no shell interprets them.
+    """The words of a command line, with values for placeholders such as `{broker}`. Values are filled in word
+    by word: they are never split, and no shell interprets them.
     """
     return [_BRACED.sub(lambda found: known.get(found[1], found[0]), word) for word in shlex.split(line)]
 

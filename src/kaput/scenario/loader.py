@@ -85,10 +85,8 @@ def _unknown_name(name: str) -> str:
 def resolve(
     source: Source, overrides: Sequence[str] = (), varied: Sequence[str] = (), *, existing: bool = False
 ) -> Scenario:
-    """The scenario with changes: those of `--set`, then one value of each `--vary` (KEY=VALUE).
-    `existing`: for an existing cluster.
-
-    Raises UsageError with every mistake on a line of its own.
+    """The scenario with changes: those of `--set`, then one value of each `--vary` (KEY=VALUE). `existing`:
+    for an existing cluster. Raises UsageError with every mistake on a line of its own.
     """
     changes = [*(("--set", text) for text in overrides), *(("--vary", text) for text in varied)]
     made = _changed(source, changes, existing)

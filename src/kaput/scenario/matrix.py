@@ -100,10 +100,9 @@ class MatrixCell:
 
 
 def load_matrix(path: Path | None, varied: Sequence[str] = ()) -> tuple[MatrixFile, list[MatrixCell]]:
-    """The matrix in a file (None: the built-in one), and its cells, by fault, then by setting.
-
-    `varied`: KEY=VALUE texts, which replace the values of a setting or add one. Raises UsageError with every
-    mistake on a line of its own.
+    """The matrix in a file (None: the built-in one), and its cells, by fault, then by setting. `varied`:
+    KEY=VALUE texts, which replace the values of a setting or add one. Raises UsageError with every mistake on
+    a line of its own.
     """
     name, text = ("what-you-lose.yaml", default_text()) if path is None else (str(path), read(path, _KIND))
     source = parse(name, text, _KIND)

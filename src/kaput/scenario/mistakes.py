@@ -58,9 +58,8 @@ def in_lines(mistakes: Sequence[Mistake]) -> str:
 def from_validation(
     error: ValidationError, data: Any, block: DataPath = (), root: type[Block] = Scenario
 ) -> list[Mistake]:
-    """All mistakes that pydantic found in `data`; several errors at one path become one mistake.
-
-    `block`: the path of `data` in a scenario, if it is only a part; `root`: the class of the whole file.
+    """All mistakes that pydantic found in `data`; several errors at one path become one mistake. `block`: the
+    path of `data` in a scenario, if it is only a part; `root`: the class of the whole file.
     """
     places: dict[DataPath, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):

@@ -395,9 +395,8 @@ def _in(cluster: str, block: _Belonging) -> _Belonging:
 
 
 def _mirrored_topics(scenario: Scenario) -> list[Topic]:
-    """The topics that mirrors create, without those that the scenario creates in the target itself.
-
-    A mirror may copy a copy, so this repeats as often as there are mirrors.
+    """The topics that mirrors create, without those that the scenario creates in the target itself. A mirror
+    may copy a copy, so this repeats as often as there are mirrors.
     """
     known = {(topic.cluster, topic.name): topic for topic in scenario.topics}
     made: dict[tuple[str | None, str], Topic] = {}
@@ -422,10 +421,9 @@ def pipes(scenario: Scenario) -> list[Group]:
 
 
 def producer_number(scenario: Scenario, group: Group, process: int) -> int:
-    """The producer number of a pipe's process, numbered from 0.
-
-    Each is a separate producer. Their numbers follow those of `workload.producers` and are dealt to the pipes
-    round-robin, so a number identifies its pipe.
+    """The producer number of a pipe's process, numbered from 0. Each is a separate producer. Their numbers
+    follow those of `workload.producers` and are dealt to the pipes round-robin, so a number identifies its
+    pipe.
     """
     every = pipes(scenario)
     return len(scenario.producer_specs()) + process * len(every) + every.index(group)

@@ -85,10 +85,9 @@ _OF_PROCESS = re.compile(r"member-(\d+)(?:\.\d+)?")
 
 @dataclass(frozen=True)
 class Target:
-    """A target. `kind` is a key of TARGETS, or empty for recorded text that is no target.
-
-    `numbers`: of the broker, the producer or the members; `topic` may be that of a cluster (`dc2:orders`);
-    `name`: of a store, a cluster or a mirror.
+    """A target. `kind` is a key of TARGETS, or empty for recorded text that is no target. `numbers`: of the
+    broker, the producer or the members; `topic` may be that of a cluster (`dc2:orders`); `name`: of a store,
+    a cluster or a mirror.
     """
 
     text: str

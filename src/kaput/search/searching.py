@@ -208,11 +208,9 @@ def _shorter(choices: Choices, index: int, key: str) -> Choices | None:
 
 def merged(space: Space, choices: Choices) -> Iterator[Choices]:
     """The choices with two steps merged into one, in each way that the space allows, with the later step's
-    time first.
-
-    `stop broker 2` and `stop broker 3` may be `stop followers-of orders/0`, if the space has a target that
-    names several for such a step. Another step may then need another target (who leads is no longer the
-    same), or another event (two ISR changes may have become one).
+    time first. `stop broker 2` and `stop broker 3` may be `stop followers-of orders/0`, if the space has a
+    target that names several for such a step. Another step may then need another target (who leads is no
+    longer the same), or another event (two ISR changes may have become one).
     """
     for pair in combinations(range(len(choices.steps)), 2):
         first, second = (choices.steps[index] for index in pair)
@@ -259,7 +257,6 @@ T = TypeVar("T")
 def ddmin(items: Sequence[T], reproduces: Callable[[list[T]], bool]) -> list[T]:
     """Zeller's delta debugging: a sublist of `items`, in order, from which no part can be removed.
     `reproduces`: tests a sublist; it is called only for proper sublists. Its exceptions end the reduction.
-
     Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28 (2002).
     """
     current, parts = list(items), 2
@@ -301,9 +298,8 @@ class Search:
         self._over = False
 
     def run(self) -> None:
-        """Searches until the budget is spent, enough is found, or nothing is left to draw.
-
-        Raises what the trials raise, and LabError if MOST_FAILURES experiments in a row fail.
+        """Searches until the budget is spent, enough is found, or nothing is left to draw. Raises what the
+        trials raise, and LabError if MOST_FAILURES experiments in a row fail.
         """
         self._store.forget_unfinished_probes()
         for unprocessed in self._store.experiments("draw"):

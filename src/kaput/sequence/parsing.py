@@ -242,7 +242,6 @@ class ProducerNumbers:
 
 class LineReader:
     """What lines of one input have in common: the unit of their times, and the names of their producers.
-
     `lines`: of earlier blocks; `example`: the first line that was read one by one, as a sentence.
     """
 

@@ -26,9 +26,8 @@ _TABLE = re.compile(rb'\s*(?:\[|\{\s*"[^"]*"\s*:\s*[\[{])')
 
 
 def blocks(paths: Sequence[str]) -> Iterator[bytes]:
-    """Blocks of all files in order, `-` for stdin. Adds a missing newline at the end of a file.
-
-    Raises UsageError for a file that can't be read; Interrupted, after yielding everything read before.
+    """Blocks of all files in order, `-` for stdin. Adds a missing newline at the end of a file. Raises
+    UsageError for a file that can't be read; Interrupted, after yielding everything read before.
     """
     for path in paths:
         descriptor = _opened(path)

@@ -184,10 +184,9 @@ class StartBarrier:
 
 
 class TrialBatch:
-    """Experiments on one cluster. `number`: of the first trial, which is part of its names;
-    `scale`: for the manifests; `on_load_over`: called when everything is sent and healed.
-
-    All have the seed of the first, since they share its random choices.
+    """Experiments on one cluster. `number`: of the first trial, which is part of its names; `scale`: for the
+    manifests; `on_load_over`: called when everything is sent and healed. All have the seed of the first,
+    since they share its random choices.
     """
 
     def __init__(
@@ -294,10 +293,8 @@ def _nothing() -> None:
 
 class _ProgressOfRun:
     """Forwards progress of run `number` of a batch; raises Interrupted at the next report once `stop` is set.
-
     Phases and faults are common to all runs: only the first run reports them, and the cluster's start is not
-    part of it. Counts of what was
-    sent and read, by run, are added up.
+    part of it. Counts of what was sent and read, by run, are added up.
     """
 
     def __init__(

@@ -44,10 +44,9 @@ def _silent(_text: str) -> None:
 
 class Trials:
     """A context manager that plays trials. `runs`: where run folders are created; `scale`: the factor of all
-    times; `together`: how many trials may share a cluster and its faults; `spark`: whether to judge by
-    Spark, or in this process, which suits a single small batch.
-
-    `kafka_home`: an installation to use instead of the locked jars. Entering raises JavaError, UsageError.
+    times; `together`: how many trials may share a cluster and its faults; `spark`: whether to judge by Spark,
+    or in this process, which suits a single small batch. `kafka_home`: an installation to use instead of the
+    locked jars. Entering raises JavaError, UsageError.
     """
 
     def __init__(
@@ -89,9 +88,7 @@ class Trials:
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
         """Plays and judges trials; yields results in the order in which they finish. A trial is taken from
         `trials` when it can begin or can join the current batch: successive trials with the same cluster and
-        faults share them.
-
-        Failures of the lab are reported in `error`. Raises Interrupted.
+        faults share them. Failures of the lab are reported in `error`. Raises Interrupted.
         """
         batches, stop = batched(trials, self._together), threading.Event()
         playing: Future[list[PlayedTrial]] | None = None

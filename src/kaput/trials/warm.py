@@ -99,9 +99,8 @@ class WarmCluster:
         return self.spoiled is None
 
     def begin(self) -> None:
-        """Marks it as in use until `end`; without that call it is not used again.
-
-        What the nodes logged while they recovered from the use before belongs to no use.
+        """Marks it as in use until `end`; without that call it is not used again. What the nodes logged while
+        they recovered from the use before belongs to no use.
         """
         self._in_use = True
         if self.uses:

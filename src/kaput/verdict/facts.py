@@ -119,11 +119,9 @@ class ReplayedTwice:
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """One consumer group.
-
-    By anomaly, `counts`: all cases; `flagged`: those with a flag; `unclear`: possible cases; `causes` and
-    `excused`: cases by cause, and by what excuses them. `vanished`: the losses behind these. `unrecorded`: a
-    share group with deliveries but without share_events.
+    """One consumer group. By anomaly, `counts`: all cases; `flagged`: those with a flag; `unclear`: possible
+    cases; `causes` and `excused`: cases by cause, and by what excuses them. `vanished`: the losses behind
+    these. `unrecorded`: a share group with deliveries but without share_events.
     """
 
     group: str

@@ -33,7 +33,6 @@ Ruled = Iterable[tuple[Ruling, int]]  # rulings with numbers of cases
 class ExistingClusterLimits:
     """What is not known about a cluster that is only observed from outside: leaders and ISR by polling,
     faults by commands of which only the effect on a broker is proven. Weakens rulings of contracts.py.
-
     Leaders are still exact (epochs are numbered, so a missed one is noticed). Unknown are the ISR at a given
     time, whether an election was unclean, and what a command took from a broker's disk. `polled_ns`: see
     Facts; `hit`: brokers hit by commands.
@@ -160,11 +159,10 @@ def nothing(known: Grounds) -> Ruled:
 
 @dataclass(frozen=True)
 class VerdictRule:
-    """How an anomaly is ruled. Texts follow a count (core.py: counted).
-
-    `what`: the cases that `ruled` rules on; `uncounted`: these are possible cases, which are not in the
-    anomaly's count. `never`: all other cases, each a violation unless it follows from a permitted loss; None
-    if there are no others. `harmless`: cases that are no errors, so that nothing is written about them.
+    """How an anomaly is ruled. Texts follow a count (core.py: counted). `what`: the cases that `ruled` rules
+    on; `uncounted`: these are possible cases, which are not in the anomaly's count. `never`: all other cases,
+    each a violation unless it follows from a permitted loss; None if there are no others. `harmless`: cases
+    that are no errors, so that nothing is written about them.
     """
 
     what: str = ""

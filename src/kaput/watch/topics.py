@@ -32,10 +32,8 @@ _READ_S = 90.0
 
 
 class TopicWatch:
-    """Like Watch, but without clients of its own. Begins on entering.
-
-    `from_start`: also reads existing messages. Entering raises UsageError, and LabError if the cluster cannot
-    be reached.
+    """Like Watch, but without clients of its own. Begins on entering. `from_start`: also reads existing
+    messages. Entering raises UsageError, and LabError if the cluster cannot be reached.
     """
 
     def __init__(

@@ -45,7 +45,6 @@ _READ_S = 60.0
 
 class Watch:
     """A watch. It begins on entering; `status` returns its current state, `finish` ends it properly.
-
     `resume`: the run folder of a killed watch to continue. Entering raises UsageError, and LabError if the
     cluster cannot be reached.
     """
@@ -272,9 +271,8 @@ def reopen_folder(cluster: ExistingCluster, path: Path, note: Callable[[str], An
 
 
 def next_numbers(folder: RunFolder) -> tuple[int, int, int]:
-    """The first unused numbers of producers, members and sessions.
-
-    Independent of each other: a session may have been killed before a client had written anything.
+    """The first unused numbers of producers, members and sessions. Independent of each other: a session may
+    have been killed before a client had written anything.
     """
     producer = _unused(folder, _PRODUCER, "sends", first=0)
     member = _unused(folder, _MEMBER, "group_events", "deliveries", first=1)

@@ -197,10 +197,8 @@ class ShareMemberSpec(MemberSpec):
     reject_every: int | None = None
 
     def acknowledgement(self, offset: int | None, delivery_count: int | None) -> Acknowledgement:
-        """How a record is acknowledged: the same for every member that acquires it.
-
-        A released record is accepted when it comes again, so the drain ends with all records accepted or
-        rejected.
+        """How a record is acknowledged: the same for every member that acquires it. A released record is
+        accepted when it comes again, so the drain ends with all records accepted or rejected.
         """
         assert offset is not None
         if self.reject_every is not None and (offset + 1) % self.reject_every == 0:
@@ -214,10 +212,9 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 def file_name(text: str) -> str:
-    """`text` if it is a safe file name; otherwise its safe part and a hash that makes it unique.
-
-    Group ids can be anything: longer than file names may be, with slashes, starting with a dot or underscore
-    (Parquet readers skip such files), or differing only in case. A plain name has no `~`.
+    """`text` if it is a safe file name; otherwise its safe part and a hash that makes it unique. Group ids
+    can be anything: longer than file names may be, with slashes, starting with a dot or underscore (Parquet
+    readers skip such files), or differing only in case. A plain name has no `~`.
     """
     if _PLAIN.fullmatch(text):
         return text

@@ -47,9 +47,8 @@ class Counters:
 
 
 class ThresholdWatch:
-    """Notices the N-th attempt over all producers: each checks the sum after each attempt.
-
-    Checking less often would be cheaper, but late: a slow producer may be the one to make the N-th attempt.
+    """Notices the N-th attempt over all producers: each checks the sum after each attempt. Checking less
+    often would be cheaper, but late: a slow producer may be the one to make the N-th attempt.
     """
 
     def __init__(self, counters: Counters, thresholds: list[int]) -> None:

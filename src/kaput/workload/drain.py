@@ -111,11 +111,9 @@ def _unsettled(
 
 
 class LogReader:
-    """A new consumer, without a group, that writes the log and end_offsets tables.
-
-    `transactional`: reads twice, first with read_committed, to know which records are visible. `starts`:
-    where it starts, if not at 0: earlier records do not belong to the run. `cluster`: its name, if there are
-    several.
+    """A new consumer, without a group, that writes the log and end_offsets tables. `transactional`: reads
+    twice, first with read_committed, to know which records are visible. `starts`: where it starts, if not at
+    0: earlier records do not belong to the run. `cluster`: its name, if there are several.
     """
 
     def __init__(
@@ -296,10 +294,9 @@ def await_groups(
     ends: Callable[[Group], dict[TopicPartition, int]],
     timeout_s: float,
 ) -> dict[str, bool]:
-    """Waits until each group has processed everything up to its `ends`; returns which have in time.
-
-    Processed means committed (which members do only after recording), or in a share group that every record
-    was accepted, rejected or archived.
+    """Waits until each group has processed everything up to its `ends`; returns which have in time. Processed
+    means committed (which members do only after recording), or in a share group that every record was
+    accepted, rejected or archived.
     """
     limit = time.monotonic() + timeout_s
     waiting, drained = list(groups), {}

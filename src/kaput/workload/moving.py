@@ -56,7 +56,6 @@ class MoveTo:
 
 class Instructions:
     """One client's pending instructions: passed from the thread that reads stdin to the one that works.
-
     `waiting` is true while there are any: cheap to check.
     """
 

@@ -78,7 +78,6 @@ CORRUPT = Decoded(False, None)
 
 class Codec:
     """Encodes and decodes the payloads of one run. `payload_bytes` is their size, at least HEADER_BYTES.
-
     `text`: whether to encode as text, of at least 60 bytes; decodes every form in any case.
     """
 
@@ -100,7 +99,6 @@ class Codec:
 
     def encoder(self, producer: int) -> Callable[[int, int], bytes]:
         """For hot loops: returns a function that makes one producer's payloads from seq and send time (ns).
-
         What all its messages share is packed, and checksummed, once.
         """
         padding, crc32 = self._padding, zlib.crc32

@@ -31,9 +31,8 @@ _ROWS_BYTES = 1 << 18  # compared at once: fits the CPU cache
 
 
 class Stamps:
-    """Reads seqs and send times from kaput's own payloads in bulk: `size` bytes each, concatenated.
-
-    `at` is where the STAMP_BYTES begin in each. Checks nothing: only for payloads that this process made.
+    """Reads seqs and send times from kaput's own payloads in bulk: `size` bytes each, concatenated. `at` is
+    where the STAMP_BYTES begin in each. Checks nothing: only for payloads that this process made.
     """
 
     def __init__(self, size: int, at: int = STAMP_AT) -> None:
@@ -144,7 +143,6 @@ def _no_identities(count: int) -> Identities:
 
 class _SameSizePayloads:
     """Payloads of one size that differ from an intact one only in identity and checksum (below: siblings).
-
     CRC-32 is linear: its change is the exclusive or of the changes by each changed byte, which depend only on
     the byte's value and position. So the checksums of many messages are checked in a few steps of numpy, as
     exactly as one by one. Any other payload is left to `Codec.decode`.

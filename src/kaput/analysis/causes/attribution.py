@@ -33,10 +33,9 @@ ACKS_0, DEPOSED, RESTARTED, UNCLEAN, UNEXPLAINED = range(len(CAUSES))
 
 
 class Acks(NamedTuple):
-    """Acknowledgements of one partition that contradict the log, as columns; NULL for null.
-
-    own: the earliest epoch that may have given them; done: when (ns); taken: their offset now holds a record;
-    gap: it holds none, although the log continues after it.
+    """Acknowledgements of one partition that contradict the log, as columns; NULL for null. own: the earliest
+    epoch that may have given them; done: when (ns); taken: their offset now holds a record; gap: it holds
+    none, although the log continues after it.
     """
 
     own: Ints
@@ -47,11 +46,9 @@ class Acks(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The cause of each acknowledgement's loss, as columns.
-
-    epoch: index of the epoch that overwrote it, -1 for none; ack_epoch: the epoch that gave it, NULL if
-    unknown (then the start of the later epoch is unknown, too). For the rest see Circumstances
-    (verdict/facts.py).
+    """The cause of each acknowledgement's loss, as columns. epoch: index of the epoch that overwrote it, -1
+    for none; ack_epoch: the epoch that gave it, NULL if unknown (then the start of the later epoch is
+    unknown, too). For the rest see Circumstances (verdict/facts.py).
     """
 
     epoch: Ints
@@ -97,10 +94,9 @@ def _leaders_of(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
 
 
 def _by_start(epochs: Sequence[Epoch], acks: Acks, ack_epoch: Ints, old: Ints) -> Ints:
-    """Index of the lowest later epoch that starts at or below the offset, preferring an unclean one.
-
-    The start of an epoch without records is inferred from the next one's. If it has the same leader as
-    before, epochs that certainly overwrote take precedence.
+    """Index of the lowest later epoch that starts at or below the offset, preferring an unclean one. The
+    start of an epoch without records is inferred from the next one's. If it has the same leader as before,
+    epochs that certainly overwrote take precedence.
     """
     lowest, sure, unclean = (np.full(len(old), -1) for _ in range(3))
     for number, epoch in reversed(list(enumerate(epochs))):
@@ -164,11 +160,9 @@ _NO_LOG = Extent(None, None, 0)
 
 
 def with_holders(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFrame) -> pl.DataFrame:
-    """The acknowledgements that contradict the log, one per row, with what is at their offsets now.
-
-    `acks`: runs whose `row` indexes the arrays `attempts` and `dones` of `times`. Adds attempt_ns, done_ns;
-    `taken`, whether any record is at the offset now; `holder_producer` and `holder_seq`, the lowest message
-    there.
+    """The acknowledgements that contradict the log, one per row, with what is at their offsets now. `acks`:
+    runs whose `row` indexes the arrays `attempts` and `dones` of `times`. Adds attempt_ns, done_ns; `taken`,
+    whether any record is at the offset now; `holder_producer` and `holder_seq`, the lowest message there.
     """
     nowhere = pl.any_horizontal(pl.col("place").is_null(), pl.col("offset").is_null())
     located = acks.filter(~nowhere)
@@ -199,12 +193,11 @@ def with_causes(
     acks_0: Collection[int],
     attempted: Sequence[Attempted],
 ) -> pl.DataFrame:
-    """Rows of `with_holders`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when
-    that epoch began; `since_ns`: at the earliest) and the fields of Circumstances.
-
-    `first_acks`: (producer, place, epoch, first_ns), a producer's first acknowledgement of a message stored
-    in each epoch; `extents`: of the logs; `deleted`: topics whose records a step of the timeline deleted;
-    `acks_0`: producers with acks=0. Without a column `seen`, all rows count as seen in the log.
+    """Rows of `with_holders`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that
+    epoch began; `since_ns`: at the earliest) and the fields of Circumstances. `first_acks`: (producer, place,
+    epoch, first_ns), a producer's first acknowledgement of a message stored in each epoch; `extents`: of the
+    logs; `deleted`: topics whose records a step of the timeline deleted; `acks_0`: producers with acks=0.
+    Without a column `seen`, all rows count as seen in the log.
     """
     by_place = [
         _of_place(names.place(code), here, first_acks, history, extents)
@@ -231,7 +224,6 @@ def with_causes(
 
 def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
     """Rows of `with_causes`, with `deleted` also set for messages in a topic that a step recreated.
-
     `recreated`: by topic, when the old one was gone (ns).
     """
     if not recreated:
@@ -248,9 +240,8 @@ def seen(rows: pl.DataFrame) -> pl.Expr:
 
 
 def in_old_topic(topic: pl.Expr, recreated: Mapping[int, int]) -> pl.Expr:
-    """Whether a message attempted at `attempt_ns` may have been in the topic before it was recreated.
-
-    The acknowledgement's time does not tell: a paused producer may have received it later.
+    """Whether a message attempted at `attempt_ns` may have been in the topic before it was recreated. The
+    acknowledgement's time does not tell: a paused producer may have received it later.
     """
     gone_ns = topic.replace_strict(dict(recreated), return_dtype=pl.Int64, default=None)
     return (pl.col("attempt_ns") <= gone_ns).fill_null(False)

@@ -29,10 +29,8 @@ class Acknowledged(NamedTuple):
 
 def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
     """Whether each message was lost because it was not synced: the fields `unsynced`, `isr_unsynced` and
-    `isr_unsure` of Circumstances.
-
-    `acks`: a column per acknowledgement: attempt (ns), done (ns), index of the overwriting epoch (-1: none),
-    and whether the same leader came back.
+    `isr_unsure` of Circumstances. `acks`: a column per acknowledgement: attempt (ns), done (ns), index of the
+    overwriting epoch (-1: none), and whether the same leader came back.
     """
     flags = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
     changes, epochs = history.changes.get(place, ()), history.epochs[place]
@@ -77,10 +75,9 @@ def maybe_unsynced(
 def lost_by_all(
     changes: Sequence[Change], power_losses: Sequence[PowerCut], acked: Acknowledged
 ) -> tuple[bool, bool]:
-    """Whether every member of the ISR lost the message, and whether the evidence leaves that open.
-
-    It is open if another order of simultaneous events would change the answer, if a broker may have been back
-    before its heal was confirmed, or if the ISR or the time of the overwriting epoch is not recorded.
+    """Whether every member of the ISR lost the message, and whether the evidence leaves that open. It is open
+    if another order of simultaneous events would change the answer, if a broker may have been back before its
+    heal was confirmed, or if the ISR or the time of the overwriting epoch is not recorded.
     """
     if not power_losses:
         return False, False
@@ -204,7 +201,6 @@ def _events_between(
     changes: Sequence[Change], power_losses: Sequence[PowerCut], at_ns: int, until_ns: int, joins_first: bool
 ) -> list[Change | PowerCut]:
     """The events between two times, in the order of whole ms, the resolution of the cluster's records.
-
     `joins_first`: of events in the same ms, changes come before power losses.
     """
     lost: list[tuple[int, bool, Change | PowerCut]] = [

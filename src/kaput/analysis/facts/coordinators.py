@@ -189,11 +189,9 @@ Span = tuple[int, int]  # from and to (ns)
 
 @dataclass(frozen=True)
 class Outages:
-    """The outages of a run.
-
-    `certain`: by producer, when its coordinator was down (None: all coordinators); `recorded`: producers
-    whose coordinator is known; `possible`: when those of the others may have been down. `only`: the only
-    transactional producer, if there is exactly one.
+    """The outages of a run. `certain`: by producer, when its coordinator was down (None: all coordinators);
+    `recorded`: producers whose coordinator is known; `possible`: when those of the others may have been down.
+    `only`: the only transactional producer, if there is exactly one.
     """
 
     certain: Mapping[int | None, Sequence[Span]] = field(default_factory=dict)
@@ -276,10 +274,8 @@ class StalledOffset(NamedTuple):
 
 
 def find(samples: Iterable[Mapping[str, Any]]) -> list[StalledOffset]:
-    """All stalls longer than 0, by place and time.
-
-    A sample whose high watermark is not above the offset does not end a stall: the watermark dips under a new
-    leader, and the last stable offset is never above it.
+    """All stalls longer than 0, by place and time. A sample whose high watermark is not above the offset does
+    not end a stall: the watermark dips under a new leader, and the last stable offset is never above it.
     """
     found: list[StalledOffset] = []
     for place, (stable, watermark) in sorted(_by_place(samples).items()):

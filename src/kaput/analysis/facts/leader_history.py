@@ -53,13 +53,11 @@ class Change:
 @dataclass(frozen=True)
 class Epoch:
     """A leader epoch. `start`: the offset from which the log belongs to it or later ones. Fields are None if
-    no event tells.
-
-    earliest: the lowest offset at which it may have started, if records in between have no epoch; logged:
-    whether it has a record. leader: its leader, or the next one if it had none; led_last: its leader, or the
-    previous one if it had none. changed: whether its leader differs from the previous; None if not both are
-    known. within_ns: how much earlier than `at_ns` it may have begun, due to polling. unclean: None if the
-    events do not tell.
+    no event tells. earliest: the lowest offset at which it may have started, if records in between have no
+    epoch; logged: whether it has a record. leader: its leader, or the next one if it had none; led_last: its
+    leader, or the previous one if it had none. changed: whether its leader differs from the previous; None if
+    not both are known. within_ns: how much earlier than `at_ns` it may have begun, due to polling. unclean:
+    None if the events do not tell.
     """
 
     number: int

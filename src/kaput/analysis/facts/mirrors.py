@@ -25,13 +25,11 @@ _FOR_GOOD = {"stopped": "stopped", "killed": "fault"}
 
 @dataclass(frozen=True)
 class MirrorFacts:
-    """One mirror.
-
-    `topics`: by number of each copied topic, the number of the copy (None: not in the evidence). `drained`:
-    the target had everything at the end; `drained_to`: by place in the target, the highest source offset up
-    to which it had everything.
-    `ended_ns`, `ended`: when it ended for good, and why (stopped, fault); None while it runs. `broken`: a
-    fault that took effect may explain that it is not drained. `started`: whether it ever ran.
+    """One mirror. `topics`: by number of each copied topic, the number of the copy (None: not in the
+    evidence). `drained`: the target had everything at the end; `drained_to`: by place in the target, the
+    highest source offset up to which it had everything. `ended_ns`, `ended`: when it ended for good, and why
+    (stopped, fault); None while it runs. `broken`: a fault that took effect may explain that it is not
+    drained. `started`: whether it ever ran.
     """
 
     name: str

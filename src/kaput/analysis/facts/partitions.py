@@ -25,12 +25,10 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True)
 class Partitions:
-    """All partitions of a run.
-
-    `complete`: whether each was read to its end. `logged`: by epoch, the lowest and highest offset in the
-    log. `unread`: partitions not read to their end, except those that only deliveries name. `ends`: the
-    offset after the last, from end_offsets, else from the log. `starts`: the log start offset when it was
-    read, where end_offsets has it; `firsts`: the lowest offset with a record.
+    """All partitions of a run. `complete`: whether each was read to its end. `logged`: by epoch, the lowest
+    and highest offset in the log. `unread`: partitions not read to their end, except those that only
+    deliveries name. `ends`: the offset after the last, from end_offsets, else from the log. `starts`: the log
+    start offset when it was read, where end_offsets has it; `firsts`: the lowest offset with a record.
     """
 
     complete: Mapping[TopicPartition, bool]

@@ -27,7 +27,6 @@ _MEMBERSHIP_KINDS = ("joined", "left", "killed")
 @dataclass
 class Rebalance:
     """One rebalance of one group. `ended_ns` is None if some partition never had an owner again.
-
     `started_ns`: its first change of owner, or the loss of a member before it, which its group noticed later.
     `unowned_ns`: summed over partitions. `revoked`, `assigned`: by member, the time of its first revocation
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
@@ -313,7 +312,6 @@ def _membership(
 
 def _part_of(rebalance: Rebalance, event: Event, following: Rebalance | None) -> bool:
     """Whether a member's coming or going belongs to a rebalance, though it was recorded after its beginning.
-
     A member may record that it joined only when it is assigned something, or when the group is at rest and
     there is nothing for it (unless the following rebalance begins just then); and that it left, or was
     killed, after its partitions were given up.

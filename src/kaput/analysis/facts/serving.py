@@ -43,7 +43,6 @@ _BY_EVENTS = ("rolling-restart", "rolling-upgrade", "disk-error", "disk-full")  
 @dataclass(frozen=True)
 class Hindrance:
     """A time in which something keeps a broker from serving. `fault`: None if it ended without a fault.
-
     `from_ns` to `to_ns` (FOREVER_NS: to the end); `may_end_ns`: the earliest time at which it may have ended,
     since a heal works before a probe confirms it. `cluster`: None for any. Of a cut: `clients`,
     `controllers`: whether it is cut off from them; `peers`: the brokers that it cannot reach, None for all

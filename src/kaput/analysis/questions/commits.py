@@ -84,9 +84,8 @@ class Commits(Question):
 def redelivered(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, times, producer, seq, committed, again_ns, committed_to): stretches delivered
     more than once, how often, the lowest message delivered there, and whether after a commit above them (then
-    when such a member first began, and the lowest committed offset).
-
-    `twice`: Places.delivered_again; `commits`: (group, place, offset, at_ns).
+    when such a member first began, and the lowest committed offset). `twice`: Places.delivered_again;
+    `commits`: (group, place, offset, at_ns).
     """
     if twice.is_empty():
         return pl.DataFrame(schema=_REDELIVERED)
@@ -143,9 +142,8 @@ def owed(
     log: pl.DataFrame, deliveries: pl.DataFrame, commits: pl.DataFrame, first: pl.DataFrame
 ) -> pl.DataFrame:
     """(group, place, offset, n, owed_ns): the log's records for groups that committed there, by offset, with
-    the time by which they had first been delivered (null: never), cut at every commit.
-
-    `first`: (group, place, offset) where the group began, if known.
+    the time by which they had first been delivered (null: never), cut at every commit. `first`: (group,
+    place, offset) where the group began, if known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     delivered, missing, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)

@@ -49,7 +49,6 @@ _BY_KAFKA = violation("Kafka had acknowledged {them|it} to a replay")
 @dataclass(frozen=True)
 class KeptMessages(Question):
     """Counts kept messages, from the rows of what stores took, gave back and still have.
-
     `replays_after_producers`: all producers had finished before the first acknowledgement to a replay.
     """
 

@@ -30,7 +30,6 @@ _LATER = dict.fromkeys((*_KEY, "block", "later_ns"), pl.Int64)
 class ResizedTopics(Question):
     """Asked twice if a producer has more than one block of messages: the first pass finds what is out of
     order within a block, the second across blocks, once the first deliveries of later blocks are known.
-
     `keys`: by producer, see `key_of`; `after`: first deliveries in later blocks, see `later`.
     """
 

@@ -36,7 +36,6 @@ Clients = Mapping[int, str]  # by producer, the title of its client
 
 class Deposed(NamedTuple):
     """Acknowledgements of one partition that `later_epoch` overwrote, and the fault that caused it.
-
     after_election: given after the later epoch had begun; after_heal: lost ones given after the fault was
     healed; offsets_twice: offsets of these that now hold another message. Times in ns.
     """
@@ -218,7 +217,6 @@ _CLUSTER = TABLES["replica_log"].schema.field(CLUSTER)
 @dataclass(frozen=True)
 class Seen:
     """Of the messages that one epoch overwrote: how many each broker held, and how many were seen on none.
-
     unseen_last_ms: from the first acknowledgement of an unseen one to the last lost acknowledgement.
     """
 

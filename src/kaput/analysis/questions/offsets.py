@@ -109,9 +109,8 @@ def displaced(
 
 def inconsistent(acks: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """(place, offset, n, producer, seq, other_producer, other_seq): stretches of offsets with more than one
-    identity, with the lowest and highest of these.
-
-    `acks`: acknowledgements that contradict the log; the others agree with it.
+    identity, with the lowest and highest of these. `acks`: acknowledgements that contradict the log; the
+    others agree with it.
     """
     claims = [
         frame.select(*SPOT, *MESSAGE, "n") for frame in (acks, log.filter(NAMED), deliveries.filter(NAMED))

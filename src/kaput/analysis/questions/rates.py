@@ -164,9 +164,8 @@ class _CpuUsed(NamedTuple):
 
 
 def _cpu_used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> _CpuUsed | None:
-    """What all nodes used between these times, as far as sampled; None without a sample before.
-
-    The counter of a process without a sample at or before `from_ns` is taken to have begun at 0 since.
+    """What all nodes used between these times, as far as sampled; None without a sample before. The counter
+    of a process without a sample at or before `from_ns` is taken to have begun at 0 since.
     """
     before: dict[object, float] = {}
     most_by_process: defaultdict[object, float] = defaultdict(float)

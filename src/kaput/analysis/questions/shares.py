@@ -149,13 +149,11 @@ class Shares(Question):
 
 
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
-    """(group, place, offset, n, ...): stretches of stored records with the same history in a group.
-
-    accepts: number of accepts, accepted_ns: time of the first; acquired_ns, member, last_count: when they
-    were last acquired, by whom (of several, the first by name), with which delivery count; count: the
-    maximum; settled: whether an accept or reject was confirmed; settling_ns: when one was last requested;
-    released_ns: when a release was first requested since they were last acquired. `events`: runs of
-    share_events.
+    """(group, place, offset, n, ...): stretches of stored records with the same history in a group. accepts:
+    number of accepts, accepted_ns: time of the first; acquired_ns, member, last_count: when they were last
+    acquired, by whom (of several, the first by name), with which delivery count; count: the maximum; settled:
+    whether an accept or reject was confirmed; settling_ns: when one was last requested; released_ns: when a
+    release was first requested since they were last acquired. `events`: runs of share_events.
     """
     stored = events.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     parts, there = overlay([events, stored], READ)
@@ -222,7 +220,6 @@ def lost_release(
 def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
     """Cases of `lost` (see lost_release) that may have reached the limit: enough members of the group were
     killed after the record was released. A poll that never returned may have acquired it without recording.
-
     `events`: group_events. `locks`: by group, the record lock duration (ns).
     """
     rows = lost.with_row_index("line").with_columns(
@@ -276,7 +273,6 @@ def of_single_records(
     drained: Collection[int],
 ) -> dict[str, pl.DataFrame]:
     """(group, place, offset, n) of the cases of single records at these offsets, by anomaly (`shares.cases`).
-
     `overwritten`: (group, place, offset, since_ns). Skips offsets with a null `since_ns`: it is unknown which
     record an event concerned. Events in the same ms count for either.
     """

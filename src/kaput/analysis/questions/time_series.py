@@ -117,11 +117,10 @@ def _steps(rows: Rows) -> pl.DataFrame:
 
 
 class Level(NamedTuple):
-    """The run at one width of steps: a row for each step in which anything happened, by time.
-
-    Columns: at_ns, its begin; COUNTS; p50, p99 and max of LATENCIES in ms (ack_p50_ms and so on), null
-    without a measurement. Sends count when they were attempted; outcomes, `lost` and ack_* when they became
-    known; deliveries and end_to_end_* when a member received them.
+    """The run at one width of steps: a row for each step in which anything happened, by time. Columns: at_ns,
+    its begin; COUNTS; p50, p99 and max of LATENCIES in ms (ack_p50_ms and so on), null without a measurement.
+    Sends count when they were attempted; outcomes, `lost` and ack_* when they became known; deliveries and
+    end_to_end_* when a member received them.
     """
 
     width_ns: int

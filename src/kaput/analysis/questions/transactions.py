@@ -137,7 +137,6 @@ def _consequences(run: Run) -> Iterator[Consequence]:
 
 def parts(stretches: pl.DataFrame) -> pl.DataFrame:
     """_PARTS of transactions that may be broken: those that look so, and those with parts in other tasks.
-
     `stretches`: see views/messages.py, with `unread`.
     """
     known = stretches.drop_nulls("transaction")

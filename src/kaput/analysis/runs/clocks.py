@@ -79,10 +79,9 @@ def _with_clocks(rows: pl.DataFrame, timelines: EventTimelines, time: str) -> pl
 
 
 class EventTimelines(NamedTuple):
-    """Events by time, with the values of CLOCKS from then on, and when the next one follows.
-
-    `commits`: of each group in each place; `changes`: of each reader's assignment; `assignments`: of each
-    place to any member of each group.
+    """Events by time, with the values of CLOCKS from then on, and when the next one follows. `commits`: of
+    each group in each place; `changes`: of each reader's assignment; `assignments`: of each place to any
+    member of each group.
     """
 
     commits: pl.DataFrame

@@ -37,10 +37,9 @@ STREAMS = Axis(("producer", "place"), "seq")  # what a producer has in one place
 
 def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
     """The runs of each frame, cut at the borders of all, with `part`: the number of the stretch, ascending
-    along the axis over all keys.
-
-    A run with n = 0 only marks a border and yields no part. Skips runs with a null in the axis's columns.
-    Only columns that move (columns.py) are adjusted; the others are copied to each part.
+    along the axis over all keys. A run with n = 0 only marks a border and yields no part. Skips runs with a
+    null in the axis's columns. Only columns that move (columns.py) are adjusted; the others are copied to
+    each part.
     """
     if not any(frame.height for frame in frames):
         return [frame.with_columns(part=pl.lit(None, pl.Int64)) for frame in frames]

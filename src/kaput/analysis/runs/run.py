@@ -37,10 +37,9 @@ NULL = NULL_LONG  # in arrays of values per row: no value
 def encode(
     rows: pl.DataFrame, same: Sequence[str], times: Sequence[str] = (), steps: Sequence[str] = STEPS
 ) -> pl.DataFrame:
-    """The runs of rows, taken in the given order.
-
-    `same`: columns that are constant within a run. `times`: columns that never decrease within one; a run has
-    the first and last value of each. `steps`: columns that increase by one from row to row.
+    """The runs of rows, taken in the given order. `same`: columns that are constant within a run. `times`:
+    columns that never decrease within one; a run has the first and last value of each. `steps`: columns that
+    increase by one from row to row.
     """
     begin = _begins(rows, same, times, steps)
     n = np.diff(np.append(begin, rows.height))
@@ -73,9 +72,8 @@ def _begins(rows: pl.DataFrame, same: Sequence[str], times: Sequence[str], steps
 
 
 def in_order(rows: pl.DataFrame, by: Sequence[str], tolerated: int = 0) -> pl.DataFrame:
-    """The rows sorted by these columns, unless no more than `tolerated` of them are out of order.
-
-    Checking costs a fraction of sorting, and evidence is nearly always sorted.
+    """The rows sorted by these columns, unless no more than `tolerated` of them are out of order. Checking
+    costs a fraction of sorting, and evidence is nearly always sorted.
     """
     if rows.height < 2:
         return rows

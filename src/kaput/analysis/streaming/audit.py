@@ -56,12 +56,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Audit:
-    """The state of an audit.
-
-    `counted`: by partition and bucket, (count, offset after the last); `reported`: by client and bucket, the
-    count. `missing`: by bucket and stage, the number at the last check; `late`: by stage, the number.
-    `settled` (counts) and `gone` (missing): by (topic, stage), the sums of forgotten buckets; `since_ms`:
-    buckets that began earlier are incomplete.
+    """The state of an audit. `counted`: by partition and bucket, (count, offset after the last); `reported`:
+    by client and bucket, the count. `missing`: by bucket and stage, the number at the last check; `late`: by
+    stage, the number. `settled` (counts) and `gone` (missing): by (topic, stage), the sums of forgotten
+    buckets; `since_ms`: buckets that began earlier are incomplete.
     """
 
     since_ms: int

@@ -37,9 +37,8 @@ class AuditState:
 
 
 class GrowingAudit:
-    """The growing state in `directory`. Thread-safe.
-
-    `mirrored`: whether a mirror is read, too; `from_start`: whether to read records from before the watch.
+    """The growing state in `directory`. Thread-safe. `mirrored`: whether a mirror is read, too; `from_start`:
+    whether to read records from before the watch.
     """
 
     def __init__(self, directory: Path, *, mirrored: bool, from_start: bool) -> None:

@@ -50,10 +50,9 @@ class AuditSpec:
 
 @dataclass(frozen=True)
 class WatchJobSpec:
-    """What the job reads, and where it keeps its state.
-
-    `start`: where to begin, as in Spark's Kafka source; `numbering`: the fields of a Numbering, None for an
-    audit; `access`: a file of client properties; `jars`: Spark's Kafka source; `conf`: more Spark settings.
+    """What the job reads, and where it keeps its state. `start`: where to begin, as in Spark's Kafka source;
+    `numbering`: the fields of a Numbering, None for an audit; `access`: a file of client properties; `jars`:
+    Spark's Kafka source; `conf`: more Spark settings.
     """
 
     folder: str

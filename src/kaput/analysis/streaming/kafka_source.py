@@ -33,7 +33,6 @@ def records(
     created_later: bool = False,
 ) -> DataFrame:
     """The records of these topics from `start` on (earliest, latest, or JSON as in Spark's source).
-
     `created_later`: whether some topics may not exist yet; otherwise the query fails for these.
     """
     # Anchored, because Spark searches for the pattern anywhere in a name.

@@ -70,11 +70,10 @@ class MessagesSoFar(Messages):
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers of messages so far.
-
-    `sent`: those with a known outcome; `fates`: by outcome and times stored (0, 1, n, unread), as in
-    findings; `group_fates`: by group, also by times delivered. `missing` and late: see the module docstring.
-    `..._at`: by place; for missing ones if known; for duplicated ones, of the last copy. `phantoms`: records.
+    """Numbers of messages so far. `sent`: those with a known outcome; `fates`: by outcome and times stored
+    (0, 1, n, unread), as in findings; `group_fates`: by group, also by times delivered. `missing` and late:
+    see the module docstring. `..._at`: by place; for missing ones if known; for duplicated ones, of the last
+    copy. `phantoms`: records.
     """
 
     fates: Mapping[tuple[str, str], int]
@@ -162,9 +161,8 @@ class Ledger:
         return with_gaps.folded() if with_gaps.runs > FOLD_RUNS else with_gaps
 
     def read_to_the_end(self, tops: Mapping[int, int]) -> Ledger:
-        """The ledger after every log was read to its end: nothing is `unread` any more.
-
-        `tops`: if only numbers tell what was sent, those that are judged, by producer.
+        """The ledger after every log was read to its end: nothing is `unread` any more. `tops`: if only
+        numbers tell what was sent, those that are judged, by producer.
         """
         numbered = None if self.numbered is None else self.numbered.judged(tops)
         return replace(self, complete=True, numbered=numbered)._with_gaps()
@@ -191,9 +189,8 @@ class Ledger:
 
     def folded(self) -> Ledger:
         """A ledger with the same totals but fewer runs: discards where messages are that were acknowledged,
-        stored once and delivered once to each group, except the last one of each producer at each place.
-
-        A later copy still counts as a duplicate, but whether it is at the same place or out of order there is
+        stored once and delivered once to each group, except the last one of each producer at each place. A
+        later copy still counts as a duplicate, but whether it is at the same place or out of order there is
         no longer known.
         """
         view = self._view()

@@ -29,10 +29,8 @@ STATUS, FINAL, WINDOWS = "status.json", "final.json", "windows.jsonl"
 
 
 class GrowingLedger:
-    """The growing state in `directory`. Thread-safe.
-
-    `folder`: the run folder that clients record in; `implied`: whether only the numbers of messages tell
-    which were sent (inferred_sends.py).
+    """The growing state in `directory`. Thread-safe. `folder`: the run folder that clients record in;
+    `implied`: whether only the numbers of messages tell which were sent (inferred_sends.py).
     """
 
     def __init__(self, folder: Path, directory: Path, names: Names, implied: bool = False) -> None:
@@ -58,9 +56,8 @@ class GrowingLedger:
 
     def grow(self, log: pl.DataFrame | None = None, batch: int | None = None) -> None:
         """Makes the next version, with runs of the log, if Spark has any, and with what clients have
-        recorded.
-
-        `batch`: the number of Spark's micro-batch; ignored if the state includes it already. Raises OSError.
+        recorded. `batch`: the number of Spark's micro-batch; ignored if the state includes it already. Raises
+        OSError.
         """
         with self._lock:
             state = self.state
@@ -119,10 +116,9 @@ class GrowingLedger:
         return all(positions.get(self._names.code(place), 0) >= end for place, end in ends.items())
 
     def judged_at_s(self) -> float:
-        """When, on the monotonic clock, everything that was read by the first call can be judged.
-
-        Numbers alone do not tell a loss from a message that another partition still gets: what is on its way
-        may come until no records have come for WAIT_NS, or reading has gone on for that long.
+        """When, on the monotonic clock, everything that was read by the first call can be judged. Numbers
+        alone do not tell a loss from a message that another partition still gets: what is on its way may come
+        until no records have come for WAIT_NS, or reading has gone on for that long.
         """
         with self._lock:
             numbered = self.state.ledger.numbered

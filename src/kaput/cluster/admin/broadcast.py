@@ -42,9 +42,8 @@ class Broadcaster:
         make: Callable[[], Any],
         latecomers_s: float = LATECOMERS_S,
     ) -> dict[int, Any]:
-        """The answers by node, of nodes that answer within `latecomers_s` of the first; may be empty.
-
-        Raises AccessRefused if no node answers and one refuses access.
+        """The answers by node, of nodes that answer within `latecomers_s` of the first; may be empty. Raises
+        AccessRefused if no node answers and one refuses access.
         """
         futures = {
             self._pool.submit(ask, endpoint, make(), ANSWER_TIMEOUT_S): node

@@ -22,9 +22,8 @@ _SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 def check_access(servers: str, access: Access) -> None:
     """Signs in to one of the servers. Client libraries would mistake a refusal, or another protocol, for a
-    broker that is down, and retry until they time out.
-
-    Raises UsageError for what is not HOST:PORT, AccessRefused and WrongProtocol, LabError if none answers.
+    broker that is down, and retry until they time out. Raises UsageError for what is not HOST:PORT,
+    AccessRefused and WrongProtocol, LabError if none answers.
     """
     if access.mechanism not in (None, *_SUPPORTED_MECHANISMS):
         return
@@ -62,10 +61,9 @@ def _answers(endpoint: Endpoint) -> bool:
 
 
 def hidden_resources(principal: str, rights: Sequence[str] | None, sees_topics: bool) -> str | None:
-    """A sentence about resources that may exist and are not listed; None if all are listed.
-
-    `rights`: the cluster operations that the brokers allow; None if unknown. Raises LabError if the principal
-    sees nothing at all.
+    """A sentence about resources that may exist and are not listed; None if all are listed. `rights`: the
+    cluster operations that the brokers allow; None if unknown. Raises LabError if the principal sees nothing
+    at all.
     """
     if rights is None or "DESCRIBE" in rights:
         return None

@@ -284,9 +284,8 @@ class Admin(ResourceAdmin):
         return self._reachable_offsets(topics, requests.log_ends)
 
     def reachable_stable_offsets(self, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
-        """(last stable offset, high watermark) of all partitions whose leaders answer right now.
-
-        The watermark is read first: records between the two were held back by open transactions.
+        """(last stable offset, high watermark) of all partitions whose leaders answer right now. The
+        watermark is read first: records between the two were held back by open transactions.
         """
         watermarks = self._reachable_offsets(topics, requests.watermarks)
         stable = self._reachable_offsets(topics, requests.stable_offsets)

@@ -53,7 +53,6 @@ def fetch(positions: Mapping[TopicPartition, int], partition_bytes: int, all_byt
 
 def describe_quorum(version: int) -> Any:
     """DescribeQuorum with times (version 1), or also with the controllers' addresses (2, from Kafka 3.9 on).
-
     A broker forwards it to the active controller that it knows; only the active controller answers.
     """
     data = DescribeQuorumRequest.TopicData

@@ -134,10 +134,9 @@ _TURN_BYTES = 1 << 22  # moved before other connections get their turn
 
 
 class Splice:
-    """Moves bytes from `source` to `target`, file descriptors of connected sockets.
-
-    `on_passed` is called with the number of bytes each time some were written; `on_end` at the end, with
-    whether no bytes were lost in between.
+    """Moves bytes from `source` to `target`, file descriptors of connected sockets. `on_passed` is called
+    with the number of bytes each time some were written; `on_end` at the end, with whether no bytes were lost
+    in between.
     """
 
     def __init__(

@@ -60,9 +60,8 @@ def schemas(jar: Path, api: str) -> list[Schema]:
 
 def error_answer(both: Sequence[Schema], request: bytes, answer: ErrorAnswer) -> bytes | None:
     """The frame that answers a frame, both without their size. None if there is nothing to put the code in:
-    the version is unknown, the request has no parts or cannot be read, or none is expected (acks=0).
-
-    `both`: schemas of request and response.
+    the version is unknown, the request has no parts or cannot be read, or none is expected (acks=0). `both`:
+    schemas of request and response.
     """
     version = int.from_bytes(request[2:4], "big")
     asked, answered = (_Codec(schema, version) for schema in both)

@@ -28,10 +28,9 @@ _READY_S, _ANSWER_S = 60.0, 30.0  # only what hangs takes longer, also on a busy
 
 @dataclass(frozen=True)
 class FrameRule:
-    """Which requests a rule matches, and what the proxy does to them.
-
-    `from_`: listeners (clients, brokers) and addresses; None: all. `nth` has priority over `share` (percent).
-    `error`: what requests are answered with.
+    """Which requests a rule matches, and what the proxy does to them. `from_`: listeners (clients, brokers)
+    and addresses; None: all. `nth` has priority over `share` (percent). `error`: what requests are answered
+    with.
     """
 
     id: str
@@ -77,9 +76,8 @@ def proxied(spec: Cluster, layout: NodeLayout, free: Iterator[int]) -> dict[str,
 
 
 class FrameProxy:
-    """A proxy process, which runs from `start` until its owner ends it. Thread-safe.
-
-    `jars`: of the node, one of which has the schemas of Kafka's messages, for errors.
+    """A proxy process, which runs from `start` until its owner ends it. Thread-safe. `jars`: of the node, one
+    of which has the schemas of Kafka's messages, for errors.
     """
 
     def __init__(self, owner: Owner, network: Network, layout: NodeLayout, jars: Sequence[Path] = ()) -> None:

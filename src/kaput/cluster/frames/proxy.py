@@ -44,10 +44,9 @@ class _Waiting(NamedTuple):
 
 
 class Link:
-    """A client's connection, and the matching one to the broker.
-
-    `rules`: the rules in force by API key, which may change. `listener`: clients or brokers. `count` is
-    called with the number of requests in each chunk, `on_end` when both connections are closed.
+    """A client's connection, and the matching one to the broker. `rules`: the rules in force by API key,
+    which may change. `listener`: clients or brokers. `count` is called with the number of requests in each
+    chunk, `on_end` when both connections are closed.
     """
 
     def __init__(

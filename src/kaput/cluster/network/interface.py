@@ -72,10 +72,9 @@ class Network(Protocol):
         """The node's established TCP connections with these addresses. Raises LabError."""
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
-        """Ends every established TCP connection of the node with these addresses, at both ends.
-
-        The kernel does it. A packet filter's reset would only reach the end that sends something, and leave
-        the other waiting until it times out. Raises LabError.
+        """Ends every established TCP connection of the node with these addresses, at both ends. The kernel
+        does it. A packet filter's reset would only reach the end that sends something, and leave the other
+        waiting until it times out. Raises LabError.
         """
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
@@ -110,10 +109,8 @@ class Queue(Protocol):
     """The outgoing queue of one end of a link. Everything here raises LabError with the kernel's message."""
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
-        """Sends at most `rate` bits per second after the first `burst` bytes.
-
-        Packets that would wait longer than `wait_ms` are dropped. LabError if there already is a limit or
-        delay.
+        """Sends at most `rate` bits per second after the first `burst` bytes. Packets that would wait longer
+        than `wait_ms` are dropped. LabError if there already is a limit or delay.
         """
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:

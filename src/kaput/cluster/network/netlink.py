@@ -22,9 +22,8 @@ _T = TypeVar("_T")
 
 
 def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
-    """Returns what `action` returns when run in that process's network namespace (None: our own).
-
-    Raises its exceptions, and LabError if the namespace cannot be entered or time runs out.
+    """Returns what `action` returns when run in that process's network namespace (None: our own). Raises its
+    exceptions, and LabError if the namespace cannot be entered or time runs out.
     """
     returned: list[_T] = []
     raised: list[BaseException] = []
@@ -73,9 +72,8 @@ _TRIES = 5
 
 
 class Netlink:
-    """A socket of one netlink family in the namespace of process `pid` (None: where kaput is).
-
-    Thread-safe. Everything raises LabError with the kernel's message.
+    """A socket of one netlink family in the namespace of process `pid` (None: where kaput is). Thread-safe.
+    Everything raises LabError with the kernel's message.
     """
 
     def __init__(self, pid: int | None, family: int) -> None:

@@ -137,10 +137,8 @@ def check_inside() -> None:
 
 
 def enter(arguments: Sequence[str], needs: Collection[str] = ()) -> None:
-    """Restarts inside with the same arguments; returns at once if already inside.
-
-    `needs`: what the faults need from the kernel (capability_checks.NEEDS). Raises LabError naming what is
-    missing.
+    """Restarts inside with the same arguments; returns at once if already inside. `needs`: what the faults
+    need from the kernel (capability_checks.NEEDS). Raises LabError naming what is missing.
     """
     if inside():
         raise_loopback(None)

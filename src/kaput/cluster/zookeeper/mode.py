@@ -75,10 +75,9 @@ def broker_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str
 
 
 def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
-    """Returns when ZooKeeper has ended a broker's last session, or after DEPARTURE_TIMEOUT_S.
-
-    A killed broker that restarts before that finds its id taken, and ends. In production it would be
-    restarted until it stays up; the lab starts it when it can.
+    """Returns when ZooKeeper has ended a broker's last session, or after DEPARTURE_TIMEOUT_S. A killed broker
+    that restarts before that finds its id taken, and ends. In production it would be restarted until it stays
+    up; the lab starts it when it can.
     """
     limit = time.monotonic() + DEPARTURE_TIMEOUT_S
     while time.monotonic() < limit:

@@ -223,9 +223,8 @@ _ENDS_AFTER_REPEATS = 4
 
 
 class Alertmanager:
-    """Alertmanager's v2 API. `labels`: additional labels of every alert, such as the cluster's name.
-
-    As Prometheus does, a firing alert is posted repeatedly, with an end a few repetitions ahead, so that
+    """Alertmanager's v2 API. `labels`: additional labels of every alert, such as the cluster's name. As
+    Prometheus does, a firing alert is posted repeatedly, with an end a few repetitions ahead, so that
     Alertmanager resolves it by itself if kaput is gone. Alerts have the names and labels of the generated
     Prometheus rules, so that one routing configuration serves both.
     """

@@ -53,7 +53,6 @@ UNKNOWN = math.nan
 
 class SampleSeries:
     """The samples of one label set of a signal. `last_ns`: of the latest one, whether it had a value or not.
-
     A counter that falls was reset: it continues from 0. Samples may come late; of two at the same time the
     larger is kept (so that their order does not matter).
     """
@@ -88,10 +87,8 @@ class SampleSeries:
         return UNKNOWN if self._nan_ns > self._times[last] else self._values[last]
 
     def increase(self, at_ns: int, window_ns: int, stale_ns: int) -> tuple[float, int]:
-        """How much the value changed within the window, and in which time (ns); NaN if unknown.
-
-        Counts from the last sample before the window, if it is recent enough: then no change falls between
-        windows.
+        """How much the value changed within the window, and in which time (ns); NaN if unknown. Counts from
+        the last sample before the window, if it is recent enough: then no change falls between windows.
         """
         last = bisect_right(self._times, at_ns) - 1
         first = bisect_right(self._times, at_ns - window_ns) - 1
@@ -240,7 +237,6 @@ Change = Literal["pending", "inactive", "firing", "inhibited", "released", "reso
 @dataclass(frozen=True)
 class Alert:
     """One alert. `value`: the last known one. Times are ns since the epoch. `inhibited_by`: names of rules.
-
     `announced`: whether anyone was notified, that is, it has fired without being inhibited. `observed`:
     whether its current value is known. `reason`: why it ended, if not by its value.
     """

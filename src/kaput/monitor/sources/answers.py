@@ -27,10 +27,9 @@ from kaput.monitor.sources.nodes import Ask, Unsupported
 @dataclass(frozen=True)
 class PolledView:
     """The cluster at one time. `alive`: brokers that are registered and not fenced; `named`: all brokers
-    named anywhere, including dead ones that have replicas.
-
-    A broker that was cut off still names brokers and topics that are gone, and old leaders: the majority of
-    the answers decides what exists, the highest leader epoch its state.
+    named anywhere, including dead ones that have replicas. A broker that was cut off still names brokers and
+    topics that are gone, and old leaders: the majority of the answers decides what exists, the highest leader
+    epoch its state.
     """
 
     alive: Mapping[int, Endpoint]
@@ -129,11 +128,10 @@ def _spare_samples(
 
 
 class Elections:
-    """Counts unclean elections between two views.
-
-    Seen from outside, an election was unclean if the new leader was not in the last seen ISR and no replica
-    of that ISR is in sync now. Does not see what began and ended between two polls, nor an unclean election
-    after which an old replica was back in the ISR by the next poll.
+    """Counts unclean elections between two views. Seen from outside, an election was unclean if the new
+    leader was not in the last seen ISR and no replica of that ISR is in sync now. Does not see what began and
+    ended between two polls, nor an unclean election after which an old replica was back in the ISR by the
+    next poll.
     """
 
     def __init__(self) -> None:

@@ -214,10 +214,9 @@ class Position(NamedTuple):
 
 
 class RecordTimes:
-    """When the records at positions were written, for the positions requested last.
-
-    Fetches each record's batch once, and caches it while it is needed: an idle group costs
-    nothing; one that lags and moves costs a batch per partition and poll.
+    """When the records at positions were written, for the positions requested last. Fetches each record's
+    batch once, and caches it while it is needed: an idle group costs nothing; one that lags and moves costs a
+    batch per partition and poll.
     """
 
     def __init__(self, nodes: Nodes) -> None:

@@ -95,10 +95,8 @@ class Polling:
 
 
 class ClusterMetrics:
-    """A cluster's state as series: polled inside a `with` block, read by each scrape.
-
-    `series`: the last known values; others may add to it. `take` also gets each poll's samples; `note`
-    gets new troubles.
+    """A cluster's state as series: polled inside a `with` block, read by each scrape. `series`: the last
+    known values; others may add to it. `take` also gets each poll's samples; `note` gets new troubles.
     """
 
     def __init__(

@@ -37,10 +37,9 @@ _UNAVOIDABLE_WITH_ONE_BROKER = ("KP001", "KP005", "KP012", "KP021")
 
 
 def diagnose(snapshot: ClusterSnapshot, known: Collection[str] = (), *, own: bool = False) -> list[Finding]:
-    """All findings, critical ones first, then by id and resource, without the keys in `known`.
-
-    `own`: the cluster was started by `kaput up`. If it has one broker, that was a choice, and findings that
-    follow from it are only `info`.
+    """All findings, critical ones first, then by id and resource, without the keys in `known`. `own`: the
+    cluster was started by `kaput up`. If it has one broker, that was a choice, and findings that follow from
+    it are only `info`.
     """
     findings = [
         Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)

@@ -161,9 +161,8 @@ class Quorum:
 
 @dataclass(frozen=True)
 class InterruptedReassignment:
-    """An unfinished reassignment started on this machine, which no kaput process works on now.
-
-    `throttle`: bytes per second, if any; `rollback`: the file with the old assignment.
+    """An unfinished reassignment started on this machine, which no kaput process works on now. `throttle`:
+    bytes per second, if any; `rollback`: the file with the old assignment.
     """
 
     partitions: int
@@ -215,9 +214,8 @@ def read_snapshot(
     folder: Folder | None = None,
 ) -> ClusterSnapshot:
     """Reads the snapshot. `command_config`: client properties to sign in with; `client_config`: properties to
-    check; both in Java's format. `folder`: the journals of reassignments; tests use another one.
-
-    The snapshot's `unknown` names what could not be read. Raises UsageError for the files, LabError if the
+    check; both in Java's format. `folder`: the journals of reassignments; tests use another one. The
+    snapshot's `unknown` names what could not be read. Raises UsageError for the files, LabError if the
     cluster cannot be reached.
     """
     client = read_properties(client_config) if client_config is not None else None

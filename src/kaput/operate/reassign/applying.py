@@ -166,10 +166,9 @@ def apply(
     sleep: Callable[[float], None] = time.sleep,
     allow_offline: bool = False,
 ) -> Outcome:
-    """Applies the remaining moves; returns when everything is verified and the journal is deleted.
-
-    Raises LabError after five minutes without progress, or if moves are rejected: the journal stays, so that
-    it can be resumed. `allow_offline`: succeed even if a broker is down and keeps its throttle.
+    """Applies the remaining moves; returns when everything is verified and the journal is deleted. Raises
+    LabError after five minutes without progress, or if moves are rejected: the journal stays, so that it can
+    be resumed. `allow_offline`: succeed even if a broker is down and keeps its throttle.
     """
     began = time.monotonic()
     states = _read_states(cluster, journal)

@@ -102,7 +102,6 @@ _LEAST_CHARS = 100_000  # anything shorter is not a complete bundle
 
 def vega_bundle() -> str:
     """The script that draws charts: Vega, Vega-Lite and vega-embed, bundled by vl-convert without a network.
-
     Bundling takes seconds, so the bundle of each version is kept in the user's cache; if the cache is not
     writable, the bundle is made each time.
     """

@@ -191,10 +191,8 @@ _NOTABLE = (
 
 
 def setup(scenario: Scenario) -> str:
-    """The settings that decide what may be lost and how long an outage lasts, in one line.
-
-    `3 brokers; orders: 6 partitions, replication factor 3; 1 producer: acks=all; group billing: 3
-    members`.
+    """The settings that decide what may be lost and how long an outage lasts, in one line. `3 brokers;
+    orders: 6 partitions, replication factor 3; 1 producer: acks=all; group billing: 3 members`.
     """
     return "; ".join(_parts(scenario))
 

@@ -254,10 +254,9 @@ def committed(
 def commit_positions(
     servers: str, access: Access, group: str, positions: Mapping[TopicPartition, int]
 ) -> None:
-    """Commits offsets for a group without members. Raises LabError.
-
-    An idle cluster creates __consumer_offsets, or loads the group's partition of it, at the first request,
-    and refuses until then: retries.
+    """Commits offsets for a group without members. Raises LabError. An idle cluster creates
+    __consumer_offsets, or loads the group's partition of it, at the first request, and refuses until then:
+    retries.
     """
     offsets = [PartitionOffset(*place, offset) for place, offset in sorted(positions.items())]
     if not offsets:

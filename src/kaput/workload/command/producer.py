@@ -220,10 +220,9 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
 
 class TransactionalCommandSender(CommandSender):
-    """Records each transaction when the program has reported its outcome.
-
-    Tells it where a transaction begins and, when the outcomes of all its messages are known, how to end it,
-    so that aborted messages are in the log too. As librdkafka/transactional_producer.py does.
+    """Records each transaction when the program has reported its outcome. Tells it where a transaction begins
+    and, when the outcomes of all its messages are known, how to end it, so that aborted messages are in the
+    log too. As librdkafka/transactional_producer.py does.
     """
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:

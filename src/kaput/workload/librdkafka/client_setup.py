@@ -26,10 +26,9 @@ _YOUNG = 100_000
 
 
 def tune_garbage_collection() -> None:
-    """Excludes already loaded objects from collection, and collects only after many new ones.
-
-    A client holds hundreds of messages at a time, and reference counting frees them. With Python's default
-    threshold of 700 new objects the collector would scan them repeatedly: a tenth of the loop's time.
+    """Excludes already loaded objects from collection, and collects only after many new ones. A client holds
+    hundreds of messages at a time, and reference counting frees them. With Python's default threshold of 700
+    new objects the collector would scan them repeatedly: a tenth of the loop's time.
     """
     gc.collect()
     gc.freeze()

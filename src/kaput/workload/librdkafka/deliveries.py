@@ -155,7 +155,6 @@ UNANSWERED_S = 60.0  # librdkafka may lose a commit on its way to a coordinator 
 
 class CommitRecorder:
     """The commits of one member. Calls `committed` for each committed offset, `refused` for each failed one.
-
     Use it from the polling thread; set `client` before the first commit.
     """
 

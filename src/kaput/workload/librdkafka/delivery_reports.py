@@ -44,12 +44,10 @@ def text_of(error: Any) -> str:
 
 
 def outcome_of(error_code: int, retries_disabled: bool, never_written: bool = False) -> Outcome:
-    """The outcome of a report with this error code.
-
-    With retries, the last error does not tell whether an earlier try was written, and confluent-kafka does
-    not expose librdkafka's message status: then everything but an acknowledgement is unknown. If the producer
-    has been refused from its first message on (`never_written`), a further refusal is definite: brokers check
-    authorization before they append.
+    """The outcome of a report with this error code. With retries, the last error does not tell whether an
+    earlier try was written, and confluent-kafka does not expose librdkafka's message status: then everything
+    but an acknowledgement is unknown. If the producer has been refused from its first message on
+    (`never_written`), a further refusal is definite: brokers check authorization before they append.
     """
     if never_written and error_code in _REFUSED:
         return "failed"

@@ -49,9 +49,7 @@ class PipeOutputs(TransactionalSender):
         self, inputs: list[Message], positions: Mapping[TopicPartition, int], metadata: Any
     ) -> bool:
         """Sends a message for each input in one transaction with the offsets; returns whether it was
-        committed.
-
-        `positions`: each partition's next offset; `metadata`: the consumer's group metadata.
+        committed. `positions`: each partition's next offset; `metadata`: the consumer's group metadata.
         """
         first = seq = self.counts[0]
         end = first + len(inputs)
@@ -137,10 +135,8 @@ class PipeMember(GroupMember):
         return True
 
     def go_back(self) -> None:
-        """Seeks to the group's committed offsets; fetching them waits for open transactions.
-
-        The next poll reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver
-        records again.
+        """Seeks to the group's committed offsets; fetching them waits for open transactions. The next poll
+        reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver records again.
         """
         owned = [PartitionOffset(topic, partition) for topic, partition in sorted(self._assigned)]
         with suppress(KafkaException):

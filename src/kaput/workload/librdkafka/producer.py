@@ -273,10 +273,9 @@ def run(sender: Sender) -> None:
 
 def run_together(senders: Sequence[Sender]) -> None:
     """Runs several producers from `ready` to `done`, reporting for all of them together. If one raises, stops
-    the others and re-raises.
-
-    Each is the same as in its own process, in a thread: its client, its numbers, its evidence. Hundreds of
-    processes would need more memory than the brokers; at modest rates the threads mostly wait.
+    the others and re-raises. Each is the same as in its own process, in a thread: its client, its numbers,
+    its evidence. Hundreds of processes would need more memory than the brokers; at modest rates the threads
+    mostly wait.
     """
     tune_garbage_collection()
     signal.signal(signal.SIGTERM, lambda *_: _stop_all(senders))

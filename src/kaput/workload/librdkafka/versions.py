@@ -27,9 +27,8 @@ _SHOWN = 3
 
 
 def packages(version: str, note: Callable[[str], None] = lambda text: None) -> Path:
-    """The folder of that version; installs it first if necessary, and says so through `note`.
-
-    Raises UsageError if there is no such version, DistributionError if it cannot be installed.
+    """The folder of that version; installs it first if necessary, and says so through `note`. Raises
+    UsageError if there is no such version, DistributionError if it cannot be installed.
     """
     root = cache_dir("clients")
     folder = root / f"{PACKAGE}-{version}-{sys.implementation.cache_tag}"

@@ -83,9 +83,8 @@ class WarmUp:
 
 
 def settled(windows: Sequence[float | None]) -> bool:
-    """Whether the last of these percentiles (ms) is good, or the best of them is `PATIENCE` windows old.
-
-    A window without acknowledgements (None) is worse than any other.
+    """Whether the last of these percentiles (ms) is good, or the best of them is `PATIENCE` windows old. A
+    window without acknowledgements (None) is worse than any other.
     """
     if not windows:
         return False

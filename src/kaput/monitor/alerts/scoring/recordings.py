@@ -392,10 +392,8 @@ def _counted(times: Longs, moments: Longs) -> Longs:
 
 def _waiting_s(sent: RecordedSends, moments: Longs) -> npt.NDArray[np.float64]:
     """Seconds since the last acknowledgement, or since the oldest waiting attempt if that was later; 0 if
-    none waits.
-
-    The oldest attempt without an outcome at a moment is the first at which the running maximum of outcome
-    times is later.
+    none waits. The oldest attempt without an outcome at a moment is the first at which the running maximum of
+    outcome times is later.
     """
     latest = np.maximum.accumulate(sent.done_ns)
     first = np.searchsorted(latest, moments, side="right")
