@@ -20,8 +20,9 @@ _SEEN_S = 15.0
 
 
 class ChangeConfig(Fault[Any]):
-    """One injection. `hit`: the ids of brokers. Proof: every broker that has the settings shows the new
-    values, and the earlier ones after the heal.
+    """One injection. `hit`: the ids of brokers.
+
+    Proof: every broker that has the settings shows the new values, and the earlier ones after the heal.
     """
 
     name = "change-config"

@@ -19,10 +19,11 @@ _NO_ANSWER_FROM = 126
 
 
 class Command(Fault[Sequence[int]]):
-    """One injection on the brokers with these ids. Proof: the result of `prove` before the injection (no),
-    after it (yes), just before the heal (yes), and after it (no). A fault without `heal` ends by itself: only
-    its end must be seen. The start of `inject` is recorded as the time it took effect: nothing it caused can
-    be earlier.
+    """One injection on the brokers with these ids.
+
+    Proof: the result of `prove` before the injection (no), after it (yes), just before the heal (yes), and
+    after it (no). A fault without `heal` ends by itself: only its end must be seen. The start of `inject`
+    is recorded as the time it took effect: nothing it caused can be earlier.
     """
 
     name = "command"

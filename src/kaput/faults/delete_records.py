@@ -18,8 +18,10 @@ Starts = Mapping[TopicPartition, int]
 
 
 class DeleteRecords(TopicChange):
-    """One injection on one topic. Proof: the log start offset of each partition before and after it, the one
-    asked for, and above the one before in at least one partition; at the end none is lower.
+    """One injection on one topic.
+
+    Proof: the log start offset of each partition before and after it, the one asked for, and above the one
+    before in at least one partition; at the end none is lower.
     """
 
     name = "delete-records"

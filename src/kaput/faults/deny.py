@@ -15,7 +15,10 @@ _SEEN_S = 15.0
 
 
 class Deny(Fault[str]):
-    """One injection on one topic. Proof: every broker lists the ACL, none before nor after the heal."""
+    """One injection on one topic.
+
+    Proof: every broker lists the ACL, which none did before, and none lists it after the heal.
+    """
 
     name = "deny"
     on = TOPIC

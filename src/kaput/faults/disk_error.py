@@ -50,7 +50,9 @@ def write_error(directory: Path) -> int | None:
 
 
 class DiskError(Fault[Sequence[DiskTarget]]):
-    """Proof: a synced write there fails with EIO from injection to heal, and succeeds before and after."""
+    """Proof: a synced write there succeeds before, fails with EIO after the injection and still at the heal,
+    and succeeds again after it.
+    """
 
     name = "disk-error"
     needs = ("ext4",)

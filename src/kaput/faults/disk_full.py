@@ -16,8 +16,9 @@ from kaput.faults.process_target import DiskTarget
 
 
 class DiskFull(Fault[Sequence[DiskTarget]]):
-    """Proof: not one more page can be written there, at the injection and still at the heal. If a target has
-    ended, only the file must still exist: its end may have freed space.
+    """Proof: not one more page can be written there, at the injection and still at the heal.
+
+    If a target has ended, only the file must still exist: its end may have freed space.
     """
 
     name = "disk-full"

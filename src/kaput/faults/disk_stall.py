@@ -80,7 +80,9 @@ class FreezerProcess:
 
 
 class DiskStall(Fault[Sequence[DiskTarget]]):
-    """Proof: a write that begins after the freeze returns only when the disk is thawed."""
+    """Proof: a write that begins after the freeze has not returned half a second later, and returns when the
+    disk is thawed, not before.
+    """
 
     name = "disk-stall"
     needs = ("ext4",)

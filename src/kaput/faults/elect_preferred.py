@@ -21,6 +21,7 @@ Places = Mapping[TopicPartition, PartitionState]
 
 class ElectPreferred(Fault[Sequence[int]]):
     """One injection. The change counts from the request, since the election follows it within milliseconds.
+
     Proof: who led each partition in which epoch before, and who leads it in which later epoch.
     """
 

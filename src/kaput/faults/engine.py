@@ -76,10 +76,11 @@ class Life:
 
 
 class FaultEngine:
-    """Plays the lives of faults, each in a thread of the caller's, so faults may overlap. `on_record` gets
-    each record before and after the injection and after the heal: the last one counts. `on_fault` is called
-    when a fault begins and ends, `on_event` for each effect and heal. With `proven_only` a fault without a
-    proven effect is healed at once.
+    """Plays the lives of faults, each in a thread of the caller's, so faults may overlap.
+
+    `on_record` gets each record before and after the injection and after the heal: the last one counts.
+    `on_fault` is called when a fault begins and ends, `on_event` for each effect and heal. With
+    `proven_only` a fault without a proven effect is healed at once.
     """
 
     def __init__(

@@ -27,9 +27,11 @@ _JOIN_S = 5.0
 
 @dataclass(frozen=True)
 class Occurrence:
-    """An event that happened. `of`: every name by which a step may refer to its subject. `at_ns`: when it
-    happened, by its recorder's clock; None if it was only noticed later. `place` and `epoch`: the partition
-    and leader epoch that began with it, if any.
+    """An event that happened.
+
+    `of`: every name by which a step may refer to its subject. `at_ns`: when it happened, by its recorder's
+    clock; None if it was only noticed later. `place` and `epoch`: the partition and leader epoch that began
+    with it, if any.
     """
 
     event: str

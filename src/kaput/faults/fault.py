@@ -89,7 +89,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Effect:
-    """When it took effect (ns; None if never), whether that is confirmed, and the proof as a sentence."""
+    """When the fault took effect (ns; None if never), whether that is confirmed, and the proof as a
+    sentence.
+    """
 
     effective_ns: int | None
     confirmed: bool
@@ -150,9 +152,10 @@ def cannot_upgrade(node: int, version: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a fault works with besides its targets: its step, and the cluster. `topics` are those of the
-    scenario; `clusters` has node ids by cluster, if there are several; `grow` adds that many brokers and
-    returns their ids; `upgrade` makes a node use that version from its next start.
+    """What a fault works with besides its targets: its step, and the cluster.
+
+    `topics` are those of the scenario; `clusters` has node ids by cluster, if there are several; `grow` adds
+    that many brokers and returns their ids; `upgrade` makes a node use that version from its next start.
     """
 
     step: Step
@@ -185,8 +188,9 @@ class Scene:
 
 
 class Fault(ABC, Generic[_Hit]):
-    """One injection of one fault; created for each step, so it may keep state from inject to heal. A subclass
-    says in the type of `options` which options it has.
+    """One injection of one fault; created for each step, so it may keep state from inject to heal.
+
+    A subclass says in the type of `options` which options it has.
     """
 
     name: ClassVar[str]

@@ -12,7 +12,10 @@ _ANSWER_S = 30.0
 
 
 class Grow(ClusterChange):
-    """One injection. Proof: every new broker answers, also at the end, and all brokers know it."""
+    """One injection of it.
+
+    Proof: every new broker answers, all brokers know it, and it still answers at the end.
+    """
 
     name = "grow"
     options: GrowOptions

@@ -18,6 +18,7 @@ _NOTICED_S = 60.0  # the broker writes its checkpoints every 5 s
 
 class LogDirFailure(Fault[Sequence[Node]]):
     """It counts from when the directory is moved away; the broker notices at its next checkpoint, within 5 s.
+
     Proof: the broker itself reports the directory as failed, with how many partitions it had there, and as
     intact again after the heal.
     """

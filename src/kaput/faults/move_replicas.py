@@ -21,8 +21,9 @@ _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.thr
 
 
 class MoveReplicas(Fault[Sequence[int]]):
-    """One injection. The change counts from the request: a leader that has to move does so at its end. Proof:
-    each partition has its new replicas, all of them in sync, and none of the old ones; the limits of a
+    """One injection. The change counts from the request: a leader that has to move does so at its end.
+
+    Proof: each partition has its new replicas, all of them in sync, and none of the old ones; the limits of a
     throttle are gone.
     """
 

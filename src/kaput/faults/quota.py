@@ -18,8 +18,9 @@ _EVERY_CLIENT = "client-id <default>"
 
 
 class Quota(Fault[None]):
-    """One injection. It holds for each client id without a quota of its own, at each broker. Proof: the
-    quotas as a broker describes them, before and after it, and again after the heal.
+    """One injection. It holds for each client id without a quota of its own, at each broker.
+
+    Proof: the quotas as a broker describes them, before and after it, and again after the heal.
     """
 
     name = "quota"

@@ -19,7 +19,11 @@ _IN_SYNC_S = 120.0
 
 
 class Reassign(ClusterChange):
-    """One injection. Proof: partitions with too few replicas have the number wanted, in sync, to the end."""
+    """One injection.
+
+    Proof: each partition that had fewer replicas has the wanted number, all in sync, and still has them at
+    the end.
+    """
 
     name = "reassign"
     options: ReassignOptions

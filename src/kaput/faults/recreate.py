@@ -17,8 +17,10 @@ from kaput.scenario.model import Topic
 
 
 class Recreate(TopicChange):
-    """One injection on one topic. Proof: the ids of the old topic, which no broker knew any more, and of the
-    new one, which is still there at the end.
+    """One injection on one topic.
+
+    Proof: the ids of the old topic, which no broker knew any more, and of the new one, which is still there
+    at the end.
     """
 
     name = "recreate"

@@ -22,8 +22,9 @@ _POLL_S = 0.02
 
 
 class Reset(NodeFault):
-    """Proof: all open connections are gone, including connections that kaput opened as a check. Other
-    connections may end by themselves at that moment; ours would not.
+    """Proof: all open connections are gone, including connections that kaput opened as a check.
+
+    Other connections may end by themselves at that moment; ours would not.
     """
 
     name = "reset"

@@ -22,8 +22,9 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class ResetOffsets(MemberFault):
-    """A group's committed offsets are set back while it is stopped. Proof: the offsets that the coordinator
-    has, before and after, and the members in the group again.
+    """A group's committed offsets are set back while it is stopped.
+
+    Proof: the offsets that the coordinator has, before and after, and the members in the group again.
     """
 
     name = "reset-offsets"

@@ -13,8 +13,10 @@ _LED_S = 60.0
 
 
 class Resize(TopicChange):
-    """One injection on one topic. Proof: the topic has the wanted number of partitions, more than before,
-    each with a leader and its full ISR, and still has them at the end.
+    """One injection on one topic.
+
+    Proof: the topic has the wanted number of partitions, more than before, each with a leader and its full
+    ISR, and still has them at the end.
     """
 
     name = "resize"

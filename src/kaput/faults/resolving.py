@@ -35,7 +35,9 @@ def no_store(name: str) -> DiskTarget:
 
 @dataclass(frozen=True)
 class ClusterPart:
-    """One cluster as faults see it. `mirrors`: ids of mirror processes on its side of the network."""
+    """One of several clusters as faults see it. `mirrors`: ids of the mirror processes on its side of the
+    network, those that write to it.
+    """
 
     nodes: Mapping[int, Node]
     brokers: Sequence[int]
@@ -61,11 +63,12 @@ class Injection:
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """All that faults can hit, and what they work with. `parts` are the clusters by name, if there are
-    several: `brokers`, `admin` and `topics` are about the first of them, but `nodes` has those of all, and
-    mirrors. `groups` returns the clients, once they exist; `grow` adds brokers, which later steps may hit
-    too; `upgrade` gives a node another version of Kafka; `commands` runs the scenario's commands; `store`
-    returns the store of that name.
+    """All that faults can hit, and what they work with.
+
+    `parts` are the clusters by name, if there are several: `brokers`, `admin` and `topics` are about the
+    first of them, but `nodes` has those of all, and mirrors. `groups` returns the clients, once they exist;
+    `grow` adds brokers, which later steps may hit too; `upgrade` gives a node another version of Kafka;
+    `commands` runs the scenario's commands; `store` returns the store of that name.
     """
 
     nodes: Mapping[int, Node]

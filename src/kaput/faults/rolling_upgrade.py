@@ -14,8 +14,10 @@ from kaput.scenario.fault_kinds import RollingUpgradeOptions
 
 
 class RollingUpgrade(ClusterChange):
-    """One injection of it. Proof: each process has ended after SIGTERM; after its next start its log showed
-    the new version, and the cluster was whole again; at the end a broker reported the new metadata.version.
+    """One injection of it.
+
+    Proof: each process has ended after SIGTERM; after its next start its log showed the new version, and the
+    cluster was whole again; at the end a broker reported the new metadata.version.
     """
 
     name = "rolling-upgrade"

@@ -14,7 +14,10 @@ TIMEOUT_S = 60
 
 
 class Stop(HealedByRestart):
-    """Proof: the process ended after SIGTERM (its effect), and none took its place until the restart."""
+    """Proof: the process has ended after SIGTERM, and no other one took its place until the restart.
+
+    Takes effect when the signal is sent.
+    """
 
     name = "stop"
 
@@ -34,7 +37,9 @@ class Stop(HealedByRestart):
 
 
 class StopMember(Down):
-    """SIGTERM: it commits and leaves; a static member keeps its partitions until its session times out."""
+    """SIGTERM: the member commits, and leaves; a static member keeps its partitions until its session times
+    out.
+    """
 
     name = "stop"
     ends = Stop
