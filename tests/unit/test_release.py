@@ -13,6 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
+import distributions  # noqa: E402
 import release  # noqa: E402
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -91,7 +92,7 @@ def test_the_changelog_here_has_the_form_that_the_script_reads() -> None:
     assert all(
         re.fullmatch(r"\[\d+\.\d+\.\d+\] - (\d{4}-\d\d-\d\d|not released yet)", head) for head in heads[1:]
     )
-    assert len(release.notes(release.pyproject()["project"]["version"])) > 1000
+    assert len(release.notes(distributions.pyproject()["project"]["version"])) > 1000
 
 
 def test_two_builds_that_differ_are_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.questions import pipes
+from kaput.analysis.questions.losses import LOSS
 from kaput.analysis.runs.columns import ABORTED, COMMITTED
 from kaput.analysis.runs.names import SHIFT
 
@@ -164,7 +165,7 @@ def test_an_output_that_is_recorded_twice_of_one_input_is_named() -> None:
 
 def test_input_with_several_lost_outputs_has_all_their_causes() -> None:
     """Two inputs of group 1 for one reason, one for both; of group 0 one, and one of which none is known."""
-    columns = dict.fromkeys(pipes.LOSS, False) | {"producer": 3, "topic": 0}
+    columns = dict.fromkeys(LOSS, False) | {"producer": 3, "topic": 0}
     lost = [
         columns | {"group": group, "input_place": 7, "input_offset": offset, "cause": cause, "n": 1}
         for group, offset, cause in [

@@ -11,7 +11,7 @@ import pytest
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.questions import latency
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, overlay, single
-from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked
+from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked, whole_us
 
 ROWS = pl.DataFrame(
     {
@@ -69,7 +69,7 @@ def test_covered_ranges_are_merged() -> None:
 
 
 def _counted(durations_ns: Ints) -> pl.DataFrame:
-    return latency.counted(np.zeros(len(durations_ns), np.int64), latency.whole_us(durations_ns))
+    return latency.counted(np.zeros(len(durations_ns), np.int64), whole_us(durations_ns))
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])

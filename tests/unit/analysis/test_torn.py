@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.questions import transactions
+from kaput.analysis.questions.losses import LOSS
 from kaput.analysis.runs.columns import ABORTED, COMMITTED, UNKNOWN
 
 _STRETCH: dict[str, Any] = {
@@ -86,7 +87,7 @@ def test_transactions_with_the_same_number_are_kept_apart() -> None:
 
 def test_broken_transaction_lists_the_losses_in_it() -> None:
     """Two kinds of losses in the first; of the others no message is known to be lost."""
-    columns = dict.fromkeys(transactions.LOSS, False) | {"producer": 3, "topic": 0}
+    columns = dict.fromkeys(LOSS, False) | {"producer": 3, "topic": 0}
     losses = [
         columns | {"first_seq": 10, "n": 2, "cause": cause} for cause in ("unexplained", "deposed-leader")
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from types import SimpleNamespace
 from typing import Any, Self
@@ -40,7 +41,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> ProgramSession:
     monkeypatch.setattr(program, "Background", FakeBackground)
     monkeypatch.setattr(FakeBackground, "made", [], raising=False)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
-    monkeypatch.setattr(program.atexit, "register", lambda _call: None)
+    monkeypatch.setattr(atexit, "register", lambda _call: None)
     return ProgramSession()
 
 

@@ -76,7 +76,7 @@ def test_heartbeats_are_emitted_by_one_process_per_direction() -> None:
     there, back = mirror(heartbeats=True), mirror(**{"from": "dc2", "to": "dc1"})
     found = mirror_properties(there, *ENDS, "http://127.0.0.1:8083", back)
     assert found["emit.heartbeats.enabled"] == found["dc1->dc2.emit.heartbeats.enabled"] == "false"
-    found = mirror_properties(back, *reversed(ENDS), "http://127.0.0.1:8084", there)
+    found = mirror_properties(back, ENDS[1], ENDS[0], "http://127.0.0.1:8084", there)
     assert found["emit.heartbeats.enabled"] == "false"
     assert found["dc2->dc1.emit.heartbeats.enabled"] == "true"
 

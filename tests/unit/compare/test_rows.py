@@ -175,7 +175,7 @@ def test_access_rules_are_judged(
 ) -> None:
     """With the names that topics have in the target."""
     both = [ClusterDescription({}, None if rules is None else frozenset(rules)) for rules in (source, target)]
-    found = acl_rows(*both, Naming("default", "dc1.").in_target, ["orders"])
+    found = acl_rows(both[0], both[1], Naming("default", "dc1.").in_target, ["orders"])
     assert statuses(found) == expected
 
 

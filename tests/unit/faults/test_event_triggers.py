@@ -159,7 +159,7 @@ def test_leader_target_waits_until_the_new_epoch_is_known() -> None:
     class Late(FakeAdmin):
         answers = 0
 
-        def partitions(self, topics: Any) -> dict[TopicPartition, PartitionState]:
+        def partitions(self, topics: Any) -> dict[tuple[str, int], PartitionState]:
             self.answers += 1
             if self.answers == 1:
                 raise LabError("no broker answered")

@@ -42,7 +42,7 @@ class _Cluster(FakeAdmin):
         if not self.deaf:
             self.states |= {place: PartitionState(1, replicas, [1]) for place, replicas in wanted.items()}
 
-    def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+    def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
         self.late -= 1
         if self.late < 0:
             self.states = {place: replace(s, isr=s.replicas) for place, s in self.states.items()}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fakes.isolation import LOST, judged
-from kaput.evidence.findings import Findings, MeanRates, Slump
+from kaput.evidence.findings import Findings
+from kaput.evidence.findings_parts import MeanRates, Slump
 from kaput.evidence.folder import RunFolder
 from kaput.report.charts.rows import timeline_rows
 from kaput.report.run_report import to_html

@@ -8,7 +8,7 @@ import pytest
 
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.admin.resources import ResourceSettings
-from kaput.cluster.existing_cluster import addresses
+from kaput.cluster.wire import addresses
 from kaput.errors import UsageError
 from kaput.runner.cluster_facts import ClusterFacts, check_unused, with_cluster_facts, with_settings
 from kaput.scenario.loader import load_builtin

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import yaml
 
 from fakes.steps import NETWORK_FAULTS
 from kaput.scenario.builtin import builtin_names, builtin_text
+from kaput.scenario.events import Moment
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import parse_duration_ms
-from kaput.scenario.steps import Moment
 from kaput.scenario.timeline import total_messages
 
 # What Kafka and librdkafka get wrong.
@@ -36,7 +37,7 @@ ELECTING = ("leader-", "one-way-", "minority-", "flapping-", "slow-network-")
 def test_leader_fault_outlasts_broker_session_timeout(name: str) -> None:
     """A fixed leader, a dedicated controller, no way back before the session ends, no unclean election."""
     scenario = load_builtin(name)
-    fault = scenario.faults[-1]
+    fault: Any = scenario.faults[-1]
     away = fault.down if fault.fault == "flap" else fault.for_
     assert away is not None and away > SESSION_MS
     assert scenario.cluster.controllers == 1
@@ -50,7 +51,7 @@ def test_zookeeper_session_expires_within_the_fault(name: str) -> None:
     """Kafka's own 18 s where the fault is long enough, otherwise as long as in KRaft mode."""
     scenario = load_builtin(name, ["cluster.mode=zookeeper"])
     assert scenario.cluster.kafka == "3.9.2"
-    fault = scenario.faults[-1]
+    fault: Any = scenario.faults[-1]
     away = fault.down if fault.fault == "flap" else fault.for_
     assert away is not None and away > scenario.cluster.config.get("zookeeper.session.timeout.ms", 18_000)
 
@@ -64,7 +65,7 @@ def test_acks_1_and_acks_all_pair_differs_only_in_acks(name: str) -> None:
     one, all_ = load_builtin(f"{name}1"), load_builtin(f"{name}all")
     assert one.faults == all_.faults and one.cluster == all_.cluster
     assert one.workload.producers[0].model_copy(update={"acks": "all"}) == all_.workload.producers[0]
-    assert all_.expect.lost == 0
+    assert all_.expect.lost == 0  # type: ignore[attr-defined]
 
 
 def breaks_the_network(name: str) -> bool:

@@ -31,7 +31,8 @@ def loaded(name: str, text: str) -> Scenario:
 
 def commands(scenario: Scenario) -> list[str]:
     """Every command line of its faults."""
-    return [line for step in scenario.faults for line in (step.inject, step.heal, step.prove) if line]
+    lines = (getattr(step, name) for step in scenario.faults for name in ("inject", "heal", "prove"))
+    return [line for line in lines if line]
 
 
 def test_compose_example_is_reachable_from_outside() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaput.scenario.model import spec_of
 from kaput.verdict.contracts import (
     Ruling,
     on_duplicate,
@@ -13,7 +14,6 @@ from kaput.verdict.contracts import (
     on_overwritten,
     on_reordered,
     on_replayed_twice,
-    spec_of,
 )
 from kaput.verdict.facts import Circumstances, Loss, Reordered, ReplayedTwice
 from unit.verdict.conftest import Make

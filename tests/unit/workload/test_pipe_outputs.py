@@ -17,7 +17,8 @@ from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import PipeMemberSpec
-from kaput.workload.librdkafka import pipe_member, transactional_producer
+from kaput.workload.librdkafka import transactional_producer
+from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.pipe_member import PipeMember, PipeOutputs
 
 SIZE = 3
@@ -161,7 +162,7 @@ def member(making: Any, tmp_path: Path, **fails: list[KafkaException | None]) ->
     outputs, _ = making(**fails)
     found = PipeMember.__new__(PipeMember)
     reader = Reader({0: 40, 1: -1001})
-    plain = pipe_member.GroupMember.__init__
+    plain = GroupMember.__init__
     plain(found, order_in(tmp_path))
     found._size, found.outputs, found.client = SIZE, outputs, reader  # type: ignore[assignment]
     found._assigned = {("orders", 0), ("orders", 1)}
