@@ -177,9 +177,7 @@ class Run:
 
     @cached_property
     def _senders(self) -> dict[int, tuple[list[int], list[tuple[int, int, int]]]]:
-        """After messages: by place, the producers that sent to it, and when messages failed or were given up
-        (producer, first_ns, last_ns).
-        """
+        """After messages: by place, its producers, and when messages failed (producer, first_ns, last_ns)."""
         found: dict[int, tuple[list[int], list[tuple[int, int, int]]]] = {}
         for place, producer in self.sums["sent"].select("place", "producer").drop_nulls().iter_rows():
             found.setdefault(place, ([], []))[0].append(producer)

@@ -174,9 +174,7 @@ def resume_fixes(
     dry_run: bool,
     quiet: bool,
 ) -> list[str]:
-    """Finishes an interrupted reassignment and returns a sentence; empty if the user declined or for a dry
-    run. Raises UsageError, LabError.
-    """
+    """Finishes an interrupted reassignment; a sentence, or "". Raises UsageError, LabError."""
     from kaput.cli.reassign import Reassignment
     from kaput.cluster.access import OPEN, Access
     from kaput.cluster.admin.reassignments import reassignment_client

@@ -90,9 +90,7 @@ class RootGroup(VerbGroup):
         )
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command. Raises _Raised for OSError, EOFError and Interrupted, UsageError for a command
-        that kaput-lab alone does not have.
-        """
+        """Raises _Raised for OSError, EOFError, Interrupted; UsageError for what kaput-lab alone lacks."""
         ctx.default_map = defaults_of(self, read_settings())
         try:
             return super().invoke(ctx)

@@ -96,9 +96,7 @@ def access_of(bootstrap_servers: str | None, cluster: str | None, command_config
 
 
 def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
-    """The cluster named by an argument: HOST:PORT,... or a cluster started by kaput up. `config`: its client
-    properties file, if given. Raises UsageError.
-    """
+    """HOST:PORT,... or a cluster of kaput up; `config`: its client properties file. Raises UsageError."""
     from kaput.cluster.kafka_cluster import ClusterAddress
     from kaput.cluster.wire import addresses
     from kaput.errors import UsageError
@@ -152,9 +150,7 @@ Reports = Annotated[
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options for printing several runs. `columns`: names of columns, empty: those that differ; `reports`:
-    whether to print every report.
-    """
+    """`columns`: names of columns, empty: those that differ; `reports`: whether to print every report."""
 
     columns: tuple[str, ...] = ()
     reports: bool = True

@@ -253,10 +253,7 @@ def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
 
 
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
-    """Re-executes kaput inside a network namespace if a scenario needs one.
-
-    Jars are fetched first, since no other network can be reached from there.
-    """
+    """Re-executes kaput in a network namespace if need be; jars come first: no other network is there."""
     from kaput.cluster.network.reexec import enter
     from kaput.errors import DistributionError, UsageError
     from kaput.faults.catalogue import kernel_needs
@@ -311,9 +308,7 @@ def run_one(
     scratch: Scratch,
     shown: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
-    """Plays and judges one run. If it fails, a message names its evidence. `shown`: the sidecar that shows it
-    live.
-    """
+    """Plays and judges one run. If it fails, a message names its evidence. `shown`: shows it live."""
     from kaput.api.judging import mirror_comparison, sealed_evidence
     from kaput.cli.progress import RunProgress
     from kaput.cli.results import judge_folder

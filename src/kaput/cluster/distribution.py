@@ -79,9 +79,7 @@ def _no_note(text: str) -> None:
 def resolve(
     version: str, java: Java, progress: Progress = _no_progress, note: Callable[[str], None] = _no_note
 ) -> Distribution:
-    """The locked jars of a version; fetches missing ones, with `progress`. Raises DistributionError. `note`
-    gets a message if a lock file is created.
-    """
+    """A version's locked jars, fetched if missing. `note`: for a new lock file. Raises DistributionError."""
     locked = _lock_entries(version, "kafka", java, progress, note)
     jars = provide(f"Kafka {version}", locked, java, progress)
     return Distribution(version, jars, _hash_of(locked))

@@ -98,9 +98,7 @@ class Goal:
 
 @dataclass
 class _PartitionPlan:
-    """A partition while planning: fixed replicas, movable replicas, and the minimum and maximum number of
-    movable ones by rack.
-    """
+    """Fixed and movable replicas, and the least and greatest number of movable ones, by rack."""
 
     fixed: list[int]
     movable: list[int] = field(default_factory=list)

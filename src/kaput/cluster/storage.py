@@ -69,9 +69,7 @@ def format_storage(
 
 
 def first_records(formatted: Path, version: str) -> str:
-    """The file with the first records of the metadata log, relative to a directory that this version's
-    storage tool formatted for a node that votes. Raises UnknownFormat.
-    """
+    """The first records of the metadata log, as this version's storage tool has it. Raises UnknownFormat."""
     files = sorted(str(path.relative_to(formatted)) for path in formatted.rglob("*") if path.is_file())
     for name in (_CHECKPOINT, _SNAPSHOT):
         if set(files) == {_META, name}:

@@ -294,9 +294,7 @@ def server_of(
     key: str | None = None,
     starter: Starter | None = None,
 ) -> DashboardServer:
-    """A server of the dashboard on a bound socket. `key`: permits changes to clusters and, with a `starter`,
-    starting runs; None: read-only.
-    """
+    """A server on a bound socket. `key`: permits changes and, with a `starter`, runs; None: read-only."""
     dashboard = Dashboard(runs, bound.getsockname()[1], searches, key, starter)
     config = uvicorn.Config(
         dashboard.asgi,

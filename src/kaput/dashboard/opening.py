@@ -67,9 +67,7 @@ def check_folder(runs: Path) -> Runs:
 
 
 def lower_priority() -> None:
-    """Lowers the priority of this process below that of runs; for a session leader also that of its
-    autogroup, by which Linux may schedule.
-    """
+    """Lowers this process below runs; of a session leader also its autogroup, by which Linux schedules."""
     with suppress(OSError):
         os.nice(_NICENESS)
     if os.getsid(0) == os.getpid():
@@ -78,9 +76,7 @@ def lower_priority() -> None:
 
 
 def restore_priority() -> None:
-    """Restores the normal priority as far as permitted: any user may reset an autogroup, but only root may
-    reset threads.
-    """
+    """Restores the priority as far as permitted: any user may reset an autogroup, only root threads."""
     with suppress(OSError):
         _AUTOGROUP.write_text("0")
     with suppress(OSError):

@@ -161,9 +161,7 @@ def _bound() -> socket.socket:
 
 
 def serve(searches: Callable[[Path], SearchFolder]) -> None:
-    """The main function of the sidecar process: serves the sockets and folder in sys.argv until stdin ends.
-    `searches`: finds the searches that belong to a folder of runs.
-    """
+    """Serves the sockets and folder of sys.argv until stdin ends. `searches`: finds those of a folder."""
     key = os.environ.pop(_KEY, None)
     folder = Path(sys.argv[3])
     starter = None if key is None else _starter(folder)  # before this process lowers its priority

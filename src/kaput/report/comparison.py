@@ -190,9 +190,7 @@ EVERY_FIGURE = {
 
 
 def compare(entries: Sequence[Entry], every: bool = False) -> RunsTable:
-    """Compares runs: a line for each run, or for each variant if there are several and any was repeated.
-    `every`: with all possible columns.
-    """
+    """A line for each run, or each variant if any was repeated. `every`: all possible columns."""
     variants: dict[str, list[Entry]] = {}
     for entry in entries:
         variants.setdefault(entry.variant, []).append(entry)

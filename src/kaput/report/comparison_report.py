@@ -76,9 +76,7 @@ _VERDICTS = ("held", "inconclusive", "violated")  # from best to worst
 
 
 def head(comparison: RunsTable, runs: Sequence[Findings]) -> Head:
-    """The number of runs and their verdicts. The tone is the worst verdict, or `loss` if all runs held and
-    any lost messages.
-    """
+    """The number of runs and verdicts; the tone is the worst verdict, or `loss` if all held and any lost."""
     worst = max((findings.verdict for findings in runs), key=_VERDICTS.index)
     tone = "loss" if worst == "held" and any(findings.lost for findings in runs) else worst
     return Head(f"{plural(len(runs), 'run')}: {_verdicts(runs)}", tone=tone, name=comparison.title)

@@ -29,9 +29,7 @@ Runs = Sequence[tuple[RunFolder, Findings]]
 
 
 def to_svg(runs: Runs, entries: Sequence[Entry] = ()) -> str:
-    """The image as SVG. `entries`: the same runs as entries of a comparison, if there are several. Raises
-    UsageError if no run has a timeline.
-    """
+    """As SVG. `entries`: the same runs, compared, if several. Raises UsageError without a timeline."""
     from vl_convert import vegalite_to_svg
 
     return str(vegalite_to_svg(_image(runs, entries)))

@@ -130,9 +130,7 @@ def record_cluster_events(
     lifecycle: Iterable[tuple[str, int, int]],
     cluster: str | None = None,
 ) -> None:
-    """Writes cluster_events. `folder`: of the run. `lifecycle`: (started or stopped, broker, at_ns).
-    `cluster`: its name, if there are several.
-    """
+    """`folder`: of the run. `lifecycle`: (started or stopped, broker, at_ns). `cluster`: if several."""
     writer = "collect" if cluster is None else f"collect-{cluster}"
     with Recorder(folder, "cluster_events", writer, cluster) as table:
         for event in events:

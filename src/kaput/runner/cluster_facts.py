@@ -71,9 +71,7 @@ def collect_facts(cluster: ExistingCluster, admin: Admin) -> ClusterFacts:
 
 
 def with_cluster_facts(scenario: Scenario, facts: ClusterFacts, kept: Collection[str] = ()) -> Scenario:
-    """The scenario with the cluster's facts. `kept`: existing topics that the run may use. Raises UsageError
-    listing everything that contradicts them.
-    """
+    """`kept`: existing topics that the run may use. Raises UsageError listing all that contradicts."""
     if mistakes := [
         *_contradictions(scenario.cluster, facts),
         *_missing_brokers(scenario, set(facts.addresses), kept),

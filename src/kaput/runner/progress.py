@@ -10,9 +10,7 @@ class Progress(Protocol):
     """Receives phases, counts and faults; called from several threads."""
 
     def phase(self, name: str) -> None:
-        """A phase begins: provision, warm up, inject, heal, replay (with stores), drain, collect, compare
-        (with mirrors), seal.
-        """
+        """provision, warm up, inject, heal, replay (with stores), drain, collect, compare, or seal begins."""
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
         """Current counts over all producers; `total` is None if the run is bounded by a duration."""

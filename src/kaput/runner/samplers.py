@@ -62,9 +62,7 @@ class Sampler(ABC):
 
 
 class LagSampler(Sampler):
-    """The lag of every group: committed offsets and log ends, where they can be asked for right now.
-    `groups`: the topics that each reads.
-    """
+    """The lag of every group: commits and log ends, as far as known now. `groups`: the topics of each."""
 
     def __init__(
         self,

@@ -57,9 +57,7 @@ def warmed_up(
 
 
 def _wait_for_idle_cores() -> None:
-    """Waits until half of the machine is idle, at most 2 s: starting clients and deleting the topic cause
-    load too.
-    """
+    """Waits, at most 2 s, until half of the machine is idle: starting clients causes load too."""
     limit = time.monotonic() + _IDLE_WITHIN_S
     while psutil.cpu_percent(_IDLE_WINDOW_S) > _BUSY_PERCENT and time.monotonic() < limit:
         pass

@@ -73,9 +73,7 @@ class Pursuit:
             self._store.save_find(saved, state="rejected")
 
     def _probe(self, find: Find, choices: Choices, test: SequentialTest, least: int = 0) -> bool:
-        """Whether these choices show the symptom, by `least` or more tries, which share a cluster if they
-        can. Raises OutOfBudget.
-        """
+        """Whether these choices show the symptom, by `least` tries or more. Raises OutOfBudget."""
         try:
             scenario = self._experiments.space.scenario(choices)
         except ValueError:
@@ -115,9 +113,7 @@ class Pursuit:
         return Rate(sum(hits), len(hits))
 
     def _with_cause(self, find: Find, choices: Choices) -> Find:
-        """The find with the symptom that most tries of these choices show: merged steps may do the same harm
-        by another cause.
-        """
+        """The find with the symptom that most tries show: merged steps may do the same by another cause."""
         tries = self._tries(find, choices, "probe")
         shown = Counter(symptom for each in tries for symptom in _alike(_any_cause(find), each))
         most = max(shown, key=lambda symptom: (shown[symptom], symptom == find.symptom), default=find.symptom)

@@ -195,9 +195,7 @@ class SearchStore:
         return changed
 
     def explain(self, find: Find, choices: Choices) -> bool:
-        """Whether another find explains this one, of which these are the smallest known choices. It is then
-        counted as another sighting of that one.
-        """
+        """Whether another find explains this one, and then counts it as another sighting."""
         explaining = (each for each in self.finds("found") if each.explains([find.symptom], choices))
         if (known := next(explaining, None)) is None:
             return False

@@ -136,9 +136,7 @@ class Unreadable:
 
 
 class Checker:
-    """Checks blocks of lines. `sent`: what producers sent, if that is known; `anyone`: what one that is not
-    in it sent; `unreadable_lines`: the first three.
-    """
+    """Checks blocks. `sent`, `anyone`: what producers, and others, sent; `unreadable_lines`: three."""
 
     def __init__(
         self,

@@ -132,9 +132,7 @@ class CheckSummary:
         return SequenceAccount(**{name: sum(account[name] for account in accounts) for name in names}, **zero)
 
     def held(self, strict: bool) -> bool:
-        """Whether nothing is lost (missing, if no acknowledgements are known); `strict`: nor anything else
-        wrong.
-        """
+        """Whether nothing is lost (or missing, if that is unknown); `strict`: nor anything else wrong."""
         total = self.total
         other = total.duplicates or total.reordered or total.unexpected or self.unreadable
         return not (total.missing if total.lost is None else total.lost) and not (strict and other)

@@ -140,9 +140,7 @@ class ReplaySpec:
 
 @dataclass(frozen=True)
 class MemberSpec:
-    """What one group member does. `commit_every` 0: commits by time; scenario/groups.py explains the values.
-    `cluster`: as for producers.
-    """
+    """`commit_every` 0: by time (see scenario/groups.py for its values). `cluster`: as for producers."""
 
     folder: str
     run_id: str
@@ -223,9 +221,7 @@ def file_name(text: str) -> str:
 
 
 def client_settings(spec: ProducerSpec | MemberSpec | WarmUpSpec | ReplaySpec) -> dict[str, Any]:
-    """All librdkafka settings. Secrets are only in the file `access` (Java properties), not in the spec,
-    which stays in the run folder. Raises UsageError.
-    """
+    """librdkafka's settings; secrets are in the file `access`, not in the spec. Raises UsageError."""
     given = {} if spec.access is None else Access.read(Path(spec.access)).librdkafka()
     return {**given, **spec.config}
 

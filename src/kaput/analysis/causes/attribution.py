@@ -223,9 +223,7 @@ def with_causes(
 
 
 def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """Rows of `with_causes`, with `deleted` also set for messages in a topic that a step recreated.
-    `recreated`: by topic, when the old one was gone (ns).
-    """
+    """`with_causes`, `deleted` also in topics that a step recreated (`recreated`: when, ns, by topic)."""
     if not recreated:
         return rows
     old = in_old_topic(pl.col("topic"), recreated)

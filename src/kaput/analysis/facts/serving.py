@@ -167,9 +167,7 @@ def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[in
 
 
 def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) -> Hindrance:
-    """The heal of a fault on a member works when it begins, if the member is assigned partitions before it is
-    confirmed.
-    """
+    """The heal of a fault on a member works when it begins, if partitions are assigned before its proof."""
     assert fault.effective_ns is not None
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     how: How = _HOW.get(fault.fault, "slow")

@@ -116,9 +116,7 @@ def _claim(one: RebalanceFindings) -> Claim:
 
 
 def _set_resumed(run: Run) -> None:
-    """Sets when the last partition that had an owner before was read again after each rebalance, and how many
-    were not.
-    """
+    """Sets when the last partition owned before each rebalance was read again, and how many were not."""
     rebalances_ = run.rebalances.found
     again = {(one.rebalance, run.names.code(one.place)) for one in run.rebalances.handovers if one.again}
     for number, place, at_ns in run.sums["resumed"].iter_rows():
@@ -148,8 +146,6 @@ def first_records(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataF
 
 
 def resumed(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, place, at_ns): the first record that its new owner received from each partition that had an
-    owner before.
-    """
+    """(rebalance, place, at_ns): a new owner's first record of each partition that was owned before."""
     owned = deliveries.filter("owns").join(handovers.filter(again=1), on=[*_ASSIGNMENT, "member"])
     return owned.group_by("rebalance", "place").agg(at_ns=pl.col("polled_ns_first").min())

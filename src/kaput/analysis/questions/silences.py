@@ -354,9 +354,7 @@ class RunEvents:
     def happened(
         self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
     ) -> tuple[list[NotableEvent], int]:
-        """The first events within a time, and how many more there were. Without `place`, of all partitions;
-        without `group`, rebalances of all groups.
-        """
+        """The first events within a time, and how many more. Without `place` (`group`): of all of them."""
         # Cluster events have a resolution of 1 ms.
         first = bisect_left(self._events, from_ns // MS * MS, key=lambda one: one.at_ns)
         last = bisect_right(self._events, to_ns // MS * MS + MS - 1, key=lambda one: one.at_ns)

@@ -156,9 +156,7 @@ def parts(stretches: pl.DataFrame) -> pl.DataFrame:
 
 
 def broken_cases(parts_: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """The cases by anomaly, from the sum of all _PARTS. `flag`: nothing is wrong except missing messages;
-    `seq`: the offending message.
-    """
+    """The cases by anomaly. `flag`: nothing is wrong except missing messages; `seq`: the offending one."""
     here, gone = pl.col("here") > 0, pl.col("gone") > 0
     shown = parts_.with_columns(n=pl.lit(1, pl.Int64))
     aborted = (pl.col("state") == ABORTED) & here

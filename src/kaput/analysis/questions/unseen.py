@@ -81,9 +81,7 @@ def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Int
 
 
 def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
-    """Stretches of late groups with `below`: how many messages are not for the group, and `between`: for how
-    many after these their times decide.
-    """
+    """Late groups' stretches; `below`: messages not for the group; `between`: those that times decide."""
     known = stretches.join(beginnings, left_on=["group", "first_place"], right_on=["group", "place"])
     first, n = pl.col("first_offset"), pl.col("n")
     known = known.with_columns(below=(pl.col("nothing_below").clip(first, first + n) - first))

@@ -54,9 +54,7 @@ class ColumnEncoding(NamedTuple):
 
 
 class TableEncoding(NamedTuple):
-    """`columns`: of its rows and of its runs. `order`: of rows that makes long runs; `strictly`: even if few
-    rows are out of order.
-    """
+    """`columns`: of rows and runs. `order`: makes long runs; `strictly`: even for few rows out of order."""
 
     columns: Mapping[str, ColumnEncoding]
     order: Sequence[str]

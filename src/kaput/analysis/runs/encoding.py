@@ -42,9 +42,7 @@ class Encoded(NamedTuple):
         return Encoded(self.table, runs, {name: values[mask] for name, values in self.rows.items()})
 
     def of(self, view: View, small: bool = True) -> pl.DataFrame:
-        """What a view gets: the tasks of messages get records with an identity, and arrays as lists. `small`:
-        even if that takes longer.
-        """
+        """What a view gets: arrays as lists, and only named records for messages. `small`: at any cost."""
         columns, runs = ENCODINGS[self.table].of(view), self.runs
         if any(name in columns for name in self.rows):
             first, n = (runs[name].to_numpy() for name in ("row", "n"))

@@ -27,9 +27,7 @@ Found = tuple[Sequence[Counted], Sequence[CountReport]]
 
 @dataclass(frozen=True)
 class AuditState:
-    """`batch`: the last of Spark's micro-batches that it includes. `audit`: None until it is known where
-    Spark began to read.
-    """
+    """`batch`: the last of Spark's micro-batches in it. `audit`: None until Spark's start is known."""
 
     audit: Audit | None = None
     version: int = 0

@@ -211,9 +211,7 @@ def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
 
 
 def fetch_decided(place: TopicPartition, offset: int, max_bytes: int, wait_ms: int = 500) -> Any:
-    """Fetch with read_committed: nothing beyond the last stable offset, and a list of aborted transactions,
-    whose records the reader must skip itself.
-    """
+    """Fetch with read_committed: with a list of aborted transactions, which the reader must skip itself."""
     partition = FetchRequest.FetchTopic.FetchPartition(
         partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
     )

@@ -49,9 +49,7 @@ def mirror_properties(
     rest: str,
     opposite: Mirror | None = None,
 ) -> dict[str, str]:
-    """Every setting; `rest`: the address of its own REST server, which exactly-once needs. `opposite`: the
-    mirror in the other direction, if any.
-    """
+    """Every setting; `rest`: its REST server's address; `opposite`: the mirror the other way, if any."""
     settings = {
         "clusters": f"{mirror.from_},{mirror.to}",
         **_connection(mirror.from_, source),

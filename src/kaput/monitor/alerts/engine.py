@@ -122,9 +122,7 @@ _COMBINED: Mapping[str, Callable[[list[float]], float]] = {"sum": math.fsum, "ma
 
 @dataclass(frozen=True)
 class Observation:
-    """`value`: NaN if unknown. `met`: whether the condition holds, None if unknown; `cleared`: whether a
-    firing alert may end.
-    """
+    """`value`: NaN if unknown. `met`: the condition holds (None: unknown); `cleared`: the alert may end."""
 
     value: float
     met: bool | None

@@ -69,9 +69,7 @@ class ClusterState:
         nodes: Nodes | None = None,
         every_end: bool = False,
     ) -> None:
-        """`every_end`: get the log end of every partition, not only of those that groups read. Raises
-        UsageError if servers are not addresses.
-        """
+        """`every_end`: of every partition, not only those that groups read. Raises UsageError: addresses."""
         self._access = access
         self._seeds = [Endpoint(*each, access) for each in addresses(bootstrap_servers)]
         self._nodes, self._every_end = nodes or Nodes(), every_end

@@ -76,9 +76,7 @@ class TopicState:
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker that is up, with its effective settings; `rack` may be None. `defaults`: the settings that it
-    has from the cluster's dynamic defaults.
-    """
+    """A broker that is up, with its effective settings; `defaults`: from the cluster's dynamic ones."""
 
     id: int
     rack: str | None

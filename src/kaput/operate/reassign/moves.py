@@ -115,9 +115,7 @@ def plan_moves(view: ClusterView, sizes: Sizes, topics: Collection[str] | None, 
 def rollback(
     view: ClusterView, sizes: Sizes, wanted: Mapping[TopicPartition, Sequence[int]], cluster_id: str | None
 ) -> list[Move]:
-    """The moves back to the assignment in a file. Raises UsageError if it is another cluster's, or names
-    partitions or brokers that do not exist.
-    """
+    """The moves back to a file's assignment. Raises UsageError if it does not fit this cluster."""
     if cluster_id is not None and cluster_id != view.cluster_id:
         raise UsageError(f"the file is for cluster {cluster_id}, but this is cluster {view.cluster_id}")
     missing = sorted(set(wanted) - set(view.partitions))

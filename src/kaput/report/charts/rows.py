@@ -139,9 +139,7 @@ def moves(timeline: TimelineData) -> DrawnRow:
 
 
 def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
-    """A row for each fault; a row for each kind of fault if there are many. At most MOST_GROUPS rows of
-    rebalances.
-    """
+    """A row for each fault, or kind of fault if there are many; at most MOST_GROUPS of rebalances."""
     many = len({bar.row for bar in found if bar.kind == "fault"}) > _MOST_FAULTS
     rows = list(dict.fromkeys(bar.row for bar in found if bar.kind == "rebalance"))[:MOST_GROUPS]
     for bar in found:

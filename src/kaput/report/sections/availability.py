@@ -135,9 +135,7 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
 
 
 def waited(waits: Sequence[Wait], by: EndedBy | None) -> str:
-    """What a silence waited for, as a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for
-    the client`.
-    """
+    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for the client`."""
     if by is None:
         return "no acknowledgement ended it: nothing waited any more"
     if not waits:

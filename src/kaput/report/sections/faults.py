@@ -69,9 +69,7 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
 
 
 def began_at(fault: FaultFindings) -> str | None:
-    """`election of orders/0; injected 31 ms later, in effect 35 ms after it`; None if the fault waited for no
-    event.
-    """
+    """`election of orders/0; injected 31 ms later, in effect 35 ms after it`; None without an event."""
     since = fault.noticed_ns if fault.event_ns is None else fault.event_ns
     if fault.event is None or since is None:
         return fault.event

@@ -110,9 +110,7 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
 
 
 def _known_after(known: Learned) -> str:
-    """`java's producer 23,268 ms after it`: when producers knew the new leader, by their first
-    acknowledgements.
-    """
+    """`java's producer 23,268 ms after it`: when producers knew the new leader, by acknowledgements."""
     if known.producers == 1:
         return f"{known.client}'s producer {milliseconds(known.first_ms)} after it"
     to = "" if known.first_ms == known.last_ms else f" to {milliseconds(known.last_ms)}"

@@ -224,9 +224,7 @@ def mirror_back(world: PlanWorld, step: PlanStep) -> str:
 
 
 def fail_back(world: PlanWorld, step: PlanStep) -> str:
-    """A planned switch: producers stop, the mirror copies the rest, and all clients move. If the mirror does
-    not catch up in time, clients stay.
-    """
+    """A planned switch: producers stop, the rest is copied, all clients move, unless the mirror is late."""
     to = world.cluster(step.to)
     name = step.mirror or next((m.name for m in world.scenario.mirrors if m.to == to.name), None)
     if name is None:

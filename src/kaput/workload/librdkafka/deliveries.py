@@ -127,9 +127,7 @@ class DeliveryRecorder:
 
 
 def _polled_times(polled_ns: int, partition: Ints | None, offset: Longs) -> Longs | int:
-    """Delivery times. Readers sort deliveries with equal time and partition by offset, so after a step back
-    in offsets the time is a nanosecond later.
-    """
+    """Delivery times; after a step back in offsets a nanosecond later, as readers sort ties by offset."""
     back = np.zeros(len(offset), np.int64)
     if partition is None:
         back[1:] = offset[1:] <= offset[:-1]

@@ -47,9 +47,7 @@ class WarmUp:
         self._consumer.assign([TopicPartition(spec.topic, p, 0) for p in range(spec.partitions)])
 
     def run(self) -> tuple[float, float | None]:
-        """Returns the seconds it took, and the 99th percentile (ms) of the last window with acknowledgements:
-        None if nothing was acknowledged. Raises KafkaException.
-        """
+        """The seconds it took; the last window's 99th percentile (ms), None: none. Raises KafkaException."""
         began = time.monotonic()
         limit = began + self._spec.limit_ms / 1000
         windows: list[float | None] = []

@@ -94,9 +94,7 @@ class ClientProcess:
                 os.killpg(self.client_pid, number)
 
     def kill(self) -> int:
-        """SIGKILLs the process that sends or reads; returns when it ended (ns). Everything it printed is
-        recorded by then. Raises LabError.
-        """
+        """SIGKILLs what sends or reads; returns its end (ns), with all output recorded. Raises LabError."""
         self.killed = True
         if self.client_pid is None:
             return self.process.kill()

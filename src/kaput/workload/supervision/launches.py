@@ -182,9 +182,7 @@ class LaunchPlan:
         return Launch(name, "command.producer", launched)
 
     def producer_again(self, number: int, process: int, passed_ms: int) -> Launch:
-        """The launch of a killed producer, as its process of that number; `passed_ms`: since the load
-        began. Raises as `producer` does.
-        """
+        """A killed producer, started again as its process `passed_ms` into the load. Raises as `producer`."""
         block = self.scenario.producer_specs()[number]
         launch = _with_client(block, self.producer(number, block))
         spec = launch.spec

@@ -502,9 +502,7 @@ def _delay_s(point: TunedPoint) -> float:
 def _around(
     equal: Sequence[TunedPoint], point: TunedPoint, points: Sequence[TunedPoint], all_of_them: bool = False
 ) -> list[TunedPoint]:
-    """The point and the neighboring thresholds, with the same `for`, that do as well: the next on each side,
-    or all of them without a gap.
-    """
+    """The point and its neighbors, with the same `for`, that do as well: the next ones, or all in a row."""
     row = [each for each in points if each.for_ms == point.for_ms]
     at = row.index(point)
     reach = len(row) if all_of_them else 1
