@@ -140,7 +140,8 @@ Strict = Annotated[
 @app.command("check", cls=Verb)
 def check_command(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Consumers' output (default: stdin).")
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Consumers' output, or folders of it (default: stdin)."),
     ] = None,
     *,
     expect: Expected = None,
@@ -327,9 +328,20 @@ def _check_not_empty(checker: Checker) -> None:
         raise UsageError("nothing to check: the input is empty; give the expected numbers with --expect 1..N")
     first = checker.unreadable_lines[0]
     raise UsageError(
-        f"nothing to check: none of {checker.lines:,} lines has a number; the first is line {first.line:,}: "
-        f"{first.text!r}; --pattern finds numbers inside other text"
+        f"nothing to check: none of {checker.lines:,} lines is a number, with a time or without; the first "
+        f"is line {first.line:,}: {first.text!r}; {_advice(first.text)}"
     )
+
+
+def _advice(text: str) -> str:
+    """What to do about a line that is no number: with a pattern, if the text suggests one."""
+    words = re.findall(r"([A-Za-z_]+[^\w'\"]{1,3})[0-9]+(?!\w)", text)
+    if words:
+        before = re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", words[-1])
+        return f"--pattern '{before}(?P<number>[0-9]+)' finds the last number in this line"
+    if any(separator in text for separator in ",;\t"):
+        return "a CSV needs a column number or seq, and times that are numbers or ISO 8601"
+    return "--pattern finds numbers inside other text"
 
 
 def _show(summary: CheckSummary, json: bool, interrupted: bool, example: str | None) -> None:

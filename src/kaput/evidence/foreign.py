@@ -38,18 +38,26 @@ _HIGHEST = 2**31 - 1
 
 
 def files_of(folder: RunFolder, table: EvidenceTable) -> tuple[Path, ...]:
-    """The files of a table, whoever wrote it: evidence/TABLE/* or evidence/TABLE.*. Raises EvidenceError."""
+    """The files of a table, whoever wrote it: evidence/TABLE/*, or evidence/TABLE.*, where Spark makes a
+    folder of that name. Raises EvidenceError.
+    """
     directory = folder.table(table.name)
     if directory.exists() and not directory.is_dir():
         raise EvidenceError(f"{directory}: a file where the directory of table {table.name} should be")
     single = [path for path in directory.parent.glob(f"{table.name}.*") if _is_readable(path)]
-    there = sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_")))
+    if len(single) == 1 and single[0].is_dir():
+        single = [path for path in _shown(single[0]) if _is_readable(path)]
+    there = _shown(directory)
     found = [path for path in there if _is_readable(path)]
     if single and found:
         raise EvidenceError(f"{single[0]}: table {table.name} is also in {directory}; keep one of them")
     if nested := next((path for path in there if path.is_dir() and any(path.rglob("*.parquet"))), None):
         raise EvidenceError(f"{nested}: a directory; the files of table {table.name} belong in {directory}")
     return tuple(single or found)
+
+
+def _shown(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_")))
 
 
 def _is_readable(path: Path) -> bool:
@@ -334,6 +342,8 @@ class _ImportedTable:
         if column.name == "producer":
             return self._known.producers(array)
         found = converted(array, column.type)
+        if column.name == "outcome":  # Java's enums have capitals
+            return replace(found, values=pc.utf8_lower(found.values))
         if pa.types.is_string(column.type) and column.null is not None:
             return replace(found, values=pc.if_else(pc.equal(found.values, ""), None, found.values))
         return found

@@ -6,6 +6,7 @@ document, in any form that pandas writes (`rows_of`). Not here: what the texts m
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -76,7 +77,9 @@ def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[LineBlock]:
         with path.open("rb") as file:
             start = file.read(4)
         with pa.input_stream(str(path), compression=compression_of(start)) as stream:
-            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # of Windows
+            how = ("utf-16", "replace") if wide else ("utf-8-sig", "surrogateescape")
+            text = io.TextIOWrapper(stream, *how, newline="")
             read = _csv_blocks if _kind(path) == ".csv" else _json_blocks
             yield from read(path, text, unreadable)
     except (OSError, EOFError) as error:
@@ -99,7 +102,7 @@ def _kind(path: Path) -> str:
 def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[LineBlock]:
     header = text.readline()
     separator = max(_SEPARATORS, key=header.count)
-    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator), [])]
     if not names:
         raise EvidenceError(f"{path}: is empty; the first line of a CSV names its columns")
     if double := next((name for name in names if name and names.count(name) > 1), None):

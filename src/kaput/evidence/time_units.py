@@ -17,7 +17,10 @@ NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 SMALL = 10**8
 BOUNDS = {"s": (SMALL, 10**11), "ms": (10**11, 10**14), "us": (10**14, 10**17), "ns": (10**17, INT64_MAX)}
 _YEARS_NS = (10**18, 41 * 10**17)  # 2001 to 2099
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?")
+_ISO = re.compile(
+    r"(\d{4}([-/])\d\d\2\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?"
+)
+_COMMA = re.compile(r"\d{4,},\d+")  # of decimals: thousands have one after three digits at most
 
 
 def unit_of(time: float | Decimal, whole: bool) -> str:
@@ -34,7 +37,7 @@ def bounds_of_unit(time: float | Decimal, unit: str) -> tuple[int, int]:
 def decimal_of(text: str) -> Decimal | None:
     """The number in a text; None if it is none, or larger than any time."""
     try:
-        value = Decimal(text)
+        value = Decimal(text.replace(",", ".") if _COMMA.fullmatch(text) else text)
     except InvalidOperation:
         return None
     # Not abs(value): it raises an error for exponents that are far out of range.
@@ -43,17 +46,17 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def iso_ns(text: str) -> int | None:
-    """ISO 8601 in ns since 1970; UTC without a zone. None if it is something else."""
+    """ISO 8601 (also 2026/11/27, as JMeter writes) in ns since 1970; UTC without a zone. None: it is none."""
     match = _ISO.fullmatch(text)
     if match is None:
         return None
     try:
-        moment = datetime.fromisoformat(match[1] + (match[3] or "+00:00"))
+        moment = datetime.fromisoformat(match[1].replace("/", "-") + (match[4] or "+00:00"))
     except ValueError:
         return None
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     seconds = since.days * 86_400 + since.seconds
-    return seconds * NS["s"] + int((match[2] or "0")[:9].ljust(9, "0"))
+    return seconds * NS["s"] + int((match[3] or "0")[:9].ljust(9, "0"))
 
 
 def other_unit(least: float, greatest: float, unit: str) -> str | None:

@@ -139,6 +139,8 @@ class TextFormat:
         line_ends = np.flatnonzero(characters[separators] == _NEWLINE)
         fields = np.diff(line_ends, prepend=-1)
         plain = self._plain(characters, separators, line_ends, fields)
+        if len(plain) and plain[0]:
+            self._meaning.at_start = False
         if self._meaning.in_xml or (len(plain) and not plain[0] and self.reader.times.unit is None):
             parsed = self._each(block)  # the first time decides the unit of all
         elif plain.all():

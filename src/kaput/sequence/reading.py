@@ -1,4 +1,6 @@
-"""Reads files or a pipe as blocks of complete lines; files may be compressed (gzip, zstd, bz2, lz4).
+"""Reads files, folders of them, or a pipe as blocks of complete lines.
+
+Files may be compressed (gzip, zstd, bz2, lz4), Parquet, or UTF-16, as Windows PowerShell writes.
 
 Memory is bounded: a line longer than MAX_LINE_BYTES is replaced by an empty one, which is unreadable. Not
 here: parsing (parsing.py).
@@ -6,6 +8,8 @@ here: parsing (parsing.py).
 
 from __future__ import annotations
 
+import codecs
+import itertools
 import json
 import os
 import re
@@ -15,13 +19,13 @@ from pathlib import Path
 
 from kaput.errors import Interrupted, UsageError, unreadable
 from kaput.evidence.foreign_lines import compression_of, rows_of
+from kaput.sequence.tool_lines import COLUMNS
 
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 20
 _SLICE = 1 << 18
 _IDLE_S = 0.2
 STDIN = "-"
-_BOM = b"\xef\xbb\xbf"
 _TABLE = re.compile(rb'\s*(?:\[|\{\s*"[^"]*"\s*:\s*[\[{])')
 
 
@@ -29,24 +33,57 @@ def blocks(paths: Sequence[str]) -> Iterator[bytes]:
     """Blocks of all files in order, `-` for stdin. Adds a missing newline at the end of a file. Raises
     UsageError for a file that can't be read; Interrupted, after yielding everything read before.
     """
-    for path in paths:
+    for path in [file for each in paths for file in _files(each)]:
         descriptor = _opened(path)
         try:
-            compression = _compression(descriptor, path)
+            start = _start(descriptor, path)
+            compression = compression_of(start)
+            if start == b"PAR1":
+                yield from _of_parquet(path)
+                continue
             chunks = _chunks(descriptor, path) if compression is None else _unpacked(path, compression)
-            yield from _lines(_of_table(_without_mark(chunks)))
+            yield from _lines(_of_table(_as_utf8(chunks)))
         finally:
             if descriptor != 0:
                 os.close(descriptor)
 
 
-def _compression(descriptor: int, path: str) -> str | None:
-    """How a file is compressed, by its first bytes; None for a pipe."""
+def _files(path: str) -> list[str]:
+    """The files of a folder, such as Spark's, in the order of their names; a file as it is."""
+    root = Path(path)
+    if path == STDIN or not root.is_dir():
+        return [path]
     try:
-        start = b"" if path == STDIN else os.pread(descriptor, 4, 0)
+        files = [str(file) for file in sorted(root.iterdir()) if file.name[0] not in "_." and file.is_file()]
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if not files:
+        raise UsageError(f"{path}: is a directory without files (names that begin with _ or . are skipped)")
+    return files
+
+
+def _start(descriptor: int, path: str) -> bytes:
+    """A file's first bytes; none of a pipe."""
+    try:
+        return b"" if path == STDIN else os.pread(descriptor, 4, 0)
     except OSError:
-        return None  # a named pipe
-    return compression_of(start)
+        return b""  # a named pipe
+
+
+def _of_parquet(path: str) -> Iterator[bytes]:
+    """The rows of a Parquet file as JSON lines, of the columns that tell something about a message."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        names = {name: name.lower() for name in file.schema_arrow.names if name.lower() in COLUMNS}
+        for batch in file.iter_batches(columns=list(names)):
+            texts = [each.cast(pa.string()) if pa.types.is_timestamp(each.type) else each for each in batch]
+            rows = pa.RecordBatch.from_arrays(texts, [names[name] for name in batch.schema.names])
+            yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows.to_pylist())
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"{path}: cannot be read as Parquet ({error})") from None
 
 
 def _unpacked(path: str, compression: str) -> Iterator[bytes]:
@@ -60,10 +97,16 @@ def _unpacked(path: str, compression: str) -> Iterator[bytes]:
         raise UsageError(f"{path}: cannot be read as {compression} ({error})") from None
 
 
-def _without_mark(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes without the byte order mark at their beginning."""
-    for number, chunk in enumerate(chunks):
-        yield chunk.removeprefix(_BOM) if number == 0 else chunk
+def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same text without the byte order mark at its beginning, which tells UTF-16."""
+    first = next(chunks, b"")
+    if not first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        yield first.removeprefix(codecs.BOM_UTF8)
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    for chunk in itertools.chain([first], chunks):
+        yield decoder.decode(chunk).encode()
 
 
 def _of_table(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -85,8 +128,6 @@ def _opened(path: str) -> int:
     if path == STDIN:
         return 0
     try:
-        if Path(path).is_dir():
-            raise UsageError(f"{path}: is a directory")
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise unreadable(path, error) from None

@@ -246,10 +246,10 @@ def _gaps_line(word: str, producers: list[tuple[int | str, list[Gap]]]) -> Itera
 
 def _unreadable(summary: CheckSummary) -> str:
     lines = [f"line {line.line:,}: {line.text!r}" for line in summary.unreadable_lines]
-    what = "line has" if summary.unreadable == 1 else "lines have"
+    what = "line" if summary.unreadable == 1 else "lines"
     first = ", the first" if summary.unreadable > len(lines) else ""
     doubt = "; they may be some of the missing ones" if summary.total.missing else ""
-    return f"{summary.unreadable:,} {what} no number{first}: {', '.join(lines)}{doubt}"
+    return f"{summary.unreadable:,} {what} cannot be read{first}: {', '.join(lines)}{doubt}"
 
 
 def _more_line(count: int, what: str) -> Iterator[str]:

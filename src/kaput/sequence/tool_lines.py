@@ -1,17 +1,18 @@
 """What one line means that is not just plain numbers: the output of Kafka's own tools and of kcat.
 
 - text: `NUMBER`, `NUMBER TIME` or `NUMBER TIME PRODUCER`, separated by single spaces
-- kafka-console-consumer with `print.*` properties: fields separated by tabs, the value last
+- kafka-console-consumer with `print.*` properties: fields separated by tabs (after a time, by whatever
+  follows it), the value last
 - kafka-verifiable-producer and kafka-verifiable-consumer --verbose: one JSON object per event
 - `kcat -C -J`: one JSON object per message
 - k6: points of its JSON or CSV output that have the tag `number`, or of a metric that is called sent, acked,
   received or number, whose value is one
-- CSV with a header that names a column `number` or `seq`; JMeter's too, also in XML, whose labels may end in
-  the number
+- CSV (commas, semicolons or tabs) with a header that names a column `number` or `seq`; JMeter's too, also in
+  XML, whose labels may end in the number
 - a record as Java prints it: `ConsumerRecord(topic = t, ..., CreateTime = TIME, ..., value = VALUE)`
-- JSON objects with `number` or `seq`
+- JSON objects with `number` or `seq`; Docker's, whose `log` is a line
 
-The value of a message is read as text again, so it may have a time and a producer of its own.
+The value of a message is read as text or JSON again, so it may have a time and a producer of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from enum import Enum
 from html import unescape
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
+
+from kaput.evidence.time_units import decimal_of
 
 
 class Role(Enum):
@@ -49,49 +52,61 @@ class Skipped:
 SKIPPED = Skipped()
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 _CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):([0-9]+)")
+# What the console consumer and kcat print at the end of a topic.
+_REMARK = re.compile(rb"Processed a total of [0-9]+ messages|% Reached end of topic ")
 _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "producer_send_error": (Role.SENT,)}
 
 
-_NUMBERS, _TIMES = ("number", "seq"), ("time", "timestamp", "ts")
+_NUMBERS, _TIMES = ("number", "seq"), ("time", "timestamp", "ts", "@timestamp")
+COLUMNS = (*_NUMBERS, *_TIMES, "producer")
 # k6's metrics of which each point is about one message: that of requests, or the user's own.
 _REQUESTS, _OWN = "http_reqs", ("sent", "acked", "received", "number")
 _ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
 _RECORD = re.compile(
     rb"ConsumerRecord\(topic = .*?(?:CreateTime|LogAppendTime) = ([0-9]+).*value = (.*)\)\s*$"
 )
+_NO_TIME = (None, "", "null", "NaN", "NaT", "None", "NA", "<NA>")
 _LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
 
 
 class LineMeaning:
-    """What the lines of one input mean. The first may be the header of a CSV, which may come again: it may be
-    several files. `in_xml`: only JMeter's samples count, whatever other lines look like.
+    """What the lines of one input mean. The first (`at_start`) may be the header of a CSV, which may come
+    again: it may be several files. `in_xml`: only JMeter's samples count, whatever other lines look like.
     """
 
     def __init__(self, role: Role) -> None:
         self._role = role
         self._columns: list[str] | None = None
-        self._at_start, self.in_xml = True, False
+        self._header, self._separator = b"", ","
+        self.at_start, self.in_xml = True, False
 
     def of(self, line: bytes) -> Fields | Skipped | None:
         """The parts of a line; None if it has no number where one belongs."""
-        at_start, self._at_start = self._at_start, False
+        at_start, self.at_start = self.at_start, False
         if line.startswith((b"<?xml", b"<testResults")):
             self.in_xml = True
         if self.in_xml:
             self.in_xml = not line.startswith(b"</testResults")
             return _of_xml(line, self._role)
         if (record := _RECORD.search(line)) is not None:
-            return _of_text(record[2], record[1])
-        if b"," in line and not line.startswith(b"{"):
-            row = _row(line)
-            columns = _header(row)
-            if columns is not None and (at_start or columns == self._columns):
-                self._columns = columns
-                return SKIPPED
-            if self._columns is not None:
-                fits = len(row) >= len(self._columns)
-                return _of_row(dict(zip(self._columns, row, strict=False)), self._role) if fits else None
+            return _of_message(record[2], record[1])
+        if at_start and line.startswith(b"sep="):
+            self.at_start = True  # Excel's: the header is next
+            return SKIPPED
+        if (at_start and self._is_header(line)) or (self._header and line == self._header):
+            return SKIPPED
+        if self._columns is not None and self._separator.encode() in line and not line.startswith(b"{"):
+            row = _row(line, self._separator)
+            fits = len(row) >= len(self._columns)
+            return _of_row(dict(zip(self._columns, row, strict=False)), self._role) if fits else None
         return fields_of(line, self._role)
+
+    def _is_header(self, line: bytes) -> bool:
+        """Whether the first line is a CSV's header with numbered rows; then its columns are noted."""
+        self._separator = max(",;\t", key=line.decode(errors="replace").count)
+        columns = _header(_row(line, self._separator))
+        self._columns, self._header = columns, b"" if columns is None else line
+        return columns is not None
 
 
 def _of_xml(line: bytes, role: Role) -> Fields | Skipped | None:
@@ -102,9 +117,9 @@ def _of_xml(line: bytes, role: Role) -> Fields | Skipped | None:
     return _of_row({**has, "label": has.get("lb", ""), "success": has.get("s", "true")}, role)
 
 
-def _row(line: bytes) -> list[str]:
+def _row(line: bytes, separator: str) -> list[str]:
     try:
-        return next(csv.reader([line.decode(errors="replace").rstrip("\r")]), [])
+        return next(csv.reader([line.decode(errors="replace").rstrip("\r")], delimiter=separator), [])
     except csv.Error:
         return []
 
@@ -148,31 +163,45 @@ def _of_k6(
 
 
 def _fields(number: object, time: object, producer: object) -> Fields | None:
-    """The parts as other programs have them: numbers may be floats (`17.000000`)."""
-    text = str(number).strip()
-    whole, _, fraction = text.partition(".")
-    if not whole.isascii() or not whole.isdigit() or fraction.strip("0"):
+    """The parts as other programs have them: numbers may be floats (`17.000000`, `1.700000e+01`)."""
+    value = decimal_of(str(number).strip())
+    if value is None or value < 0 or value != int(value):
         return None
     name = None if producer in (None, "") else str(producer).encode()
     if name is not None and not _NAME.fullmatch(name):
         return None
-    return Fields(whole.encode(), None if time in (None, "") else str(time).encode(), name)
+    return Fields(b"%d" % int(value), None if time in _NO_TIME else str(time).encode(), name)
 
 
 def fields_of(line: bytes, role: Role) -> Fields | Skipped | None:
     """The parts of a line that needs no header; None if it has no number where one belongs."""
-    line = line.rstrip(b"\r")
+    line = line.rstrip()
     if line.startswith(b"{"):
         return _of_json(line, role)
-    if b"\t" in line:
-        first, *_, value = line.split(b"\t")
-        created = _CREATED.fullmatch(first)
-        return _of_text(value, created[1] if created else None)
+    if _REMARK.match(line):
+        return SKIPPED
+    created = _CREATED.match(line)
+    separator = line[created.end() : created.end() + 1] if created else b"\t"
+    if separator and separator in line:
+        return _of_message(line.rpartition(separator)[2], created[1] if created else None)
     return _of_text(line, None)
 
 
+def _of_message(value: bytes, time: bytes | None) -> Fields | None:
+    """A message's value: text, or JSON with the number. `time`: its own, if the value has none."""
+    if not value.startswith(b"{"):
+        return _of_text(value, time)
+    event = _object(value)
+    fields = None if event is None else _of_keys(event)
+    return fields if fields is None or fields.time else fields._replace(time=time)
+
+
 def _of_text(text: bytes, time: bytes | None) -> Fields | None:
-    """`time`: that of the message, which counts if the text has none."""
+    """`time`: that of the message, which counts if the text has none. A lone number may be padded or quoted:
+    before several, blanks may mean that `uniq -c` counted them.
+    """
+    if b" " not in (alone := text.strip()):
+        text = alone.strip(b'"')
     number, *rest = text.split(b" ")
     if not number.isdigit() or len(rest) > 2 or b"" in rest:
         return None
@@ -183,14 +212,13 @@ def _of_text(text: bytes, time: bytes | None) -> Fields | None:
 
 
 def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(event, dict):
+    event = _object(line)
+    if event is None:
         return None
     if "payload" in event:
-        return _of_text(_bytes(event["payload"]), _time(event.get("ts")))
+        return _of_message(_bytes(event["payload"]), _time(event.get("ts")))
+    if isinstance(log := event.get("log"), str) and "stream" in event:
+        return fields_of(log.encode(), role)
     name = event.get("name")
     if name == "record_data":
         return _of_value(event)
@@ -199,11 +227,23 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
     data = event.get("data")
     if "metric" in event and isinstance(data, dict):
         return _of_k6_event(event, data, role)
+    return _of_keys(event) or (SKIPPED if isinstance(name, str) else None)
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _of_keys(event: dict[str, Any]) -> Fields | None:
     number = next((event[key] for key in _NUMBERS if key in event), None)
-    if number is not None and not isinstance(number, bool | dict | list):
-        time = next((event[key] for key in _TIMES if event.get(key) is not None), None)
-        return _fields(number, time, event.get("producer"))
-    return SKIPPED if isinstance(name, str) else None
+    if number is None or isinstance(number, bool | dict | list):
+        return None
+    time = next((event[key] for key in _TIMES if event.get(key) is not None), None)
+    return _fields(number, time, event.get("producer"))
 
 
 def _of_k6_event(event: dict[str, Any], data: dict[str, Any], role: Role) -> Fields | Skipped | None:

@@ -26,7 +26,7 @@ from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.producers import ID_PREFIX, partition_of, transactional_id
 from kaput.scenario.targets import STORE, parse_target
-from kaput.scenario.timeline import AtEvent, timeline
+from kaput.scenario.timeline import AtEvent, timeline, total_messages
 from kaput.trials.shared_faults import SharedFaults, is_own
 from kaput.trials.warm import ClusterUse, SharedRunCluster, WarmCluster
 
@@ -217,9 +217,9 @@ class TrialBatch:
         shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
         self._faults = SharedFaults(shared, cluster.kafka, cluster.admin, topics, len(trials))
         self._barrier = StartBarrier(len(trials))
-        counts: tuple[dict[int, _Counts], dict[int, _Counts]] = {}, {}
+        counts = nothing_sent(self._scenarios), dict[int, _Counts]()
         self._experiments = [
-            self._experiment(index, trial, seed, runs, _ProgressOfRun(progress, stop, index, *counts))
+            self._experiment(index, trial, seed, runs, ProgressOfRun(progress, stop, index, *counts))
             for index, trial in enumerate(trials)
         ]
         names = [experiment.folder.name for experiment in self._experiments]
@@ -291,7 +291,12 @@ def _nothing() -> None:
     pass
 
 
-class _ProgressOfRun:
+def nothing_sent(scenarios: Sequence[Scenario]) -> dict[int, _Counts]:
+    """The counts of all runs before the first message: of how many is known from the start."""
+    return {number: (0, 0, total_messages(scenario)) for number, scenario in enumerate(scenarios)}
+
+
+class ProgressOfRun:
     """Forwards progress of run `number` of a batch; raises Interrupted at the next report once `stop` is set.
     Phases and faults are common to all runs: only the first run reports them, and the cluster's start is not
     part of it. Counts of what was sent and read, by run, are added up.

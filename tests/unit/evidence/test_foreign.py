@@ -53,6 +53,13 @@ def _polars(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(pa.Table.from_pylist(rows, schema=TABLES[name].schema)))
 
 
+def _capitals(frame: pl.DataFrame) -> pl.DataFrame:
+    """Names of columns, and of outcomes as Java's enums have them."""
+    if "outcome" in frame.columns:
+        frame = frame.with_columns(pl.col("outcome").str.to_uppercase())
+    return frame.rename(str.upper)
+
+
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
     """Lists as a CSV has them."""
     return frame.with_columns(
@@ -110,6 +117,9 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     "tabs, BOM, CRLF": lambda f, p: _flat(f).write_csv(
         f"{p}.csv", separator="\t", include_bom=True, line_terminator="\r\n"
     ),
+    "capitals, UTF-16": lambda f, p: Path(f"{p}.csv").write_bytes(
+        _capitals(_flat(f)).write_csv().encode("utf-16")
+    ),
     "texts": lambda f, p: f.with_columns(pl.selectors.integer().cast(pl.String).str.zfill(20)).write_parquet(
         f"{p}.parquet"
     ),
@@ -128,6 +138,13 @@ def test_what_programs_write_by_default_is_the_same_evidence(tmp_path: Path, wri
 
 def _rows(evidence: Evidence) -> dict[str, list[dict[str, Any]]]:
     return {name: evidence.rows(name) for name in TABLES}
+
+
+def test_folder_of_spark_may_have_the_name_of_a_file(tmp_path: Path) -> None:
+    """As `write.csv("evidence/sends.csv")` makes it."""
+    folder = _rewritten(tmp_path / "spark", WRITERS["pandas, CSV"], _history())
+    folder.table("sends").rename(folder.table("sends").with_suffix(".csv"))
+    assert _rows(check(folder)) == _rows(check(_history().write(tmp_path / "strict")))
 
 
 @pytest.mark.parametrize("writer", ["Polars, JSON lines", "Polars, Parquet"])

@@ -164,17 +164,17 @@ def test_a_window_at_an_end_of_the_sequence_has_no_length() -> None:
 
 def test_unreadable_lines_are_counted_and_the_first_three_are_shown() -> None:
     """With their numbers, wherever blocks begin."""
-    text = "1 5\n2 5\nProcessed a total of 2 messages\n\n3 x\n4 5 6 7\n5  5\n-6 5\n7\n99999999999999999999\n"
+    text = "1 5\n2 5\norg.apache.kafka.Oops\n\n3 x\n4 5 6 7\n5  5\n-6 5\n7\n99999999999999999999\n"
     for cuts in ([], [2], [3], [1, 2, 3, 4, 5]):
         found = checked(text, (1, 7), cuts=cuts)
         assert (found.lines, found.unreadable, found.total.seen) == (10, 7, 3)
         shown = [(line.line, line.text) for line in found.unreadable_lines]
-        assert shown == [(3, "Processed a total of 2 messages"), (4, ""), (5, "3 x")]
+        assert shown == [(3, "org.apache.kafka.Oops"), (4, ""), (5, "3 x")]
     assert (
-        "7 lines have no number, the first: line 3: 'Processed a total of 2 messages', line 4: '', "
+        "7 lines cannot be read, the first: line 3: 'org.apache.kafka.Oops', line 4: '', "
         "line 5: '3 x'; they may be some of the missing ones" in as_text(found)
     )
-    assert "1 line has no number: line 2: 'x'\n" in as_text(checked("1\nx\n2\n"))
+    assert "1 line cannot be read: line 2: 'x'\n" in as_text(checked("1\nx\n2\n"))
 
 
 def test_unexpected_numbers_are_counted_separately() -> None:
@@ -340,6 +340,21 @@ RESULT_FILES = {
         {1},
     ),
     "CSV": ("time,seq,producer\n1795349830123,1,web\n1795349830124,2,web\n", {1, 2}, {1, 2}),
+    "CSV of Excel": ("sep=;\nnumber;time\n1;1795349830,123\n2;1795349830,124\n", {1, 2}, {1, 2}),
+    "tabs, floats of numpy": ("Seq\ttime\n1.0e+00\t5\n2.000000e+00\tNaN\n", {1, 2}, {1, 2}),
+    "a column of its own": ('number\n"1"\n2\n  3\nnumber\n4 \n', {1, 2, 3, 4}, {1, 2, 3, 4}),
+    "JMeter, a date": (_JTL + "\n2026/11/27 10:00:01.123,5,send 1,200,OK,t 1-1,true,\n", {1}, {1}),
+    "console consumer, JSON": (
+        'CreateTime:5\tPartition:0\tkey\t{"seq": 1}\nCreateTime:6|k|2\nProcessed a total of 2 messages\n',
+        {1, 2},
+        {1, 2},
+    ),
+    "kcat, JSON": (
+        '{"topic": "t", "ts": 5, "payload": "{\\"seq\\":1}"}\n% Reached end of topic t [0] at offset 1\n',
+        {1},
+        {1},
+    ),
+    "Docker": ('{"log":"1\\n","stream":"stdout","time":"2026-11-27T10:00:01Z"}\n', {1}, {1}),
     "JSON": ('{"seq": 1, "time": 1795349830123}\n{"number": "2"}\n', {1, 2}, {1, 2}),
 }
 
@@ -355,11 +370,22 @@ def test_result_files_are_read_without_a_pattern(name: str) -> None:
 
 
 def test_only_the_first_line_is_a_header() -> None:
-    """It may come again, with the next file; in the middle of a log such a line has no number."""
+    """It may come again, with the next file; in the middle of a log such a line cannot be read."""
     again = TextFormat().parse(b"seq,time\n1,5\nseq,time\n2,6\n")
     assert again.number.tolist() == [1, 2] and not len(again.unreadable)
     log = TextFormat().parse(b"key\t1\nseq, as I said\n2,6\n")
     assert log.number.tolist() == [1] and log.unreadable.tolist() == [1, 2]
+    assert TextFormat().parse(b"1\nnumber\n2\n").unreadable.tolist() == [1]
+
+
+def test_counts_of_uniq_are_no_numbers() -> None:
+    """`uniq -c` writes how often each number came before it."""
+    assert TextFormat().parse(b"      1 17\n      2 18\n").unreadable.tolist() == [0, 1]
+
+
+def test_times_in_a_form_that_differs_by_country_are_refused() -> None:
+    """The third of April, or the fourth of March?"""
+    assert TextFormat().parse(b"number;time\n1;03/04/2026 10:00\n").unreadable.tolist() == [1]
 
 
 @settings(max_examples=200, deadline=None)

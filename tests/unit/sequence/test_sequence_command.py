@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.spark.in_process import InProcess
@@ -130,6 +131,42 @@ def test_compressed_file_with_a_byte_order_mark_is_read(
     """By its first bytes, not by its name."""
     (tmp_path / "received").write_bytes(pack(b"\xef\xbb\xbf" + numbers(range(3)).encode()))
     assert told("", str(tmp_path / "received"), "--expect", "0..2")["unreadable_lines"] == []
+
+
+def test_folders_parquet_and_utf_16_are_read(tmp_path: Path) -> None:
+    """As Spark, pandas and PowerShell write them; the rows of several files are one input."""
+    spark = tmp_path / "spark"
+    spark.mkdir()
+    (spark / "_SUCCESS").touch()
+    (spark / ".part-00000.csv.crc").write_bytes(b"crc\0")
+    (spark / "part-00000.csv").write_text("number,time\n1,2026-11-27T10:00:00Z\n")
+    (spark / "part-00001.csv.gz").write_bytes(gzip.compress(b"number,time\n2,2026-11-27T10:00:01Z\n"))
+    times = pa.array([1_795_773_602_000_000_001, None], pa.timestamp("ns", "UTC"))
+    parquet.write_table(pa.table({"Number": [3.0, 5.0], "time": times, "x": [[1], [2]]}), tmp_path / "three")
+    (tmp_path / "windows").write_bytes("6\r\n7\r\n".encode("utf-16"))
+    paths = [str(spark), str(tmp_path / "three"), str(tmp_path / "windows")]
+    found = told("", *paths, status=1)
+    assert (found["seen"], found["missing_ranges"], found["unreadable"]) == (6, [[4, 4]], 0)
+    (tmp_path / "empty").mkdir()
+    assert b"is a directory without files" in check("", str(tmp_path / "empty"), status=2).stderr
+    (tmp_path / "three").write_bytes(b"PAR1, or not")
+    assert b"cannot be read as Parquet" in check("", str(tmp_path / "three"), status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("10:00:01,123 INFO [main] got 17", "--pattern 'got (?P<number>[0-9]+)'"),
+        ("10:00:01 seq=17 (a.b.C)", "--pattern 'seq=(?P<number>[0-9]+)'"),
+        ("id;when", "a CSV needs a column number or seq"),
+        ("nothing", "--pattern finds numbers"),
+    ],
+)
+def test_lines_without_numbers_have_advice(line: str, advice: str) -> None:
+    """The pattern that is proposed finds the number."""
+    assert advice in check(f"{line}\n", status=2).stderr.decode()
+    if "'" in advice:
+        assert told(f"{line}\n", "--pattern", advice.split("'")[1])["seen"] == 1
 
 
 def test_damaged_compressed_file_is_a_mistake(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kaput.scenario.loader import load_builtin
-from kaput.trials.batch import Trial, why_apart
+from kaput.trials.batch import ProgressOfRun, Trial, nothing_sent, why_apart
 from kaput.trials.trials import Trials, batched
 
 LEADER_KILL = "leader-kill-acks-1"
@@ -46,6 +47,23 @@ def test_single_trials_are_drawn_lazily() -> None:
     assert wanted.drawn == 1
     next(batches)
     assert wanted.drawn == 2
+
+
+def test_messages_are_of_those_of_all_runs_from_the_first_count_on() -> None:
+    """`80 of 80,000 sent` of two runs, not of the 40,000 of that which counts first."""
+
+    class Counted:
+        def messages(self, *counts: int | None) -> None:
+            told.append(counts)
+
+    told: list[tuple[int | None, ...]] = []
+    scenarios = [load_builtin(LEADER_KILL, ["workload.producers.0.messages=40000"])] * 2
+    sent = nothing_sent(scenarios)
+    runs = [ProgressOfRun(Counted(), threading.Event(), n, sent, {}) for n in range(2)]  # type: ignore[arg-type]
+    runs[0].messages(80, 70, 40_000)
+    runs[1].messages(20, 10, 40_000)
+    runs[0].messages(90, 80, 40_000)
+    assert told == [(80, 70, 80_000), (110, 90, 80_000)]
 
 
 def test_no_trials_give_no_batches() -> None:
