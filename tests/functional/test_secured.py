@@ -161,7 +161,11 @@ def test_every_command_is_authorized(standing: Standing) -> None:
     denied = kaput.json("fault", "inject", "deny", "--target", "topic orders")
     # The killed broker may not be in the cluster again yet.
     assert re.fullmatch(r"Write on orders denied to User:kaput by ([12]) of \1 brokers", denied[-1]["proof"])
-    assert kaput.json("fault", "heal")[-1]["state"] == "healed"
+    denials = [each for each in kaput.json("doctor", status=1)["findings"] if each["id"] == "KP025"]
+    assert [each["resource"] for each in denials] == ["topic orders, User:kaput"]
+    kaput("fault", "inject", "quota", "--target", "cluster", "--option", "producer-rate=20000")
+    assert "client-id <default>" in str(kaput.json("doctor", status=1)["findings"])
+    assert {each["state"] for each in kaput.json("fault", "heal")[-2:]} == {"healed"}
     # Its groups are not known before their coordinator is there again.
     assert eventually(lambda: kaput.json("status")["unknown"] == [])
     status = kaput.json("status")

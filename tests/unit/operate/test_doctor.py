@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError
 
+from kaput.cluster.admin.resources import AccessRule
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import as_json, as_sarif, at_or_above, diagnose, read_baseline
@@ -237,6 +238,58 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
         "orders/0: open since offset 12, no record for 90 s, 30 offsets held back; producer id 4000, "
         "whose coordinator has no open transaction, so it never ends",
         [sound, lambda: with_transaction("billing-1", silent_s=59)],
+    ),
+}
+
+
+def acl(operation: str, resource: str = "topic", name: str = "orders", **other: str) -> AccessRule:
+    """An ACL that allows User:app something, unless `other` says otherwise."""
+    known = AccessRule(resource, name, "literal", "User:app", "*", operation, "Allow")
+    return known._replace(**other)
+
+
+def ruled(*rules: AccessRule) -> ClusterSnapshot:
+    """The sound one with an authorizer, and a group that everybody may use."""
+    return replace(sound(), rules=frozenset({acl("Read", "group", "*", principal="User:*"), *rules}))
+
+
+def limited(**quotas: float) -> ClusterSnapshot:
+    """The sound one with quotas of every client id, and messages of at most 1,000,000 bytes."""
+    return replace(with_brokers(message_max_bytes="1000000"), quotas={"client-id <default>": quotas})
+
+
+DENIED = acl("Write", permission="Deny")
+SHOWN |= {
+    "KP025": (
+        lambda: ruled(acl("All", name="or", pattern="prefixed"), DENIED._replace(host="10.0.0.1")),
+        "topic orders, User:app: allowed: All on topic or... (prefix) for User:app; denied, unless it is a "
+        "super user: Write on topic orders for User:app from 10.0.0.1",
+        [
+            lambda: ruled(DENIED),
+            lambda: ruled(DENIED, acl("Read")),
+            lambda: ruled(DENIED, acl("Write", principal="User:other")),
+            lambda: ruled(DENIED._replace(host="10.0.0.1"), acl("Write", host="10.0.0.2")),
+            lambda: ruled(DENIED._replace(name="orders-2"), acl("Write", name="*")),
+            lambda: ruled(DENIED._replace(resource="group"), acl("Write")),
+        ],
+    ),
+    "KP026": (
+        lambda: replace(sound(), rules=frozenset({acl("Read"), acl("Describe", "group")})),
+        "User:app, topic orders: allowed: Read on topic orders for User:app; no ACL allows it Read on any "
+        "group: refused there, unless it is a super user or allow.everyone.if.no.acl.found is on",
+        [
+            lambda: ruled(acl("Read")),
+            lambda: replace(
+                sound(), rules=frozenset({acl("All"), acl("All", "group", "b", pattern="prefixed")})
+            ),
+            lambda: replace(sound(), rules=frozenset({acl("Write")})),
+        ],
+    ),
+    "KP027": (
+        lambda: limited(producer_byte_rate=20_000.0),
+        "client-id <default>: producer_byte_rate is 20,000 bytes a second at each broker: a message of "
+        "message.max.bytes (1,000,000) is the quota of 50.0 s",
+        [lambda: limited(consumer_byte_rate=1e6), lambda: limited(request_percentage=10.0), limited],
     ),
 }
 

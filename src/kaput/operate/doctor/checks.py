@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from kaput.cluster.admin.resources import AccessRule
 from kaput.core import plural
 from kaput.operate.doctor.snapshot import (
     INTERNAL,
@@ -416,6 +417,85 @@ def _open_transaction(snapshot: ClusterSnapshot) -> Iterator[Hit]:
             f"{plural(each.held_back, 'offset')} held back; {whose}",
             remedy,
         )
+
+
+_SUPER = "unless it is a super user"  # their names are hidden from clients
+
+
+@check("KP025", "warning", "an ACL denies what another one allows: the denial wins")
+def _denied(snapshot: ClusterSnapshot) -> Iterator[Hit]:
+    allowed = [rule for rule in snapshot.rules if rule.permission == "Allow"]
+    for deny in sorted(snapshot.rules - set(allowed)):
+        for resource, name in _resources(snapshot):
+            for principal, rule in sorted((_narrower(deny.principal, a.principal), a) for a in allowed):
+                if _covers(deny, resource, name) and _covers(rule, resource, name) and _meet(deny, rule):
+                    yield Hit(
+                        f"{resource} {name}, {principal}",
+                        f"allowed: {_ruled(rule)}; denied, {_SUPER}: {_ruled(deny)}",
+                        f"remove the one that is wrong: kaput tool acls --list --{resource} {name}",
+                    )
+                    break
+
+
+@check("KP026", "info", "a user may read topics, but as a member of no group")
+def _no_group(snapshot: ClusterSnapshot) -> Iterator[Hit]:
+    reads = [r for r in snapshot.rules if r.permission == "Allow" and r.operation in ("Read", "All")]
+    in_groups = {rule.principal for rule in reads if rule.resource == "group"}
+    for rule in sorted(reads):
+        if rule.resource == "topic" and not in_groups & {rule.principal, _EVERYBODY}:
+            yield Hit(
+                f"{rule.principal}, topic {rule.name}",
+                f"allowed: {_ruled(rule)}; no ACL allows it Read on any group: refused there, {_SUPER} or "
+                "allow.everyone.if.no.acl.found is on",
+                f"kaput tool acls --add --allow-principal {rule.principal} --operation Read --group GROUP",
+            )
+
+
+@check("KP027", "warning", "a quota is less than one large message a second: clients wait for seconds")
+def _small_quota(snapshot: ClusterSnapshot) -> Iterator[Hit]:
+    limits = [int(broker.config.get("message.max.bytes", 0)) for broker in snapshot.brokers]
+    largest = min(limits, default=0)
+    for entity, quotas in sorted(snapshot.quotas.items()):
+        for key in ("producer_byte_rate", "consumer_byte_rate"):
+            if key in quotas and quotas[key] < largest:
+                yield Hit(
+                    entity,
+                    f"{key} is {quotas[key]:,.0f} bytes a second at each broker: a message of "
+                    f"message.max.bytes ({largest:,}) is the quota of {largest / quotas[key]:,.1f} s",
+                    "raise it: kaput tool configs --alter --entity-type ... --add-config "
+                    f"{key}=MORE ({entity})",
+                )
+
+
+_EVERYBODY = "User:*"
+
+
+def _resources(snapshot: ClusterSnapshot) -> list[tuple[str, str]]:
+    topics = [("topic", topic.name) for topic in snapshot.topics if not topic.internal]
+    return [*topics, *(("group", group.id) for group in snapshot.groups)]
+
+
+def _covers(rule: AccessRule, resource: str, name: str) -> bool:
+    prefixed = rule.pattern == "prefixed" and name.startswith(rule.name)
+    return rule.resource == resource and (rule.name in (name, "*") or prefixed)
+
+
+def _meet(deny: AccessRule, rule: AccessRule) -> bool:
+    """Whether something that `rule` allows is denied."""
+    pairs = ((deny.principal, rule.principal, _EVERYBODY), (deny.host, rule.host, "*"))
+    same = all(one == other or every in (one, other) for one, other, every in pairs)
+    return same and (deny.operation == rule.operation or "All" in (deny.operation, rule.operation))
+
+
+def _narrower(one: str, other: str) -> str:
+    return other if one == _EVERYBODY else one
+
+
+def _ruled(rule: AccessRule) -> str:
+    """An ACL in words."""
+    where = f"{rule.resource} {rule.name}{'... (prefix)' if rule.pattern == 'prefixed' else ''}"
+    host = "" if rule.host == "*" else f" from {rule.host}"
+    return f"{rule.operation} on {where} for {rule.principal}{host}"
 
 
 def _commits(snapshot: ClusterSnapshot) -> Iterator[tuple[GroupSnapshot, Commit]]:

@@ -34,6 +34,8 @@ NO_EXPERIMENT: Mapping[str, str] = {
     "KP022": _SPEED,
     "KP023": _STATE,
     "KP024": _STATE,
+    **dict.fromkeys(("KP025", "KP026"), "nothing has to fail: clients are refused"),
+    "KP027": _SPEED,
 }
 
 

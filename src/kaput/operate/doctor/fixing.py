@@ -33,6 +33,9 @@ NOT_FIXABLE: Mapping[str, str] = {
     "KP019": "whether the group is still needed is your decision",
     "KP020": "deleted records do not come back; where to continue is your decision",
     "KP021": _AT_START,
+    "KP025": "which of the two is right is your decision",
+    "KP026": "whether it needs a group is your decision",
+    "KP027": "how much a client may send or fetch is your decision",
     "KP024": "whether its producer still lives is yours to find out: an abort loses what it has sent",
 }
 _RESUME_FIRST = "resume or undo the interrupted reassignment first"

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
 from kaput.cluster.admin.cluster_admin import PartitionState
+from kaput.cluster.admin.resources import AccessRule
+from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.cluster.wire import Endpoint
 from kaput.core import TopicPartition as Place
 from kaput.errors import LabError, UsageError
@@ -170,7 +172,9 @@ class InterruptedReassignment:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """The state of a cluster. `client`: a client's settings; `moving`: replicas are, or may be."""
+    """The state of a cluster. `client`: a client's settings; `moving`: replicas are, or may be; `rules`: the
+    ACLs, none without an authorizer; `quotas`: by entity, such as `client-id <default>`.
+    """
 
     cluster_id: str
     brokers: Sequence[Broker]
@@ -182,6 +186,8 @@ class ClusterSnapshot:
     moving: bool = False
     interrupted: InterruptedReassignment | None = None
     transactions: Sequence[OpenTransaction] = ()
+    rules: frozenset[AccessRule] = frozenset()
+    quotas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def missing(self) -> list[int]:
@@ -219,7 +225,7 @@ def read_snapshot(
     client = read_properties(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
-        reader = partial(_SnapshotReader, admin, access, folder or Folder())
+        reader = partial(_SnapshotReader, admin, servers, access, folder or Folder())
         try:
             return retry_connection_errors(lambda: reader().snapshot(client))
         except (KafkaError, OSError) as error:
@@ -241,8 +247,8 @@ def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOU
 
 
 class _SnapshotReader:
-    def __init__(self, admin: Any, access: Access, folder: Folder) -> None:
-        self._admin, self._access, self._folder = admin, access, folder
+    def __init__(self, admin: Any, servers: str, access: Access, folder: Folder) -> None:
+        self._admin, self._servers, self._access, self._folder = admin, servers, access, folder
         self._unknown: list[str] = []
         self._defaults: dict[str, frozenset[str]] = {}  # by broker: settings from the cluster's defaults
 
@@ -269,7 +275,16 @@ class _SnapshotReader:
             moving or busy,
             interrupted,
             self._or_unknown("open transactions", lambda: self._transactions(topics), []),
+            *self._limits(),
         )
+
+    def _limits(self) -> tuple[frozenset[AccessRule], dict[str, dict[str, float]]]:
+        """The ACLs and the quotas."""
+        cluster = ExistingCluster(self._servers, self._access)
+        cluster.refresh()
+        with cluster.admin(TIMEOUT_S) as admin:
+            rules = self._or_unknown("ACLs", admin.access_rules, None)
+            return rules or frozenset(), self._or_unknown("quotas", admin.quotas, {})
 
     def _interrupted(self, cluster_id: str) -> InterruptedReassignment | None:
         try:
@@ -290,7 +305,7 @@ class _SnapshotReader:
         """The answer, or `otherwise` and a note in `unknown` if Kafka refuses or lacks it."""
         try:
             return request()
-        except KafkaError as error:
+        except (KafkaError, LabError) as error:
             self._unknown.append(f"{what}: {one_line(error)}")
             return otherwise
 
