@@ -1,6 +1,7 @@
 """`kaput docs`: the documentation of the installed version, as pages for a browser.
 
-`make site` writes the pages into the package, `make wheel` ships new ones. They need no network.
+`make site` writes the pages into the package, `make wheel` ships new ones. They need no network. A checkout
+without them has docs/*.md.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import typer
 
 from kaput.cli.options import Json
 
-SITE = Path(__file__).parents[1] / "site"
+SITE, SOURCES = Path(__file__).parents[1] / "site", Path(__file__).parents[3] / "docs"
 
 
 def docs_command(
@@ -39,7 +40,7 @@ def docs_command(
     from kaput.core import VERSION
     from kaput.errors import LabError
 
-    page, anchor = _found(name) if name else (_built(SITE / "index.html"), "")
+    page, anchor = _found(name) if name else (_page("index"), "")
     address = f"{page}{anchor}"
     if json:
         typer.echo(json_library.dumps({"version": VERSION, "path": str(page), "anchor": anchor[1:]}))
@@ -52,10 +53,13 @@ def docs_command(
             raise LabError(f"no browser was found; open {address} in one")
 
 
-def _built(page: Path) -> Path:
+def _page(stem: str) -> Path:
+    """A page of the site; in a checkout where it was not built, the file that it is made from."""
     from kaput.errors import LabError
 
-    if not page.exists():
+    sources = SOURCES / f"{'README' if stem == 'index' else stem}.md"
+    page = next((each for each in (SITE / f"{stem}.html", sources) if each.exists()), None)
+    if page is None:
         raise LabError(f"there are no pages in {SITE}; in a checkout, 'make site' builds them from docs/*.md")
     return page
 
@@ -65,12 +69,16 @@ def _found(name: str) -> tuple[Path, str]:
     from kaput.errors import UsageError
     from kaput.scenario.nearest import nearest
 
-    glossary = _built(SITE / "GLOSSARY.html")
-    pages = {path.stem.lower(): path for path in SITE.rglob("*.html") if path.stem != "index"}
+    glossary = _page("GLOSSARY")
+    pages = {
+        path.stem.lower(): path
+        for path in glossary.parent.rglob(f"*{glossary.suffix}")
+        if path.stem != "index"
+    }
     stem, _, anchor = name.partition("#")
     page = pages.get(stem.lower().removesuffix(".md").replace("-", "_"))
     if page is None and not anchor:
-        page, anchor = glossary, re.sub(r"[^\w-]+", "-", name.lower()).strip("-")
+        page, anchor = glossary, _slug(name)
         words = _anchors(glossary)
         if anchor not in words:
             near = nearest(name.lower(), [*pages, *words], count=3)
@@ -82,4 +90,11 @@ def _found(name: str) -> tuple[Path, str]:
 
 
 def _anchors(page: Path) -> list[str]:
-    return re.findall(r' id="([^"]+)"', page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".html":
+        return re.findall(r' id="([^"]+)"', text)
+    return [_slug(title) for title in re.findall(r"^(?:#+|\|) ([^|\n]+)", text, re.MULTILINE)]
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w-]+", "-", text.lower()).strip("-")

@@ -216,5 +216,5 @@ def _run() -> object:
     # Only py4j logs to the root logger: a traceback whenever Ctrl-C ends its JVM during a call.
     logging.getLogger().addFilter(lambda _record: False)
     with interrupts():
-        # color: otherwise click deletes escape sequences in data; Streams escapes them.
-        return app(standalone_mode=False, color=True)
+        # color: otherwise click deletes escape sequences in data; Streams escapes them, and so typer's own.
+        return app(standalone_mode=False, color="--install-completion" not in sys.argv)

@@ -7,6 +7,7 @@ import pty
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -49,6 +50,20 @@ def test_run_folders_have_a_manifest(place: Path, monkeypatch: pytest.MonkeyPatc
     assert completion.run_folders("") == ["runs/20260101-noop"] and completion.run_folders("x") == []
     monkeypatch.setenv("KAPUT_RUNS", str(place / "elsewhere"))
     assert completion.run_folders("") == []
+
+
+def test_installing_prints_no_escapes(place: Path) -> None:
+    """Typer colors its sentence, and kaput shows escape sequences in data as text."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kaput", "--install-completion", "bash"],
+        env={**os.environ, "HOME": str(place)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.startswith(f"bash completion installed in {place}/")
+    assert "x1b" not in done.stdout
 
 
 def test_faults_and_targets() -> None:

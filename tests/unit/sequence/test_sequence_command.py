@@ -90,7 +90,6 @@ def test_input_without_numbers_is_rejected() -> None:
         (["--producers", "3"], "--expect A..B"),
         (["--line-format", "payload", "--pattern", "(?P<number>1)"], "cannot be combined"),
         (["/nowhere/at/all"], "no such file"),
-        (["/"], "is a directory"),
     ],
 )
 def test_invalid_options_exit_with_status_2(options: list[str], said: str) -> None:

@@ -1,0 +1,48 @@
+"""`kaput docs`: pages by name, anchor or word, also in a checkout whose site was not built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.cli import docs
+from kaput.errors import LabError, UsageError
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Without a site."""
+    monkeypatch.setattr(docs, "SITE", tmp_path / "site")
+    return docs.SOURCES
+
+
+def shown(name: str | None, capsys: pytest.CaptureFixture[str]) -> str:
+    docs.docs_command(name)
+    return capsys.readouterr().out.strip()
+
+
+def test_pages_of_a_checkout(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files themselves."""
+    assert shown(None, capsys) == f"{checkout}/README.md"
+    assert shown("faults", capsys) == f"{checkout}/FAULTS.md"
+    assert shown("ci#exit-status", capsys) == f"{checkout}/CI.md#exit-status"
+    assert shown("Deposed leader", capsys) == f"{checkout}/GLOSSARY.md#deposed-leader"
+    with pytest.raises(UsageError, match="'losss' is neither a page nor a word of the glossary"):
+        docs.docs_command("losss")
+
+
+def test_pages_of_the_site_come_first(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And its anchors are those of the pages."""
+    docs.SITE.mkdir()
+    (docs.SITE / "index.html").touch()
+    (docs.SITE / "GLOSSARY.html").write_text('<td id="lost">')
+    assert shown(None, capsys) == f"{docs.SITE}/index.html"
+    assert shown("lost", capsys) == f"{docs.SITE}/GLOSSARY.html#lost"
+
+
+def test_without_pages_and_sources(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence says where they come from."""
+    monkeypatch.setattr(docs, "SOURCES", checkout / "nowhere")
+    with pytest.raises(LabError, match="make site"):
+        docs.docs_command(None)
