@@ -151,10 +151,11 @@ def _leaves(kind: Any) -> Iterator[Any]:
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    texts = model.texts()
     for name, field in model.model_fields.items():
-        if not field.description:
+        if name not in texts:
             raise SystemExit(f"{model.__name__}.{name} has no text: write it below the field")
-        yield f"`{field.alias or name.rstrip('_')}`", _kind(field.annotation), field.description
+        yield f"`{field.alias or name.rstrip('_')}`", _kind(field.annotation), texts[name]
 
 
 def _kind(kind: Any) -> str:
@@ -180,7 +181,8 @@ def _kind(kind: Any) -> str:
 
 def _expect() -> str:
     """The keys of `expect`, those that limit no anomaly first."""
-    rows = ((f"`{field.alias}`", field.description or "") for field in Expect.model_fields.values())
+    texts = Expect.texts()
+    rows = ((f"`{field.alias}`", texts.get(name, "")) for name, field in Expect.model_fields.items())
     return _table(("key", "what is limited"), rows)
 
 
@@ -216,7 +218,8 @@ def _targets() -> str:
 
 
 def _options() -> str:
-    fields = {field.alias or name: field.description for name, field in FaultStep.model_fields.items()}
+    texts = FaultStep.texts()
+    fields = {field.alias or name: texts.get(name) for name, field in FaultStep.model_fields.items()}
     rows = (
         (f"`{key}`", about or "", ", ".join(name for name in KINDS if key in defaults_of(name)) or "all")
         for key, about in fields.items()

@@ -207,7 +207,7 @@ def _scenario() -> str:
                 "required"
                 if field.is_required()
                 else _default(field.get_default(call_default_factory=False)),
-                " ".join((field.description or "").split()),
+                " ".join(model.texts().get(name, "").split()),
             )
             for name, field in model.model_fields.items()
         )

@@ -45,6 +45,7 @@ class RunTables:
         scenario = folder / "scenario.yaml"
         self.scenario: Row = (yaml.safe_load(scenario.read_text()) if scenario.exists() else None) or {}
         self._tables: dict[str, list[Row]] = {}
+        self._due: dict[tuple[int, int, str | None, str], bool] = {}
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table; a missing one is empty. Each has its cluster, null where there is only one."""
@@ -203,7 +204,22 @@ class RunTables:
         """Whether it is for readers: visible, and not of a transaction that was aborted (which Kafka may show
         all the same).
         """
-        return self.visible(send) and self.transaction_outcome(send) != "aborted"
+        message = _message(send)
+        if message not in self._due:
+            self._due[message] = self.visible(send) and self.transaction_outcome(send) != "aborted"
+        return self._due[message]
+
+    @cache  # noqa: B019
+    def first_acks(self, place: Place) -> dict[int, int]:
+        """By the epoch of the record: when the first message of a partition was acknowledged."""
+        found: dict[int, int] = {}
+        for send in self.sends_of.get(place, []):
+            if send["outcome"] == "acked" and send["done_ns"] is not None:
+                for record in self.home_records(send)[:1]:
+                    if record["leader_epoch"] is not None:
+                        at = min(send["done_ns"], found.get(record["leader_epoch"], send["done_ns"]))
+                        found[record["leader_epoch"]] = at
+        return found
 
     def transaction_outcome(self, send: Row) -> str | None:
         """What became of a message's transaction; null if it has none."""

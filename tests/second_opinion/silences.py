@@ -61,7 +61,10 @@ def _prolonged(waits: list[Waiting], came: list[int]) -> Iterator[Waiting]:
     """
     begins = sorted(wait.begin for wait in waits if not wait.came or wait.end - wait.begin >= SECOND)
     for wait in waits:
-        nexts = [] if wait.came else [_following(times, wait.end) for times in (begins, came)]
+        if wait.came:
+            yield wait
+            continue
+        nexts = (_following(times, wait.end) for times in (begins, came))
         yield wait._replace(end=next((n for n in nexts if n - wait.end < SECOND), wait.end))
 
 

@@ -7,7 +7,6 @@ of what ended it. Where the law can be read in several ways, a `Reading` says wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
@@ -259,21 +258,10 @@ class Story:
         """The last leader that had acknowledged anything by then, by the epoch of the record; else the one
         that led then.
         """
-        acked = [e for e, at in self._first_acks.items() if at <= since]
+        acked = [e for e, at in self.tables.first_acks(self.place).items() if at <= since]
         led = [s for when, s in self.states if when <= since and s.leader is not None and s.leader >= 0]
         known = [state for state in led if state.epoch in acked]
         return known[-1].leader if known else led[-1].leader if led else None
-
-    @cached_property
-    def _first_acks(self) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for send in self.tables.sends_of.get(self.place, []):
-            if send["outcome"] == "acked" and send["done_ns"] is not None:
-                for record in self.tables.home_records(send)[:1]:
-                    if record["leader_epoch"] is not None:
-                        at = min(send["done_ns"], found.get(record["leader_epoch"], send["done_ns"]))
-                        found[record["leader_epoch"]] = at
-        return found
 
     def _misled(self, at: int, since: int) -> set[Reason]:
         """Whether clients may still ask who led at the beginning: frozen, or reached by no controller."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, attribute
+from kaput.scenario.block import Described
 
 When = Literal["before", "during", "after"]
 
 
-class FindingsPart(BaseModel):
+class FindingsPart(Described):
     """A frozen piece of the document."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid")
 
 
 class Percentiles(FindingsPart):

@@ -19,6 +19,7 @@ from pydantic_core import from_json
 
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import EvidenceError, UsageError
+from kaput.scenario.block import Described
 from kaput.scenario.nearest import nearest
 from kaput.scenario.vocabulary import Isolation
 
@@ -56,12 +57,9 @@ class MirrorEnd(BaseModel):
     drained: bool
 
 
-class Manifest(BaseModel):
+class Manifest(Described):
     """manifest.json. Readers ignore fields that they do not know."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", populate_by_name=True, use_attribute_docstrings=True
-    )
     schema_: Literal["kaput.evidence/1"] = EVIDENCE_SCHEMA  # type: ignore[assignment]
     """The version of this format."""
     run_id: uuid.UUID

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
+from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from kaput.scenario.source import DataPath
 
 Found = Iterator[tuple[DataPath, str]]  # mistakes: path and message
 
 
-class Block(BaseModel):
-    """A block of the file: frozen, kebab-case keys, nothing unknown."""
+class Described(BaseModel):
+    """A frozen model: the text below a field in the source is its description in the JSON Schema.
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        populate_by_name=True,
-        alias_generator=lambda name: name.replace("_", "-"),
-        use_attribute_docstrings=True,
-    )
+    The source is read, and validators are built, when they are first needed: at each start that would take
+    several tenths of a second.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, defer_build=True)
+
+    @classmethod
+    def texts(cls) -> dict[str, str]:
+        """What each field is, by its name."""
+        sources = [_below_fields(each.__module__).get(each.__name__, {}) for each in cls.__mro__]
+        below = ChainMap(*sources)
+        fields = cls.model_fields.items()
+        return {name: text for name, field in fields if (text := field.description or below.get(name))}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        made = handler(schema)
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for name, text in cls.texts().items():
+            properties[cls.model_fields[name].alias or name]["description"] = text
+        return made
+
+
+@cache
+def _below_fields(module: str) -> dict[str, dict[str, str]]:
+    """The texts below the fields of each class of a module; none where there is no source."""
+    try:
+        classes = ast.parse(inspect.getsource(sys.modules[module])).body
+    except (OSError, TypeError):
+        return {}
+    return {
+        each.name: {
+            field.target.id: inspect.cleandoc(text.value.value)
+            for field, text in pairwise(each.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        }
+        for each in classes
+        if isinstance(each, ast.ClassDef)
+    }
+
+
+class Block(Described):
+    """A block of the file: kebab-case keys, nothing unknown."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
 
     def rules(self) -> Found:
         """Mistakes between this block's own keys; checks/ has those that involve other blocks."""

@@ -58,6 +58,12 @@ class StepKeys(Block):
     def _with_defaults(cls, data: Any) -> Any:
         return with_defaults(data)
 
+    @classmethod
+    def texts(cls) -> dict[str, str]:
+        """What each field is, also those that are options of faults."""
+        options = [kind.options.texts() for kind in reversed(KINDS.values())]
+        return {name: text for texts in (*options, super().texts()) for name, text in texts.items()}
+
     @property
     def kind(self) -> FaultKind:
         """What is known of its fault; of a recorded one of another version, nothing but its name."""
@@ -116,7 +122,7 @@ def _option_keys() -> dict[str, Any]:
                 continue
             annotation = _without_none(hints[name])
             about = [each.text for each in getattr(annotation, "__metadata__", ()) if isinstance(each, About)]
-            text = field.description or next(iter(about), None)
+            text = next(iter(about), None)
             keys[name] = (annotation | None, Field(default=None, alias=field.alias, description=text))
     return keys
 
