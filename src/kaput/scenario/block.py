@@ -56,7 +56,7 @@ def _below_fields(module: str) -> dict[str, dict[str, str]]:
         return {}
     return {
         each.name: {
-            field.target.id: inspect.cleandoc(text.value.value)
+            field.target.id: inspect.cleandoc(str(text.value.value))
             for field, text in pairwise(each.body)
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
             if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
