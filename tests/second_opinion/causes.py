@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from second_opinion.effects import Effect, hits_member
-from second_opinion.failovers import Failovers
+from second_opinion.failovers import Failovers, concerns
 from second_opinion.raw import Place, Row, RunTables
 from second_opinion.silences import Scope
+
+_STOPS = ("kill", "power-loss", "stop", "leave", "pause")
 
 
 class Causes:
@@ -38,7 +40,8 @@ class Causes:
         if not effect.brokers:
             return {False}
         places = [scope.place] if scope.place is not None else self._places(scope.group)
-        found = [self._hit(effect, place, max(begin, effect.begin), scope.group) for place in places]
+        within = max(begin, effect.begin), end
+        found = [self._hit(effect, place, within, scope.group) for place in places]
         if any(one == {True} for one in found):
             return {True}
         return {False} | {True for one in found if True in one}
@@ -57,7 +60,10 @@ class Causes:
         read = {self.tables.place(row) for row in rows if row["group"] == group}
         return [p for p in self.failovers.places() if group is None or p in read]
 
-    def _hit(self, effect: Effect, place: Place, at: int, group: str | None) -> set[bool]:
+    def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
+        if not concerns(effect, place):
+            return {False}
+        at, end = within
         events = [e for e in self.tables.events_of(place) if e["leader"] is not None and e["leader"] >= 0]
         found: set[bool] = set()
         for leader, _ in self.failovers.leaders_at(place, at):
@@ -68,7 +74,11 @@ class Causes:
                 found.add(leader in effect.brokers)
         all_acks = True if group is not None else self.tables.all_acks(place)
         if all_acks is not False:
-            in_isr = {bool(effect.brokers & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
+            missing = effect.brokers
+            if group is not None and effect.fault in _STOPS and effect.healed > end:
+                # A delivery did not wait for a member that did not run, and was still in the ISR.
+                missing -= set.intersection(*map(set, self.failovers.isr_at(place, end) or {()}))
+            in_isr = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
             both = {one or other for one in found for other in in_isr}
             found = both if all_acks else both | found
         return found or {False}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from second_opinion.effects import Effect, Effects
+from second_opinion.effects import ENDS, Effect, Effects
 from second_opinion.raw import MS, Place, Row, RunTables
 from second_opinion.silences import Scope, Silence, Silences
 
@@ -29,6 +29,17 @@ class Window(NamedTuple):
     end: int
     sent: int
     affected: int
+
+
+MOVES = ("move-leader", "elect-preferred", "move-replicas")
+
+
+def concerns(fault: Effect, place: Place) -> bool:
+    """A step that moves one partition (`leader-of orders/0`) hits its brokers only there."""
+    name, _, partition = fault.target.partition(" ")[2].rpartition("/")
+    if fault.fault not in MOVES or not name:
+        return True
+    return name.rpartition(":")[2] == place.topic and partition == str(place.partition)
 
 
 class Failovers:
@@ -91,6 +102,8 @@ class Failovers:
 
     def elections(self, fault: Effect, place: Place) -> set[Election | None]:
         """The election by which a fault moved a partition, or null."""
+        if not concerns(fault, place):
+            return {None}
         found: set[Election | None] = set()
         for leader, epoch in self.leaders_at(place, fault.begin):
             found |= self._elections(fault, place, epoch) if leader in fault.brokers else {None}
@@ -101,7 +114,8 @@ class Failovers:
         next fault.
         """
         led = {leader for leader, _ in self.leaders_at(place, fault.begin)} & fault.brokers
-        nexts = [e.begin for e in self.effects.of_brokers if e.begin > fault.begin and e.brokers & led]
+        others = [e for e in self.effects.of_brokers if e.fault != "noop" and concerns(e, place)]
+        nexts = [e.begin for e in others if e.begin > fault.begin and e.brokers & led]
         until = min(nexts, default=None)
         for event in self.tables.events_of(place):
             if event["kind"] != "leader" or (event["leader"] if event["leader"] is not None else -1) < 0:
@@ -111,6 +125,9 @@ class Failovers:
             if epoch is not None and event["leader_epoch"] <= epoch:
                 continue
             if until is not None and event["at_ns"] > until:
+                return {None}
+            planned = led & set(event["isr"] or ()) - {event["leader"]} and not event.get("within_ns")
+            if planned and fault.fault not in (*MOVES, *ENDS) and event["at_ns"] > fault.healed:
                 return {None}
             election = Election(event["at_ns"], event["leader"], event["leader_epoch"])
             found: set[Election | None] = {election}
@@ -162,6 +179,8 @@ class Failovers:
 
     def hit(self, fault: Effect, place: Place) -> set[bool]:
         """Whether a fault hit a partition: led by a target, or with acks=all a target in its ISR."""
+        if not concerns(fault, place):
+            return {False}
         led = {leader in fault.brokers for leader, _ in self.leaders_at(place, fault.begin)} or {False}
         if self.tables.all_acks(place) is False:
             return led
@@ -183,8 +202,8 @@ class Failovers:
 
     def _ends(self, fault: Effect, place: Place, found: list[Silence]) -> set[int | None]:
         own = [s for s in found if s.end > fault.begin and s.begin < fault.healed]
-        if own:
-            return {own[0].end}
+        if own:  # what was attempted last is in one that ended with the load
+            return {own[0].end + (not own[0].ended)}
         ends: set[int | None] = set()
         for election in self.elections(fault, place):
             ends |= {None} if election is None else self.first_acks(place, election)

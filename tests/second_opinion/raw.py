@@ -143,17 +143,17 @@ class RunTables:
             for number, spec in self.producer_specs.items()
             if (spec.get("cluster") or self.first_cluster, spec.get("topic")) == place[:2]
         }
-        found: set[bool | None] = set()
-        for number in senders:
-            spec = self.producer_specs.get(number)
-            if spec is None:  # a pipe's member has transactions, and so acks=all
-                found.add(True if self.rows("outputs") else None)
-            else:
-                acks = (spec.get("config") or {}).get("acks", spec.get("acks", "all"))
-                found.add(str(acks) in ("all", "-1"))
+        found = {self.has_acks_all(number) for number in senders}
         if False in found:
             return False
         return None if None in found or not found else True
+
+    def has_acks_all(self, producer: int) -> bool | None:
+        """Whether a producer waits for all in-sync replicas; null if that is unknown."""
+        spec = self.producer_specs.get(producer)
+        if spec is None:  # a pipe's member has transactions, and so acks=all
+            return True if self.rows("outputs") else None
+        return str((spec.get("config") or {}).get("acks", spec.get("acks", "all"))) in ("all", "-1")
 
     # Indexes of rows.
 

@@ -152,6 +152,7 @@ def _anomalies(
             name=name,
             count=of.counts.get(name, 0),
             permitted=judgement.permitted.get((name, group), 0),
+            unclear=judgement.unclear.get((name, group), 0),
             group=group,
             causes=of.causes.get(name, {}),
             counts=_by_part(run, name),

@@ -37,7 +37,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import STORE_TABLES, Evidence
 from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
-from kaput.scenario.model import compacts, retains_little
+from kaput.scenario.model import compacts, retains_little, spec_of
 from kaput.verdict.contracts import unclean_allowed
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
@@ -152,12 +152,16 @@ class Run:
             acked,
         )
 
-    def terms(self, place: TopicPartition) -> Terms:
-        """What acknowledgements of a partition require, by the scenario."""
-        scenario, topic = self.given.scenario, cluster_and_topic(place.topic)[1]
+    def terms(self, place: TopicPartition, producer: int | None = None) -> Terms:
+        """What acknowledgements of a partition (or those to one producer) require, by the scenario."""
+        scenario, (cluster, topic) = self.given.scenario, cluster_and_topic(place.topic)
         if scenario is None:
             return Terms(acks_all=False)
-        acks = {spec.acks for spec in scenario.producer_specs() if spec.topic == topic}
+        own = spec_of(scenario, producer)
+        named = [spec for spec in scenario.producer_specs() if spec.topic == topic]
+        first = next(iter(scenario.clusters), cluster)
+        here = [one for one in named if scenario.plan or cluster in (None, one.cluster or first)]
+        acks = {spec.acks for spec in ([own] if own is not None else here or named)}
         lowest = min_isr_of(place.topic, self.given.faults, scenario)
         return Terms(acks == {"all"}, lowest, unclean_allowed(scenario, place.topic))
 
@@ -165,9 +169,8 @@ class Run:
         self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None
     ) -> Story:
         """After messages: what a partition (or a group, or one producer) waited for between two times."""
-        return self.record.story(
-            place, from_ns, to_ns, self.terms(place), self._waiter(place, group, producer)
-        )
+        terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
+        return self.record.story(place, from_ns, to_ns, terms, waiter)
 
     def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
         senders, given_up = self._senders.get(self.names.code(place), ([], []))

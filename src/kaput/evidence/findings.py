@@ -125,7 +125,7 @@ class Example(FindingsPart):
 
 
 class Anomaly(FindingsPart):
-    """One anomaly's exact count; violations are count minus permitted."""
+    """One anomaly's exact count; violations are count minus permitted and unclear."""
 
     name: str
     """The anomaly: every name of the glossary is present, with 0 if nothing was found."""
@@ -133,6 +133,8 @@ class Anomaly(FindingsPart):
     """How often."""
     permitted: int
     """Of these, what the configuration permits."""
+    unclear: int = 0
+    """Of these, those of which it is not known whether the configuration permits them."""
     group: str | None = None
     """The group; null for anomalies of the run itself."""
     causes: dict[str, int] = {}
@@ -146,6 +148,11 @@ class Anomaly(FindingsPart):
     """Of duplicates: stored copies beyond the first; null for other anomalies."""
     examples: list[Example] = []
     """Up to ten."""
+
+    @property
+    def forbidden(self) -> int:
+        """Violations."""
+        return self.count - self.permitted - self.unclear
 
 
 class HighWatermarkArithmetic(FindingsPart):

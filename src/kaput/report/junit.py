@@ -82,13 +82,15 @@ def _anomaly(anomaly: Anomaly, findings: Findings) -> TestCase:
     case = _case(
         findings, f"{anomaly.name}{f' in group {anomaly.group}' if anomaly.group else ''}", "anomaly"
     )
-    forbidden = anomaly.count - anomaly.permitted
-    if forbidden:
+    if anomaly.forbidden:
         causes = ", ".join(f"{cause} {count:,}" for cause, count in anomaly.causes.items() if count)
-        text = f"{forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
+        text = f"{anomaly.forbidden:,} forbidden of {anomaly.count:,} {anomaly.name}"
         failure = Failure(f"{text} ({causes})" if causes else text, anomaly.name)
         failure.text = _clean("\n".join(example.story for example in anomaly.examples))
         case.result = [failure]
+    elif anomaly.unclear:
+        text = f"{anomaly.unclear:,} not known to be permitted of {anomaly.count:,} {anomaly.name}"
+        case.result = [Error(text, anomaly.name)]
     elif reason := _not_judged(anomaly, findings):
         case.result = [Skipped(_clean(reason))]
     elif anomaly.count:

@@ -16,6 +16,9 @@ _PERMITTED_BECAUSE = {
 }
 
 
+_UNCLEAR = "not known to be permitted"
+
+
 def verdict_sentence(findings: Findings) -> str:
     """The result of a run in a sentence or two, starting with the verdict in capitals."""
     totals = findings.totals
@@ -30,9 +33,10 @@ def verdict_sentence(findings: Findings) -> str:
     if totals.unread:
         parts.append(f"{totals.unread:,} not read back")
     parts += [
-        f"{a.count - a.permitted:,} {a.name}{f' in group {a.group}' if a.group else ''} forbidden"
+        f"{count:,} {a.name}{f' in group {a.group}' if a.group else ''} {word}"
         for a in findings.anomalies
-        if a.count > a.permitted and a.name != "lost"
+        for count, word in ((a.forbidden, "forbidden"), (a.unclear, _UNCLEAR))
+        if count and a.name != "lost"
     ]
     blame = blame_sentence(findings)
     return f"{_verdict(findings)}: {f'{blame} ' if blame else ''}{', '.join(parts)}."
@@ -80,7 +84,7 @@ def blame_sentence(findings: Findings) -> str:
 
 def _is_of_stores(findings: Findings) -> bool:
     """Whether all that is forbidden was done by the stores of failed messages, or by their replays."""
-    forbidden = [a for a in findings.anomalies if a.count > a.permitted]
+    forbidden = [a for a in findings.anomalies if a.forbidden]
     return bool(forbidden) and all(
         a.name == "lost-in-store" or (a.name == "duplicate" and set(a.causes) == {"replay"})
         for a in forbidden
@@ -95,16 +99,19 @@ def promise_reasons(findings: Findings) -> list[str]:
 
 def _lost(findings: Findings) -> str:
     lost = findings.lost
-    permitted = sum(a.permitted for a in findings.anomaly("lost"))
+    forbidden = sum(a.forbidden for a in findings.anomaly("lost"))
+    unclear = sum(a.unclear for a in findings.anomaly("lost"))
     if not lost:
         return "no acknowledged message lost"
     text = f"{plural(lost, 'acknowledged message')} lost"
-    if lost > permitted:
-        return f"{text} ({lost - permitted:,} forbidden)"
+    if forbidden or unclear:
+        counts = ((forbidden, "forbidden"), (unclear, _UNCLEAR))
+        return f"{text} ({', '.join(f'{count:,} {word}' for count, word in counts if count)})"
     causes = {cause for a in findings.anomaly("lost") for cause, count in a.causes.items() if count}
-    why = " and ".join(_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes))
-    if lost == sum(f.lost for f in findings.faults if f.fault in UNSYNCED_DATA_FAULTS):
-        why = "replicas lost what they had not synced"
+    whys = [_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes)]
+    if unsynced := sum(f.lost for f in findings.faults if f.fault in UNSYNCED_DATA_FAULTS):
+        whys = ["replicas lost what they had not synced", *(whys if unsynced < lost else [])]
+    why = " and ".join(whys)
     return f"{text} (permitted: {why})" if why else f"{text} (permitted)"
 
 

@@ -47,7 +47,7 @@ def symptoms(judged: Judged) -> list[Symptom]:
 
 
 def _violations(findings: Findings) -> Iterator[Symptom]:
-    broken = {each.name: each for each in findings.anomalies if each.count > each.permitted}
+    broken = {each.name: each for each in findings.anomalies if each.forbidden}
     for expected in findings.expectations:
         if expected.met == "exceeded" and expected.name != "verdict":
             known = next((each for each in findings.anomaly(expected.name) if each.count), None)

@@ -26,7 +26,8 @@ from kaput.verdict.rules import ExistingClusterLimits, Grounds, Ruled, VerdictRu
 @dataclass(frozen=True)
 class Judgement:
     """`promise`: whether Kafka kept its promise, regardless of what the scenario expects. `permitted`: by
-    (name, group), the number of cases that the configuration permits.
+    (name, group), the number of cases that the configuration permits; `unclear`: of which it is not known
+    whether it does.
     """
 
     verdict: Verdict
@@ -34,17 +35,19 @@ class Judgement:
     reasons: list[str]
     notes: list[str]
     permitted: Mapping[tuple[str, str | None], int]
+    unclear: Mapping[tuple[str, str | None], int]
     expectations: Sequence[Expected] = ()
 
 
 @dataclass
 class _Sentences:
-    """The sentences and permitted counts so far."""
+    """The sentences, and the permitted and unclear counts so far."""
 
     violations: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     permissions: list[str] = field(default_factory=list)
     permitted: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    unclear: Counter[tuple[str, str | None]] = field(default_factory=Counter)
 
     def rule(self, name: str, what: str, rulings: Ruled, group: str | None = None) -> None:
         """Adds the rulings on an anomaly: one sentence per distinct ruling, the largest count first."""
@@ -61,6 +64,7 @@ class _Sentences:
             elif word == "violation":
                 self.violations.append(sentence)
             else:
+                self.unclear[name, group] += count
                 self.doubts.append(sentence)
 
 
@@ -74,7 +78,12 @@ def judge(facts: Facts, scenario: Scenario | None, rules: Mapping[str, VerdictRu
                 sentences.permitted[key] = rule.harmless_cases(name, group or facts)
     if scenario is None:
         reason = "scenario.yaml is missing: what was promised is not known, so only counts are given."
-        return Judgement("inconclusive", "inconclusive", [reason], [], sentences.permitted)
+        unclear = {
+            (name, of): count - sentences.permitted[name, of]
+            for of, counts in ((None, facts.counts), *((g.group, g.counts) for g in facts.groups))
+            for name, count in counts.items()
+        }
+        return Judgement("inconclusive", "inconclusive", [reason], [], sentences.permitted, unclear)
     limits = ExistingClusterLimits.of(facts)
     for group in (None, *facts.groups):
         _judge_anomalies(sentences, Grounds(facts, scenario, limits, group), rules)
@@ -88,18 +97,17 @@ def _judge_anomalies(sentences: _Sentences, known: Grounds, rules: Mapping[str, 
     """Rules on all anomalies of the run, or of `known.group`; first on what contracts decide."""
     group = known.group.group if known.group else None
     mine = {name: rule for name, rule in rules.items() if (name in GROUP_ANOMALIES) == (group is not None)}
-    unclear: Counter[str] = Counter()
     for name, rule in mine.items():
-        ruled = list(rule.ruled(replace(known, name=name)))
-        sentences.rule(name, rule.what, ruled, group)
-        unclear[name] = sum(n for ruling, n in ruled if ruling.word == "unclear" and not rule.uncounted)
+        sentences.rule(name, rule.what, rule.ruled(replace(known, name=name)), group)
+        if rule.uncounted:
+            del sentences.unclear[name, group]
     # Those last of which some cases are harmless.
     in_order = (name for name in ANOMALIES if name in mine)
     for name in sorted(in_order, key=lambda name: mine[name].harmless != "none"):
         if (meaning := mine[name].never) is None:
             continue
         one = replace(known, name=name)
-        count = one.count - unclear[name] - sentences.permitted[name, group]
+        count = one.count - sentences.unclear[name, group] - sentences.permitted[name, group]
         excused = [(ruling, n) for ruling, n in one.following() if ruling.word != "violation"]
         sentences.rule(name, meaning, excused, group)
         if count := count - sum(n for _, n in excused):
@@ -156,6 +164,7 @@ def _judgement(
         [reason[0].upper() + reason[1:] for reason in reasons + sentences.permissions],
         _notes(facts, scenario, absent) + limits.notes(),
         sentences.permitted,
+        sentences.unclear,
         expected,
     )
 

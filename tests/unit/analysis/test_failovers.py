@@ -260,3 +260,69 @@ def test_leader_that_was_in_sync_was_replaced_as_planned(
     assert (change.old_leader, change.fault, change.old_leader_in_sync) == (1, None, planned)
     by = "which was in sync: a planned change, by Kafka's own rebalancing of leaders or by a tool"
     assert (by in leader_sentences(found)[0]) == planned
+
+
+def test_power_loss_behind_a_change_of_leader_is_no_planned_change(tmp_path: Path) -> None:
+    """All brokers lost power, and no ISR shrank."""
+    history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 5_500, [1, 2, 3])
+    found = judged(_killed(history, 4, 5, 1, 2, 3), tmp_path)
+    assert found.leader_changes[0].fault == "1-kill"
+    assert "broker 2 took over from broker 1 (epoch 1), which was in sync," in leader_sentences(found)[0]
+
+
+def test_silence_of_one_producer_waits_for_what_its_own_acks_ask_for(tmp_path: Path) -> None:
+    """Producer 1 has acks=all and waits until broker 2 has left the ISR; producer 0 has acks=1."""
+    history = History(
+        producers=[{"topic": "orders", "acks": acks} for acks in (1, "all")],
+        topics=[{"name": "orders", "config": {"min.insync.replicas": 2}}],
+    )
+    history.led(1, 0, -1_000, [1, 2, 3]).led(1, 0, 7_000, [1, 3], kind="isr")
+    for seq in range(50):
+        late = 25 <= seq < 40
+        for producer in (0, 1):
+            times = {
+                "attempt_ns": at(200 * seq),
+                "done_ns": at(8_000 if late and producer else 200 * seq + 5),
+            }
+            history.acked(producer, seq, 2 * seq + producer, **times)
+    found = judged(history.fault(2, 5_000, 9_000, fault="pause"), tmp_path)
+    (mine,) = _claims(found, "unavailable")
+    assert (mine.producer, mine.ended_by) == (1, "isr")
+    assert [(wait.condition, wait.seconds) for wait in mine.waited_for] == [("isr", 2.0), ("client", 1.0)]
+
+
+@pytest.mark.parametrize(("left_ns", "caused"), [(None, False), (7_900, True)])
+def test_delivery_while_a_broker_is_frozen_in_the_isr_did_not_wait_for_it(
+    left_ns: int | None, caused: bool, tmp_path: Path
+) -> None:
+    """Broker 2 is paused from 5 to 9 s; the group is delivered nothing until 8 s."""
+    history = _load(10, acks=1).led(1, 0, -1_000, [1, 2, 3])
+    history.groups["billing"] = True
+    if left_ns is not None:
+        history.led(1, 0, left_ns, [1, 3], kind="isr")
+    for row in history.rows["sends"]:
+        ms = 200 * row["seq"]
+        history.handed(row["offset"], 0, row["seq"], 8_000 if 5_000 <= ms < 8_000 else ms + 10)
+    found = judged(history.fault(2, 5_000, 9_000, fault="pause"), tmp_path)
+    (one,) = [s for s in found.standstills if s.group is not None and s.partition is None]
+    assert (one.cause is not None, one.ended_by) == (caused, "isr" if caused else "unknown")
+    why = (
+        "what it waited for is not known (a delivery came while 1-kill lasted, and nothing else was missing)"
+    )
+    assert (why in to_text(found, "x").plain) != caused
+
+
+def test_nothing_known_to_be_forbidden_is_called_forbidden(tmp_path: Path) -> None:
+    """Retention removed the first 10, and whether they were there is not known."""
+    history = _load(10)
+    history.topics[0]["config"]["retention.ms"] = 1_000
+    history.rows["log"] = history.rows["log"][10:]
+    history.read_to_end().rows["end_offsets"][0]["start_offset"] = 10
+    found = judged(history, tmp_path)
+    (lost,) = found.anomaly("lost")
+    assert (found.verdict, lost.count, lost.permitted, lost.unclear, lost.forbidden) == (
+        "inconclusive", 10, 0, 10, 0,
+    )  # fmt: skip
+    text = to_text(found, "x").plain
+    assert "10 acknowledged messages lost (10 not known to be permitted)" in text
+    assert "forbidden)" not in text

@@ -111,3 +111,42 @@ def test_fault_hits_what_its_broker_led_at_its_effect() -> None:
     history = History().led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 9_000, [2, 3])
     assert _reaches(history.fault(1, 10_000, 30_000))["1-kill"].hit == []
     assert _reaches(history.fault(1, 10_000, effective_ns=None))["2-kill"].hit == []
+
+
+def _both_led_by_1() -> History:
+    """Broker 1 leads orders/0 until 11 s, and orders/1 until 16 s."""
+    history = History()
+    for partition, ms, isr in ((0, 11_000, [1, 2, 3]), (1, 16_000, [2, 3])):
+        history.led(1, 0, -1_000, [1, 2, 3], partition=partition)
+        history.led(2, 1, ms, isr, partition=partition)
+    return history
+
+
+def test_step_on_one_partition_takes_the_election_of_no_other() -> None:
+    """Broker 1 is paused at 10 s, and the lead of orders/0 is moved at 11 s."""
+    moved = {"fault": "move-leader", "target": "leader-of orders/0"}
+    history = _both_led_by_1().fault(1, 10_000, 20_000, fault="pause").fault(1, 11_000, 11_000, **moved)
+    paused, step = _reaches(history).values()
+    assert (_elected(paused), _elected(paused, SECOND)) == (None, (1, 2, 16.0))
+    assert (step.hit, _elected(step)) == ([FIRST], (1, 2, 11.0))
+
+
+def test_noop_has_no_election_and_takes_none() -> None:
+    history = _both_led_by_1().fault(1, 10_000, 20_000).fault(1, 10_500, 12_000, fault="noop")
+    killed, noop = _reaches(history).values()
+    assert (_elected(killed), noop.hit) == ((1, 2, 11.0), [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "healed", "elected"),
+    [("pause", 10_500, None), ("pause", 20_000, 11.0), ("kill", 10_500, 11.0)],
+)
+def test_planned_change_after_the_heal_is_no_election_of_the_fault(
+    fault: str, healed: float, elected: float | None
+) -> None:
+    """The old leader was in sync, so Kafka moved the lead, or a tool; a broker that was started again has to
+    be elected again.
+    """
+    (reach,) = _reaches(_both_led_by_1().fault(1, 10_000, healed, fault=fault)).values()
+    found = _elected(reach)
+    assert (found and found[2]) == elected

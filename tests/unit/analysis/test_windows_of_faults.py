@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.spells import DONE, LONG, WAITING
+from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING
 from kaput.analysis.questions import fault_windows
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
@@ -113,6 +113,15 @@ def test_silence_of_a_partition_after_a_fault(
     assert end_of_silence(silences_by_place(run).get(7, []), effective_s * S, healed) == (
         None if end_s is None else end_s * S
     )
+
+
+def test_what_was_attempted_last_is_in_a_silence_that_ended_with_the_load() -> None:
+    """Attempts at 2 and 3 s are the last, and nothing is acknowledged any more."""
+    names = ("group", "producer", "place", "kind", "first_ns", "last_ns")
+    rows = [(PRODUCERS, 0, 7, kind, S, 3 * S) for kind in (WAITING, FAILED)]
+    spells = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
+    run: Any = SimpleNamespace(sums={"service_spells": spells})
+    assert end_of_silence(silences_by_place(run).get(7, []), S, None) == 3 * S + 1
 
 
 def _run(**sums: pl.DataFrame) -> Any:

@@ -143,7 +143,7 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
         ({"client": 16.2}, "it waited 8.2 s for the client", "client 8.2 s"),
         ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s for a change of the in-sync replicas", "isr 8.2 s"),
         ({}, "what it waited for is not known", "not known"),
-        (None, "no acknowledgement ended it: nothing waited any more", "not acknowledged"),
+        (None, "no acknowledgement ended it", "not acknowledged"),
     ],
 )  # fmt: skip
 def test_standstill_says_what_it_waited_for(waits: dict[str, float] | None, sentence: str, cell: str) -> None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.leader_history import ENDS_PROCESS
 from kaput.core import MS, TopicPartition
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.reading import distinct
@@ -30,9 +31,6 @@ _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
 _UP = frozenset(
     {*TAKE_NOTHING, "resize", "delete-records", "recreate"} | {"delay", "bandwidth", "loss", "reset", "clock"}
 )
-# Faults that end a process: when started again, it registers anew, and answers nobody until it is unfenced.
-# As long as its last session counts, which may be until it times out, it cannot register.
-_ENDS_PROCESS = frozenset({"kill", "stop", "power-loss"})
 _TARGETED_PRODUCER = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"
 _MIN_ISR = "transaction.state.log.min.isr"
@@ -77,7 +75,7 @@ def _span(given: Inputs, fault: FaultRow) -> Span:
     if fault.healed_ns is None:
         return fault.effective_ns, given.ended_ns
     back = [fault.healed_ns]
-    if fault.fault in _ENDS_PROCESS:
+    if fault.fault in ENDS_PROCESS:
         back += [_unfenced_ns(given, broker, fault.healed_ns) for broker in fault.brokers]
     return fault.effective_ns, max(back)
 

@@ -14,7 +14,12 @@ from typing import Any
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.vocabulary import UNSYNCED_DATA_FAULTS
+from kaput.scenario.fault_kinds import MOVES
+from kaput.scenario.vocabulary import NOOP, UNSYNCED_DATA_FAULTS
+
+# Faults that end a process: when started again, it registers anew, and answers nobody until it is unfenced.
+# As long as its last session counts, which may be until it times out, it cannot register.
+ENDS_PROCESS = frozenset({"kill", "stop", "power-loss"})
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,15 @@ class Change:
     def has_new_leader(self) -> bool:
         """Whether it is an election that a broker won, and led for any time."""
         return self.is_election and not self.led_nothing and self.leader is not None and self.leader >= 0
+
+    @property
+    def planned(self) -> bool | None:
+        """Whether the old leader was still in sync: whatever fails or stops leaves the ISR with the election.
+        None if that is not recorded.
+        """
+        if self.isr is None or self.within_ns or not self.has_new_leader or self.leader == self.led_before:
+            return None
+        return self.led_before in self.isr
 
 
 @dataclass(frozen=True)
@@ -138,7 +152,7 @@ def build(
         if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
             by_place[TopicPartition(row["topic"], row["partition"])].append(row)
     changes = {
-        place: _changes(rows, [fault for fault in faults if same_cluster(fault, place)])
+        place: _changes(rows, [fault for fault in faults if may_concern(fault, place)])
         for place, rows in sorted(by_place.items())
     }
     epochs = {
@@ -150,9 +164,13 @@ def build(
     )
 
 
-def same_cluster(fault: FaultRow, place: TopicPartition) -> bool:
-    """Whether the fault may have hit brokers of the partition's cluster."""
-    cluster = cluster_and_topic(place.topic)[0]
+def may_concern(fault: FaultRow, place: TopicPartition) -> bool:
+    """Whether the fault may have hit brokers of the partition's cluster; a step that moves one partition hits
+    them only there.
+    """
+    (cluster, topic), moved = cluster_and_topic(place.topic), fault.hit.place
+    if fault.fault in MOVES and moved is not None:
+        return (cluster_and_topic(moved.topic)[1], moved.partition) == (topic, place.partition)
     return None in (fault.cluster, cluster) or fault.cluster == cluster
 
 
@@ -233,15 +251,24 @@ def _event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _fault_of(change: Change, faults: Sequence[FaultRow]) -> str | None:
-    """The latest fault in effect that hit the previous leader."""
+    """The latest fault that hit the previous leader and took effect before; of a planned change none that was
+    over by then, unless it is a step that moves leaders or replicas.
+    """
     hit = [
         fault
         for fault in faults
         if fault.effective_ns is not None
         and fault.effective_ns // MS <= change.at_ns // MS
         and change.led_before in fault.brokers
+        and fault.fault != NOOP
+        and (fault.fault in MOVES or not (change.planned and _over(fault, change.at_ns)))
     ]
     return max(hit, key=lambda fault: fault.effective_ns or 0).id if hit else None
+
+
+def _over(fault: FaultRow, at_ns: int) -> bool:
+    """Whether it was healed by then, and the brokers that it hit are what they were before."""
+    return fault.fault not in ENDS_PROCESS and fault.healed_ns is not None and fault.healed_ns < at_ns
 
 
 def _epochs(changes: Sequence[Change], logged: Mapping[int, tuple[int, int]], end: int) -> list[Epoch]:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.leader_history import LeaderHistory, same_cluster
+from kaput.analysis.facts.leader_history import LeaderHistory, may_concern
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.fault_rows import FaultRow
+from kaput.scenario.vocabulary import NOOP
 
 
 class Election(NamedTuple):
@@ -70,9 +71,9 @@ def _reach(
     acks_all: Callable[[TopicPartition], bool],
 ) -> Reach:
     since = fault.effective_ns
-    if since is None:
+    if since is None or fault.fault == NOOP:
         return Reach(fault, {}, None)
-    known = [place for place in history.changes if same_cluster(fault, place)]
+    known = [place for place in history.changes if may_concern(fault, place)]
     places = {
         place: _election(fault, history, place)
         for place in known
@@ -109,23 +110,21 @@ def _restored_ns(
     """When the last ISR that lost one of the fault's brokers was full again; None if one never was."""
     if fault.healed_ns is None or fault.effective_ns is None:
         return None
-    next_ns = min(
-        (
-            other.effective_ns
-            for other in faults
-            if other.effective_ns is not None
-            and other.effective_ns > fault.effective_ns
-            and set(other.brokers) & set(fault.brokers)
-        ),
-        default=FOREVER_NS,
-    )
+    later = [
+        (other.effective_ns, other)
+        for other in faults
+        if other.fault != NOOP
+        and (other.effective_ns or 0) > fault.effective_ns
+        and set(other.brokers) & set(fault.brokers)
+    ]
     full: list[int | None] = []
-    for (topic, partition), changes in history.changes.items():
-        wanted = replicas.get(topic, {}).get(partition)
+    for place, changes in history.changes.items():
+        wanted = replicas.get(place.topic, {}).get(place.partition)
         isrs = [(c.at_ns, set(c.isr)) for c in changes if c.isr is not None]
-        if wanted is None:
+        if wanted is None or not may_concern(fault, place):
             continue
-        short = _shrunk_ns(isrs, fault, next_ns)
+        nexts = [at for at, other in later if at is not None and may_concern(other, place)]
+        short = _shrunk_ns(isrs, fault, min(nexts, default=FOREVER_NS))
         if short is not None:
             after = max(short, fault.healed_ns)
             full.append(_full_ns(isrs, wanted, short, after))

@@ -34,6 +34,7 @@ _HOW: Mapping[str, How] = {
     "partition": "cut",
     "flap": "cut",
 }
+NOT_RUNNING = frozenset(fault for fault, how in _HOW.items() if how in ("ended", "frozen"))
 _Broker = tuple[str | None, int]  # its cluster and its id
 _Known = TypeVar("_Known")
 _MIN_ISR = "min.insync.replicas"

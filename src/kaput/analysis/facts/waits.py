@@ -343,7 +343,12 @@ class _Walk:
             return Story(waits, met[-1].condition, True)
         if any(first <= self.to_ns and last >= self.from_ns for first, last in self.waiter.given_up):
             return Story(waits, "client", True)
-        return Story([], why="by the record everything that an acknowledgement needs was there all the time")
+        came = "an acknowledgement" if self.waiter.group is None else "a delivery"
+        lasting = sorted({name.partition(" ")[0] for name, _ in self.slow} - {""})
+        why = f"by the record, everything that {came} needs was there all the time"
+        if lasting:
+            why = f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
+        return Story([], why=why)
 
     def _waits(self) -> Iterator[Wait]:
         begin = self.from_ns

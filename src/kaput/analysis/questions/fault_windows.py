@@ -162,7 +162,7 @@ def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
             yield FaultWindow(reach.fault.id, from_ns, ends, topics, lost_from_ns, lost_to_ns)
 
 
-def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, int]:
+def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int, bool]]]) -> dict[int, int]:
     """By place that a fault hit: the end of the silence that began before its heal; if there is none, and
     another leader was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
     """

@@ -150,14 +150,6 @@ def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> lis
     ]
 
 
-def _planned(change: Change) -> bool | None:
-    """Whether the old leader was still in sync: whatever fails or stops leaves the ISR with the election."""
-    polled = change.within_ns > 0
-    if change.isr is None or change.led_before is None or polled or change.leader == change.led_before:
-        return None
-    return change.led_before in change.isr
-
-
 def _last_producers(after_ms: Mapping[int, float]) -> list[int]:
     return sorted(after_ms, key=lambda producer: (-after_ms[producer], producer))[:_MAX_LAST_PRODUCERS]
 
@@ -188,7 +180,7 @@ def _finding(
         epoch=change.epoch,
         leader=change.leader,
         old_leader=change.led_before,
-        old_leader_in_sync=_planned(change),
+        old_leader_in_sync=change.planned,
         fault=change.fault,
         without_leader_ms=None if change.leaderless_ns is None else change.leaderless_ns / MS,
         first_ack_ns=first_ns,

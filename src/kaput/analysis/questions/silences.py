@@ -16,8 +16,9 @@ import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
 from kaput.analysis.engine.spells import WAITING, pauses
-from kaput.analysis.facts.leader_history import Change, same_cluster
+from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.reach import Reach
+from kaput.analysis.facts.serving import NOT_RUNNING
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
 from kaput.analysis.run import Run
@@ -186,21 +187,25 @@ def _standstill(events: RunEvents, one: Silence, causes: Sequence[Cause]) -> Sta
     )
 
 
-def silences_by_place(run: Run) -> dict[int, list[tuple[int, int]]]:
-    """By partition, its silences (from_ns, to_ns) by time."""
+def silences_by_place(run: Run) -> dict[int, list[tuple[int, int, bool]]]:
+    """By partition, its silences (from_ns, to_ns, ended) by time."""
     spells = run.sums["service_spells"].drop("producer").filter(pl.col("group") == PRODUCERS)
-    by_place: dict[int, list[tuple[int, int]]] = {}
-    for place, from_ns, to_ns in _pauses(spells, _SCOPE).select("place", "from_ns", "to_ns").iter_rows():
-        by_place.setdefault(place, []).append((from_ns, to_ns))
+    by_place: dict[int, list[tuple[int, int, bool]]] = {}
+    silent = _pauses(spells, _SCOPE).select("place", "from_ns", "to_ns", "ended")
+    for place, *silence in silent.iter_rows():
+        by_place.setdefault(place, []).append((silence[0], silence[1], silence[2]))
     return by_place
 
 
 def end_of_silence(
-    silences: Iterable[tuple[int, int]], effective_ns: int, healed_ns: int | None
+    silences: Iterable[tuple[int, int, bool]], effective_ns: int, healed_ns: int | None
 ) -> int | None:
-    """The first silence that ends after a fault's effect and begins before its heal; None for none."""
+    """The end of the first silence that ends after a fault's effect and begins before its heal; None for
+    none. What was attempted last is in one that ended with the load.
+    """
     until_ns = FOREVER_NS if healed_ns is None else healed_ns
-    return next((to for from_, to in silences if to > effective_ns and from_ < until_ns), None)
+    mine = (one for one in silences if one[1] > effective_ns and one[0] < until_ns)
+    return next((to_ns + (not ended) for _, to_ns, ended in mine), None)
 
 
 def _within_1s(one: Availability) -> Claim:
@@ -433,9 +438,9 @@ class RunEvents:
         if place is None:
             every = self._run.leader_history.changes
             mine = every if group is None else self._run.given.places_of(group)
-            hit = [one for one in every if one in mine and self._needed(fault, one, at_ns, group)]
+            hit = [one for one in every if one in mine and self._needed(fault, one, (at_ns, to_ns), group)]
             return f"{text}, and hit {_listed(hit)}" if hit else None
-        needed = self._needed(fault, place, at_ns, group)
+        needed = self._needed(fault, place, (at_ns, to_ns), group)
         return None if needed is None else f"{text}; {needed}"
 
     def _owned(
@@ -465,19 +470,25 @@ class RunEvents:
         sent = self._run.sums["sent"].filter(producer=producer, place=code)
         return bool(sent.height)
 
-    def _needed(self, fault: FaultRow, place: TopicPartition, at_ns: int, group: str | None) -> str | None:
-        """What a fault's brokers were to a partition at a time: its leader, or members of the ISR if
-        acknowledgements (or deliveries) wait for that; None if nothing.
+    def _needed(
+        self, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
+    ) -> str | None:
+        """What a fault's brokers were to a partition at the first of two times: its leader, or members of the
+        ISR if acknowledgements (or deliveries) wait for that; None if nothing. A delivery at the second time
+        did not wait for members that do not run and are still in the ISR.
         """
-        history = self._run.leader_history
-        if place not in history.changes or not same_cluster(fault, place):
+        history, (at_ns, to_ns) = self._run.leader_history, within
+        if place not in history.changes or not may_concern(fault, place):
             return None
         led = history.leader_before(place, at_ns)
         if led in fault.brokers:
             return f"broker {led} led {place}"
         if led is not None and led < 0 and (before := history.led_last(place, at_ns)) in fault.brokers:
             return f"{place} had no leader after broker {before}"
-        in_sync = [broker for broker in history.isr_before(place, at_ns) if broker in fault.brokers]
+        away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
+        still = history.isr_before(place, to_ns + MS) if away else ()
+        isr = [broker for broker in history.isr_before(place, at_ns) if broker not in still]
+        in_sync = [broker for broker in isr if broker in fault.brokers]
         if in_sync and (group is not None or self._run.terms(place).acks_all):
             what = "acks=all waits for" if group is None else "records become visible with"
             return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"

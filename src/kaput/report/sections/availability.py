@@ -102,8 +102,9 @@ def _share(run: JudgedRun, service: Availability) -> str:
     lost, acked = run.findings.lost, run.findings.totals.acked
     if lost:
         return f"{share}, but {percent(lost / acked)} of the acknowledged ones ({lost:,}) are lost."
-    silent, late = _silent_share(service), 1 - service.within_1s_share
-    if silent >= _MUCH_OF_THE_TIME and late < silent / 2:  # who waits sends little, so few messages are late
+    silent, late = _share_of_time(service, 0), 1 - service.within_1s_share
+    # Who waits sends little, so few messages are late: fewer than half of those of a constant rate.
+    if silent >= _MUCH_OF_THE_TIME and late < _share_of_time(service, 1) / 2:
         return f"{share}, but little was sent meanwhile: {percent(silent)} of the time was silent."
     slow = next((one for one in run.findings.latency_ms.around_faults if one.when == "during"), None)
     p99 = slow.ack.p99 if slow is not None else None
@@ -112,9 +113,10 @@ def _share(run: JudgedRun, service: Availability) -> str:
     return f"{share}."
 
 
-def _silent_share(service: Availability) -> float:
-    """The share of the time of the load in which nothing was acknowledged though messages waited."""
-    return service.standstill_s / service.load_s if service.load_s else 0.0
+def _share_of_time(service: Availability, without_s: float) -> float:
+    """The share of the time of the load in standstills, without the last `without_s` of each."""
+    still_s = service.standstill_s - without_s * service.standstills
+    return still_s / service.load_s if service.load_s else 0.0
 
 
 def _partition(run: JudgedRun) -> Iterator[str]:
@@ -131,15 +133,22 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
     """`33.9 s (from 8.0 s on): it waited ...`."""
     begin = run.seconds(one.from_ns)
     since = "" if begin is None else f" (from {begin:,.1f} s on)"
-    return f"{one.length_ms / 1e3:,.1f} s{since}: {waited(one.waited_for, one.ended_by)}"
+    return f"{one.length_ms / 1e3:,.1f} s{since}: {waited(one.waited_for, one.ended_by, _why(run, one))}"
 
 
-def waited(waits: Sequence[Wait], by: EndedBy | None) -> str:
+def _why(run: JudgedRun, one: Standstill) -> str:
+    """Why it is not known what it waited for."""
+    subject = (one.group, one.topic, one.partition, one.from_ns)
+    silences = (claim for claim in run.findings.claims if claim.kind == "silence" and not claim.decidable)
+    return next((c.why for c in silences if (c.group, c.topic, c.partition, c.from_ns) == subject), "")
+
+
+def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "") -> str:
     """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for the client`."""
     if by is None:
-        return "no acknowledgement ended it: nothing waited any more"
+        return "no acknowledgement ended it"
     if not waits:
-        return "what it waited for is not known"
+        return "what it waited for is not known" + (f" ({why})" if why else "")
     parts = [f"{seconds:,.1f} s for {_CONDITIONS[condition]}" for condition, seconds in noticeable(waits)]
     longer = "; a longer fault means a longer outage" if needs_heal(waits) else ""
     return f"it waited {', then '.join(parts)}{longer}"

@@ -94,17 +94,17 @@ def _row(anomaly: Anomaly) -> list[str | Cell]:
     parts = {**anomaly.causes, **anomaly.counts}
     causes = ", ".join(f"{part} {count:,}" for part, count in parts.items() if count)
     copies = plural(anomaly.extra_copies, "extra copy", "extra copies") if anomaly.extra_copies else ""
-    text = "; ".join(part for part in (causes, copies) if part)
+    unclear = f"{anomaly.unclear:,} not known to be permitted" if anomaly.unclear else ""
+    text = "; ".join(part for part in (unclear, causes, copies) if part)
     stories = [example.story for example in anomaly.examples]
     if stories:
         examples = plural(len(stories), "example")
         text = f"{text} ({examples})" if text else examples
     name = Cell(Term(anomaly.name), f"in group {anomaly.group}" if anomaly.group else "")
-    forbidden = anomaly.count - anomaly.permitted
     return [
         name,
         f"{anomaly.count:,}",
         f"{anomaly.permitted:,}",
-        Cell(f"{forbidden:,}", bad=forbidden > 0),
+        Cell(f"{anomaly.forbidden:,}", bad=anomaly.forbidden > 0),
         Cell(text, stories=stories),
     ]

@@ -102,5 +102,5 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield (
             Term("affected"),
             f"{fault.affected:,} of {fault.sent_in_window:,} messages to the partitions that it held up, "
-            "each until the end of its own silence",
+            "each until the end of its own silence or the new leader's first acknowledgement",
         )

@@ -11,6 +11,7 @@ from kaput.evidence.findings import Findings, LeaderChange
 from kaput.evidence.findings_parts import Learned, PartitionSnapshot
 from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited, milliseconds
 from kaput.report.sections import JudgedRun
+from kaput.scenario.fault_kinds import MOVES
 
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
@@ -72,13 +73,21 @@ def leader_sentences(findings: Findings) -> list[str]:
     return [*sentences, f"{plural(more, 'more leader change')} without a loss."] if more > 0 else sentences
 
 
+def _planned(fault: str | None) -> str:
+    """Of a change from a leader that was in sync: that it was planned, unless a fault that breaks something
+    is behind it.
+    """
+    if fault is None:
+        return ": a planned change, by Kafka's own rebalancing of leaders or by a tool"
+    return ": a planned change" if fault.partition("-")[2] in MOVES else ""
+
+
 def _sentence(change: LeaderChange) -> Iterator[str]:
     restarted = change.leader == change.old_leader
     how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
     yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
     if change.old_leader_in_sync:
-        by = "" if change.fault else ", by Kafka's own rebalancing of leaders or by a tool"
-        yield f"which was in sync: a planned change{by}"
+        yield f"which was in sync{_planned(change.fault)}"
     if change.without_leader_ms:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
     if change.first_ack_ns is not None:
