@@ -149,8 +149,8 @@ def test_duplicate_fault_rows_are_malformed(tmp_path: Path, played: InProcess) -
 @pytest.mark.parametrize(
     ("steps", "rows", "words"),
     [
-        (["kill", "kill"], ["kill"], "1 of the scenario's 2 faults were never injected: 1 kill."),
-        (["kill", "pause"], ["kill", "kill"], "1 of the scenario's 2 faults were never injected: 1 pause."),
+        (["kill", "kill"], ["kill"], "1 of the scenario's 2 faults was never injected: 1 kill."),
+        (["kill", "pause"], ["kill", "kill"], "1 of the scenario's 2 faults was never injected: 1 pause."),
         (
             ["kill", "pause", "pause"],
             [],

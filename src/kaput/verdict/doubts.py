@@ -98,7 +98,8 @@ def _never_injected(facts: Facts, scenario: Scenario, absent: Collection[str]) -
     if missing:
         total, steps = missing.total(), len(scenario.faults)
         named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
-        yield f"{total} of the scenario's {steps} faults were never injected: {named}."
+        were = "was" if total == 1 else "were"
+        yield f"{total} of the scenario's {steps} faults {were} never injected: {named}."
 
 
 def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:

@@ -230,6 +230,14 @@ def test_acknowledgements_without_times_make_no_silence(tmp_path: Path) -> None:
     assert (claim.decidable, claim.figures) == (False, {"messages": 50})
 
 
+def test_share_is_of_the_acknowledgements_with_a_time(tmp_path: Path) -> None:
+    history = _load(10)
+    for row in history.rows["sends"][:20]:
+        row["done_ns"] = None
+    text = to_text(judged(history, tmp_path), "x").plain
+    assert "100.0 % of the 30 messages with a known time were acknowledged within 1 s." in text
+
+
 def test_every_standstill_is_a_claim(tmp_path: Path) -> None:
     """The claims have the same times, waits and ends as the tables."""
     history = _load(25, (6, 16)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 14_500, [2, 3])

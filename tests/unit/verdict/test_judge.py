@@ -114,13 +114,13 @@ def test_noop_has_nothing_to_prove(scenario: Make) -> None:
 @pytest.mark.parametrize(
     ("steps", "rows", "sentence"),
     [
-        (["kill"], [], "1 of the scenario's 1 faults were never injected: 1 kill."),
+        (["kill"], [], "1 of the scenario's 1 faults was never injected: 1 kill."),
         (
             ["pause", "kill", "kill"],
             [],
             "3 of the scenario's 3 faults were never injected: 2 kill, 1 pause.",
         ),
-        (["kill", "pause"], [KILL, KILL], "1 of the scenario's 2 faults were never injected: 1 pause."),
+        (["kill", "pause"], [KILL, KILL], "1 of the scenario's 2 faults was never injected: 1 pause."),
     ],
 )
 def test_missing_steps_are_named(
@@ -158,7 +158,7 @@ def test_optional_step_whose_event_never_came_is_judged_as_absent(scenario: Make
     assert judged.verdict == "held" and "its event never came" in judged.notes[0]
     both = scenario(faults=["kill", waiting, {"at": "1s", "fault": "stop", "optional": True}])
     assert judge(facts_of(faults=[KILL]), both).reasons == [
-        "1 of the scenario's 3 faults were never injected: 1 stop."
+        "1 of the scenario's 3 faults was never injected: 1 stop."
     ]
 
 

@@ -348,6 +348,8 @@ class _Walk:
         why = f"by the record, everything that {came} needs was there all the time"
         if lasting:
             why = f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
+        elif self.slow:
+            why = f"by the record, a condition of it was still unmet when {came} came"
         return Story([], why=why)
 
     def _waits(self) -> Iterator[Wait]:

@@ -96,7 +96,9 @@ def _service(run: JudgedRun) -> Iterator[str]:
 
 def _share(run: JudgedRun, service: Availability) -> str:
     """The share acknowledged within 1 s, and how many acknowledgements were worth nothing."""
-    share = f"{percent(service.within_1s_share)} of all messages were acknowledged within 1 s"
+    timed = all(claim.kind != "times-unknown" for claim in run.findings.claims)
+    which = "all messages" if timed else f"the {service.messages:,} messages with a known time"
+    share = f"{percent(service.within_1s_share)} of {which} were acknowledged within 1 s"
     if service.within_1s_share is None:
         return "When messages were acknowledged is not known."
     lost, acked = run.findings.lost, run.findings.totals.acked
