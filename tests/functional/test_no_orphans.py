@@ -15,7 +15,7 @@ from kaput.processes.idle_priority import find_method
 from waiting import PATIENCE_S, wait_for
 
 # So many that Spark is to judge them: its Java starts behind the load.
-MANY = ["--set", "workload.producers.0.messages=600000"]
+MANY = ["--set", "workload.producers.0.messages=100000000"]
 
 
 def start(runs: Path, mode: str) -> subprocess.Popen[str]:

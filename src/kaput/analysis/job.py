@@ -5,7 +5,7 @@ them.
                              (kept by Spark's shuffle; each job reads the parts it needs)
 
 Tasks share nothing but the evidence's files: they may run on any machine, and a lost one is repeated. If all
-run on this machine, runs go through files, and only their places in these through Spark's shuffle.
+run on this machine, runs go through files, and only their places in these through a shuffle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 Keyed = tuple[int, Piece]
+Packing = Callable[[], AbstractContextManager[Pack]]  # how a task packs its runs
 Questions = Sequence[Question]
 _VIEWS: Mapping[str, Callable[..., Any]] = {
     "stored": Stored,
@@ -54,7 +56,7 @@ class Job:
         self._of_rows = [question for question in questions if hasattr(question, "of_rows")]
         self._questions = questions
         self._shared = _shared_directory(spark)  # removed with this object
-        self._directory = self._shared.name if self._shared else None
+        self._packing = _packing(spark, self._shared, len(tasks))
         self._runs = self._shuffled(self._encoded(tasks))
 
     def look(
@@ -136,16 +138,17 @@ class Job:
         deliveries = [[unit] for task in self._tasks for unit in task if unit.table == "deliveries"]
         others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
         apart = self._spark.parallelize(deliveries, max(1, len(deliveries)))
-        slices = apart.mapPartitions(_slicing(self._known, bounds)).partitionBy(len(bounds) + 1, part_key)
-        ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows, self._directory))
+        cut = apart.mapPartitions(_slicing(self._known, bounds, self._packing))
+        slices = cut.partitionBy(len(bounds) + 1, part_key)
+        ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows, self._packing))
         self._runs = self._shuffled(self._encoded(others).union(ordered))
 
     def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
-        known, questions, directory = self._known, self._of_rows, self._directory
+        known, questions, packing = self._known, self._of_rows, self._packing
 
         def read(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
             for units in tasks:
-                with _packing(directory) as pack:
+                with packing() as pack:
                     yield from rows.encode(units, known, questions, pack)
 
         return self._spark.parallelize(list(tasks), max(1, len(tasks))).mapPartitions(read)
@@ -183,39 +186,40 @@ def _bounds(delivered: pl.DataFrame) -> list[int]:
     return first["at_ns"].to_list()[1:]
 
 
-def _slicing(known: Known, bounds: Sequence[int]) -> Callable[[Iterable[Sequence[Unit]]], Iterator[Keyed]]:
+def _slicing(
+    known: Known, bounds: Sequence[int], packing: Packing
+) -> Callable[[Iterable[Sequence[Unit]]], Iterator[Keyed]]:
     def slice_(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
         edges = pl.Series(list(bounds), dtype=pl.Int64)
         for unit in (unit for task in tasks for unit in task):
             deliveries = read(unit, known.names).whole()
             number = edges.search_sorted(deliveries["polled_ns"], side="right") if len(edges) else 0
             sliced = deliveries.with_columns(slice=pl.lit(number))
-            for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
-                yield int(str(part)), Piece("deliveries", pack(mine))
+            with packing() as pack:
+                for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
+                    yield int(str(part)), Piece("deliveries", pack(mine))
 
     return slice_
 
 
 def _encoding_slices(
-    known: Known, questions: Questions, directory: str | None
+    known: Known, questions: Questions, packing: Packing
 ) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
     def encode_(keyed: Iterable[Keyed]) -> Iterator[Keyed]:
         none = {"deliveries": empty("deliveries").whole()}
         deliveries = gathered((piece for _, piece in keyed), none)["deliveries"]
-        with _packing(directory) as pack:
+        with packing() as pack:
             yield from rows.encode_rows([("deliveries", of_frame(deliveries))], known, questions, pack)
 
     return encode_
 
 
-@contextmanager
-def _packing(directory: str | None) -> Iterator[Pack]:
-    """How a task packs its runs: into a file, if all tasks see a directory."""
-    if directory is None:
-        yield pack
-        return
-    with SliceFile(directory) as file:
-        yield file.pack
+def _packing(spark: SparkContext, shared: TemporaryDirectory[str] | None, tasks: int) -> Packing:
+    """Into a file, if all tasks see a directory, or are in this process and not a single one."""
+    if shared is not None:
+        return partial(SliceFile, shared.name)
+    in_process = not hasattr(spark, "master")  # spark/in_process.py
+    return SliceFile if in_process and tasks > 1 else lambda: nullcontext(pack)
 
 
 def _shared_directory(spark: SparkContext) -> TemporaryDirectory[str] | None:

@@ -88,7 +88,7 @@ def analyze(
     """Judges a run folder, from any writer, and writes findings.json, as `kaput analyze` does.
 
     `spark`: the SparkSession to use; None: the program's active session, else none for a run of fewer than
-    500,000 messages, else a new one that later calls share. `ledger`: what the ledger's rows are. `page`:
+    100 million messages, else a new one that later calls share. `ledger`: what the ledger's rows are. `page`:
     whether to write report.html.
 
     Raises EvidenceError with the file at fault.

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import pytest
 from polars.testing import assert_frame_equal
 
 from kaput.analysis.engine.pieces import Parts, Piece, SliceFile, by_part, gathered, pack, unpack
@@ -25,11 +26,12 @@ def test_rows_survive_the_round_trip() -> None:
     assert_frame_equal(gathered(pieces, {"log": none, "sends": none})["sends"], none)
 
 
-def test_rows_survive_the_way_through_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_rows_survive_the_way_through_a_file(tmp_path: Path, named: bool) -> None:
     """The frames of one file are read one by one, with their types, also those of tables without rows."""
     frames = [*FRAMES, *empty_tables(View.MESSAGES).values(), *empty_tables(View.PLACES).values()]
-    with SliceFile(str(tmp_path)) as file:
-        slices = [file.pack(frame) for frame in frames]
+    with SliceFile(str(tmp_path) if named else None) as pack_one:
+        slices = [pack_one(frame) for frame in frames]
     for frame, where in zip(frames, slices, strict=True):
         assert_frame_equal(unpack(where), frame)
 
@@ -48,9 +50,9 @@ def test_consecutive_rows_of_a_part_stay_together() -> None:
 def test_a_repeated_task_writes_another_file(tmp_path: Path) -> None:
     """What the first attempt wrote stays as it is: another task may be reading it."""
     with SliceFile(str(tmp_path)) as first:
-        old = first.pack(FRAMES[0])
+        old = first(FRAMES[0])
     with SliceFile(str(tmp_path)) as second:
-        new = second.pack(FRAMES[1])
+        new = second(FRAMES[1])
     assert_frame_equal(unpack(old), FRAMES[0])
     assert_frame_equal(unpack(new), FRAMES[1])
 

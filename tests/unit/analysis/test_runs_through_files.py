@@ -1,14 +1,22 @@
-"""Where all tasks run on this machine, runs go through files: with the same findings, and nothing left."""
+"""Where all tasks run on this machine, runs go through files, and tasks run side by side: with the same
+findings, and nothing left.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
+import pyarrow.parquet as pq
+import pytest
+
 from fakes.in_process import InProcess
+from kaput.analysis import run
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.spark.in_process import LocalRdd
+from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from spark.planted import planted
@@ -29,6 +37,7 @@ class _OnThisMachine(InProcess):
     master = "local[2]"
 
     def __init__(self, directory: Path) -> None:
+        super().__init__()
         self._directory = directory
         self.seen = 0  # the most files there
 
@@ -36,7 +45,7 @@ class _OnThisMachine(InProcess):
         return {"spark.local.dir": f"{self._directory},/elsewhere"}
 
     def parallelize(self, items: Any, count: int) -> LocalRdd:
-        return _Twice(super().parallelize(items, count).parts)
+        return _Twice(self, super().parallelize(items, count).parts)
 
     def runJob(self, *job: Any) -> list[Any]:
         self.seen = max(self.seen, len(list(self._directory.glob("kaput-runs-*/*"))))
@@ -53,3 +62,44 @@ def test_findings_are_the_same_through_files_even_if_tasks_are_repeated(tmp_path
     assert analyse(check(folder), spark).to_json() == expected.to_json()
     assert spark.seen == 2
     assert not list(scratch.iterdir())
+
+
+def test_findings_are_the_same_from_tasks_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of one task after the other, to the last letter, with every table; and progress counts the tasks."""
+    folder = RunFolder(planted(tmp_path / "run", 10_000, 0.001))
+    monkeypatch.setattr(run, "SMALL_ROWS", 1_000)
+    monkeypatch.setattr(run, "TASK_ROWS", 5_000)
+    monkeypatch.setattr(run, "_PART_MESSAGES", 3_000)
+    expected, tables = analyse(check(folder), InProcess(1)), _tables(folder)
+    for _ in range(2):
+        spark = InProcess(4)
+        assert analyse(check(folder), spark).to_json() == expected.to_json()
+        assert _tables(folder) == tables
+        stages = [spark.getStageInfo(number) for number in spark.getActiveStageIds()]
+        assert max(stage.numTasks for stage in stages) > 4
+        assert all(stage.numTasks == stage.numCompletedTasks for stage in stages)
+
+
+def _tables(folder: RunFolder) -> dict[str, Any]:
+    """What is in the tables of analysis/, in any order of rows."""
+    paths = sorted(folder.analysis.iterdir())
+    return {path.name: sorted(map(repr, pq.read_table(path).to_pylist())) for path in paths if path.is_dir()}
+
+
+def test_tasks_run_at_the_same_time_and_an_error_is_raised() -> None:
+    """Two meet each other; the error of one reaches the caller."""
+    spark, barrier = InProcess(2), Barrier(2, timeout=60)
+
+    def meet(part: Iterable[int]) -> Iterator[int]:
+        barrier.wait()
+        yield from part
+
+    def fail(part: Iterable[int]) -> Iterator[int]:
+        yield from part
+        raise EvidenceError("damaged")
+
+    assert spark.parallelize(range(4), 4).mapPartitions(meet).collect() == [0, 1, 2, 3]
+    with pytest.raises(EvidenceError, match="damaged"):
+        spark.parallelize(range(4), 4).mapPartitions(fail).collect()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -19,11 +20,19 @@ _ALIGNED = 64  # bytes: Arrow's own alignment, so that mapped columns are used i
 
 
 class Slice(NamedTuple):
-    """A serialized frame in a file."""
+    """A serialized frame in a file, which has a path or is open."""
 
-    path: str
+    file: str | IO[bytes]
     begin: int
     size: int
+
+    def buffer(self) -> pa.Buffer:
+        """Its bytes: mapped into memory, or read. Raises OSError."""
+        if not isinstance(self.file, str):
+            return pa.py_buffer(os.pread(self.file.fileno(), self.size, self.begin))
+        with pa.memory_map(self.file) as file:
+            file.seek(self.begin)
+            return file.read_buffer(self.size)
 
 
 class Piece(NamedTuple):
@@ -37,29 +46,37 @@ Pack = Callable[[pl.DataFrame], bytes | Slice]  # serializes a frame
 
 
 class SliceFile:
-    """A new file of serialized frames, in a directory that all tasks see.
+    """A new file of serialized frames, in a directory that all tasks see. Without one, only this process
+    sees it; it has no name, and is gone with the last slice.
 
-    Its name is unique, so a repeated task writes another one; tasks read those whose slices they get.
+    A name is unique, so a repeated task writes another file; tasks read those whose slices they get.
     """
 
-    def __init__(self, directory: str) -> None:
-        self._path = Path(directory) / uuid4().hex
+    def __init__(self, directory: str | None = None) -> None:
+        self._path = Path(directory) / uuid4().hex if directory else None
 
-    def __enter__(self) -> SliceFile:
-        self._file = self._path.open("xb", buffering=0)
-        return self
+    def __enter__(self) -> Pack:
+        self._file: IO[bytes] = (
+            self._path.open("xb", buffering=0) if self._path else tempfile.TemporaryFile(buffering=0)
+        )
+        return self._pack
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        if self._path:
+            self._file.close()
 
-    def pack(self, frame: pl.DataFrame) -> Slice:
+    def _pack(self, frame: pl.DataFrame) -> Slice:
         """Appends a frame. Raises OSError."""
         begin = -(-self._file.tell() // _ALIGNED) * _ALIGNED
         self._file.seek(begin)
         frame.write_ipc_stream(self._file, compression="uncompressed")
-        return Slice(str(self._path), begin, os.fstat(self._file.fileno()).st_size - begin)
+        return Slice(
+            str(self._path) if self._path else self._file,
+            begin,
+            os.fstat(self._file.fileno()).st_size - begin,
+        )
 
 
 class Parts(NamedTuple):
@@ -92,13 +109,10 @@ def pack(frame: pl.DataFrame) -> bytes:
 
 
 def unpack(data: bytes | Slice) -> pl.DataFrame:
-    """Deserializes a frame. That of a file is mapped into memory."""
+    """Deserializes a frame."""
     if isinstance(data, bytes):
         return pl.read_ipc_stream(data)
-    with pa.memory_map(data.path) as file:
-        file.seek(data.begin)
-        table = pa.ipc.open_stream(file.read_buffer(data.size)).read_all()
-    frame = pl.from_arrow(table)
+    frame = pl.from_arrow(pa.ipc.open_stream(data.buffer()).read_all())
     assert isinstance(frame, pl.DataFrame)
     return frame
 

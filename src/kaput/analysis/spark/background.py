@@ -30,29 +30,35 @@ if TYPE_CHECKING:
 
 _LOW_PRIORITY = 10  # niceness: must not disturb the run that is being measured
 _GIVE_UP_S = 10
-FEW = 500_000  # messages: fewer are judged sooner than a JVM starts
+MANY = 100_000_000  # messages: fewer fit into one process (docs/decisions/0078)
 
 
 def without_spark(messages: int) -> bool:
-    """Whether so many messages are judged without Spark: they are few, and the user has not set one up."""
-    return messages < FEW and not os.environ.get("SPARK_CONF_DIR")
+    """Whether so many messages are judged without Spark: they are few enough, and the user has not set one
+    up.
+    """
+    return messages < MANY and not os.environ.get("SPARK_CONF_DIR")
 
 
 def messages_to_judge(scenario: Scenario) -> int:
-    """How many messages a run will have. As many as need Spark if that is unknown, or if Spark compares the
+    """How many messages a run will have, 0 if that is unknown. As many as need Spark if Spark compares the
     clusters of its mirrors.
     """
     from kaput.scenario.timeline import total_messages
 
-    return FEW if scenario.mirrors else total_messages(scenario) or FEW
+    return MANY if scenario.mirrors else total_messages(scenario) or 0
 
 
 def engine_for(
-    messages: int, master: str | None = None, conf: Mapping[str, str] | None = None, rehearse: bool = False
+    messages: int,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    rehearse: bool = False,
+    threads: int | None = None,
 ) -> Background | WithoutSpark:
-    """What judges so many messages: Spark, or this process. Raises JavaError."""
+    """What judges so many messages: Spark, or `threads` of this process. Raises JavaError."""
     if not master and not conf and without_spark(messages):
-        return WithoutSpark()
+        return WithoutSpark(threads)
     find_java()
     return Background(master, conf, rehearse)
 

@@ -1,22 +1,49 @@
-"""A stand-in for Spark that runs the analysis's tasks in this process, without a JVM.
+"""Runs the analysis's tasks in threads of this process, without Spark: the same tasks, from the same job.py.
 
-For a few thousand messages (kaput.Lab's `account`), where starting a JVM would take longer than the analysis,
-and for tests that judge thousands of folders. Only what the analysis (job.py) and bench/generate.py use.
+Polars, numpy and Arrow do most of their work without the interpreter's lock, so tasks run side by side. What
+moves between them is in files without names (engine/pieces.py), which vanish with the process. Only what the
+analysis and bench/generate.py use of Spark.
 """
 
 from __future__ import annotations
 
-import pickle
+import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_THREADS_MAX = 4  # each holds a task of some 300 MB
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+
+
+@dataclass
+class Stage:
+    """How far tasks are, as Spark says it."""
+
+    numTasks: int
+    done: list[int] = field(default_factory=list)  # by thread-safe appending
+
+    @property
+    def numCompletedTasks(self) -> int:
+        """The number of tasks that have ended."""
+        return len(self.done)
+
 
 class InProcess:
-    """Stands in for a SparkContext."""
+    """Stands in for a SparkContext. `threads`: how many tasks run at once; by default as many as cores, up to
+    _THREADS_MAX.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or min(os.cpu_count() or 1, _THREADS_MAX)
+        self._stages: list[Stage] = []
 
     def statusTracker(self) -> InProcess:
         """Returns itself."""
@@ -31,26 +58,54 @@ class InProcess:
 
     getJobInfo = getJobIdsForGroup
 
-    def getActiveStageIds(self) -> list[int]:
-        """Empty: callers only run between stages."""
-        return []
+    def getActiveStageIds(self) -> Sequence[int]:
+        """All stages so far."""
+        return range(len(self._stages))
+
+    def getStageInfo(self, number: int) -> Stage:
+        """How far a stage is."""
+        return self._stages[number]
 
     def parallelize(self, items: Sequence[Any], count: int) -> LocalRdd:
         """The items as an RDD of `count` partitions, in order."""
         bounds = [len(items) * part // count for part in range(count + 1)]
-        return LocalRdd([items[bounds[part] : bounds[part + 1]] for part in range(count)])
+        return LocalRdd(self, [items[bounds[part] : bounds[part + 1]] for part in range(count)])
 
     def runJob(
         self, rdd: LocalRdd, step: Callable[[Iterable[Any]], list[Any]], parts: Sequence[int]
     ) -> list[Any]:
         """The step's results for the given partitions."""
-        return [item for part in parts for item in step(iter(rdd.parts[part]))]
+        chosen = LocalRdd(self, [rdd.parts[part] for part in parts])
+        return chosen.mapPartitions(lambda items: iter(step(items))).collect()
+
+    def lists(self, parts: Sequence[Iterable[Any]]) -> list[list[Any]]:
+        """The items of each partition, which are computed by as many threads as there may be. After an error
+        or an interrupt no further task begins.
+        """
+        stage = Stage(len(parts))
+        self._stages.append(stage)
+
+        def computed(part: Iterable[Any]) -> list[Any]:
+            items = list(part)
+            stage.done.append(len(items))
+            return items
+
+        if min(self.threads, len(parts)) < 2:
+            return [computed(part) for part in parts]
+        with ThreadPoolExecutor(self.threads, "kaput-task") as pool:
+            return list(pool.map(computed, parts))
 
 
 class WithoutSpark:
-    """Stands in for a Background: what is small is judged sooner than a JVM starts. A context manager."""
+    """Stands in for a Background: judges in this process. `threads`: see InProcess. A context manager, which
+    tunes allocators for this: only for kaput's own processes.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
 
     def __enter__(self) -> WithoutSpark:
+        _keep_freed_memory()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -65,54 +120,68 @@ class WithoutSpark:
 
     def session(self) -> SparkContext:
         """The stand-in."""
-        return cast("SparkContext", InProcess())
+        return cast("SparkContext", InProcess(self._threads))
+
+
+def _keep_freed_memory() -> None:
+    """Columns of a million rows come and go: returning each to the kernel and getting it again costs a tenth
+    of the CPU time, so glibc keeps the last 256 MB, for numpy and for Arrow.
+    """
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
+    with suppress(AttributeError, OSError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_TRIM_THRESHOLD, 2**28)
+        mallopt(_M_MMAP_THRESHOLD, 2**28)
 
 
 def _load() -> None:
     import kaput.analysis.pipeline  # noqa: F401
 
 
+@dataclass(frozen=True)
 class LocalRdd:
-    """Stands in for an RDD. Pickles what moves between tasks, as Spark does."""
+    """Stands in for an RDD."""
 
-    def __init__(self, parts: Sequence[Iterable[Any]]) -> None:
-        self.parts = parts
+    spark: InProcess
+    parts: Sequence[Iterable[Any]]
 
     def mapPartitions(self, step: Callable[[Iterable[Any]], Iterator[Any]]) -> LocalRdd:
         """Applies the step to each partition."""
-        return LocalRdd([_LazyPartition(lambda part=part: step(iter(part))) for part in self.parts])  # type: ignore[misc]
+        return self.mapPartitionsWithIndex(lambda _, part: step(part))
 
     def map(self, make: Callable[[Any], Any]) -> LocalRdd:
         """Applies `make` to each item."""
-        return LocalRdd([[make(item) for item in part] for part in self.parts])
+        return self.mapPartitions(lambda part: map(make, part))
 
     def mapPartitionsWithIndex(self, step: Callable[[int, Iterable[Any]], Iterator[Any]]) -> LocalRdd:
         """Applies the step to each partition and its index."""
-        return LocalRdd(
-            [_LazyPartition(lambda i=i, part=part: step(i, iter(part))) for i, part in enumerate(self.parts)]  # type: ignore[misc]
-        )
+        return LocalRdd(self.spark, [_Partition(step, i, part) for i, part in enumerate(self.parts)])
 
     def union(self, other: LocalRdd) -> LocalRdd:
         """The partitions of both."""
-        return LocalRdd([*self.parts, *other.parts])
+        return LocalRdd(self.spark, [*self.parts, *other.parts])
 
     def partitionBy(self, count: int, partition_of: Callable[[Any], int]) -> LocalRdd:
         """Repartitions pairs by key."""
         parts: list[list[Any]] = [[] for _ in range(count)]
-        for key, value in (pair for part in self.parts for pair in part):
-            parts[partition_of(key) % count].append(pickle.loads(pickle.dumps((key, value))))
-        return LocalRdd(parts)
+        for key, value in self.collect():
+            parts[partition_of(key) % count].append((key, value))
+        return LocalRdd(self.spark, parts)
 
     def collect(self) -> list[Any]:
         """All items."""
-        return [item for part in self.parts for item in part]
+        return [item for items in self.spark.lists(self.parts) for item in items]
 
 
-class _LazyPartition:
-    """A partition computed when it is iterated, as in Spark."""
+@dataclass(frozen=True)
+class _Partition:
+    """A partition that is computed when it is iterated, as in Spark."""
 
-    def __init__(self, make: Callable[[], Iterator[Any]]) -> None:
-        self._make = make
+    step: Callable[[int, Iterable[Any]], Iterator[Any]]
+    number: int
+    items: Iterable[Any]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._make()))
+        return self.step(self.number, iter(self.items))

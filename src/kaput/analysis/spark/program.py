@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kaput.analysis.spark.background import FEW, Background, without_spark
+from kaput.analysis.spark.background import MANY, Background, without_spark
 from kaput.analysis.spark.in_process import WithoutSpark
 from kaput.errors import UsageError
 
@@ -80,11 +80,11 @@ PROGRAM = ProgramSession()
 
 
 def engine_of_program(messages: int) -> ProgramSession | WithoutSpark:
-    """What judges so many messages: the program's Spark; without one, this process if they are few."""
+    """What judges so many messages: the program's Spark; without one, this process below MANY."""
     return WithoutSpark() if without_spark(messages) and not PROGRAM.there() else PROGRAM
 
 
-def context_of(spark: Any, messages: int = FEW) -> SparkContext:
+def context_of(spark: Any, messages: int = MANY) -> SparkContext:
     """The context of a SparkSession, or the context itself; for None the program's, or what stands in for it
     with so many messages. Raises UsageError.
     """

@@ -1,4 +1,4 @@
-"""What judges a run: this process if it is small and the user has chosen no Spark, else Spark."""
+"""What judges a run: this process if it fits and the user has chosen no Spark, else Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kaput.analysis.spark import program
-from kaput.analysis.spark.background import FEW, Background, engine_for, messages_to_judge
+from kaput.analysis.spark.background import MANY, Background, engine_for, messages_to_judge
 from kaput.analysis.spark.in_process import InProcess, WithoutSpark
 from kaput.analysis.spark.program import ProgramSession, engine_of_program
 from kaput.errors import JavaError
@@ -21,11 +21,11 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
 
 
-def test_a_small_run_is_judged_in_this_process() -> None:
+def test_a_run_is_judged_in_this_process() -> None:
     """Up to the limit; from it on, Spark is used."""
-    with engine_for(FEW - 1) as engine:
+    with engine_for(MANY - 1) as engine:
         assert isinstance(engine.session(), InProcess)
-    assert isinstance(engine_for(FEW), Background)
+    assert isinstance(engine_for(MANY), Background)
 
 
 def test_whoever_chooses_a_spark_gets_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -37,19 +37,19 @@ def test_whoever_chooses_a_spark_gets_it(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_only_spark_needs_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A small run is judged where there is none."""
+    """Fewer messages are judged where there is none."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert isinstance(engine_for(1), WithoutSpark)
     with pytest.raises(JavaError):
-        engine_for(FEW)
+        engine_for(MANY)
 
 
-def test_a_scenario_whose_number_of_messages_is_unknown_gets_spark() -> None:
-    """With a duration instead, or with a mirror, whose clusters Spark compares."""
+def test_a_mirror_needs_spark_and_a_duration_does_not() -> None:
+    """Spark compares the clusters of a mirror; one of unknown size is hardly that large."""
     counts = {name: messages_to_judge(resolve(find(name)[1], [])) for name in ("noop", "mirror")}
-    assert 0 < counts["noop"] < FEW == counts["mirror"]
+    assert 0 < counts["noop"] < MANY == counts["mirror"]
     changes = ["workload.producers.0.duration=5s", "workload.producers.0.messages=null"]
-    assert messages_to_judge(resolve(find("noop")[1], changes)) == FEW
+    assert messages_to_judge(resolve(find("noop")[1], changes)) == 0
 
 
 def test_a_program_with_a_spark_uses_it_for_small_runs_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +59,6 @@ def test_a_program_with_a_spark_uses_it_for_small_runs_too(monkeypatch: pytest.M
     there: Any = None
     monkeypatch.setattr(own, "_program_context", lambda: there)
     assert isinstance(engine_of_program(1), WithoutSpark)
-    assert engine_of_program(FEW) is own
+    assert engine_of_program(MANY) is own
     there = object()
     assert engine_of_program(1) is own
