@@ -81,7 +81,7 @@ class RunProgress(_ProgressBar):
         self._acked = acked
         self._draw(attempted, total, "sent", self._status())
 
-    def drained(self, offsets: int, total: int) -> None:
+    def drained(self, offsets: int, total: int | None) -> None:
         """The number of offsets of the log that were read."""
         self._draw(offsets, total, "read", "")
 

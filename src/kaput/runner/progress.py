@@ -15,8 +15,8 @@ class Progress(Protocol):
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
         """Current counts over all producers; `total` is None if the run is bounded by a duration."""
 
-    def drained(self, offsets: int, total: int) -> None:
-        """How many offsets of the log have been read."""
+    def drained(self, offsets: int, total: int | None) -> None:
+        """How many offsets of the log have been read; `total` is None while not all runs know theirs."""
 
     def fault(self, step: str, what: str, active: bool) -> None:
         """A fault has begun or ended."""
@@ -37,7 +37,7 @@ class NotesOnly:
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
         """Does nothing."""
 
-    def drained(self, offsets: int, total: int) -> None:
+    def drained(self, offsets: int, total: int | None) -> None:
         """Does nothing."""
 
     def fault(self, step: str, what: str, active: bool) -> None:

@@ -217,7 +217,8 @@ class TrialBatch:
         shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
         self._faults = SharedFaults(shared, cluster.kafka, cluster.admin, topics, len(trials))
         self._barrier = StartBarrier(len(trials))
-        counts = nothing_sent(self._scenarios), dict[int, _Counts]()
+        unread: dict[int, _Counts] = dict.fromkeys(range(len(trials)), (0, 0, None))
+        counts = nothing_sent(self._scenarios), unread
         self._experiments = [
             self._experiment(index, trial, seed, runs, ProgressOfRun(progress, stop, index, *counts))
             for index, trial in enumerate(trials)
@@ -323,10 +324,10 @@ class ProgressOfRun:
         if self._number == 0:
             self._progress.messages(*counted)
 
-    def drained(self, offsets: int, total: int) -> None:
+    def drained(self, offsets: int, total: int | None) -> None:
         done, _, of_all = self._added_up(self._read, (offsets, 0, total))
         if self._number == 0:
-            self._progress.drained(done, of_all or 0)
+            self._progress.drained(done, of_all)
 
     def fault(self, step: str, what: str, active: bool) -> None:
         if self._number == 0:

@@ -451,17 +451,21 @@ def _no_group(snapshot: ClusterSnapshot) -> Iterator[Hit]:
             )
 
 
-@check("KP027", "warning", "a quota is less than one large message a second: clients wait for seconds")
+@check("KP027", "warning", "one message of the largest size exceeds a quota: its client has to wait")
 def _small_quota(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    limits = [int(broker.config.get("message.max.bytes", 0)) for broker in snapshot.brokers]
-    largest = min(limits, default=0)
+    configs = [broker.config for broker in snapshot.brokers]
+    largest = min((int(config.get("message.max.bytes", 0)) for config in configs), default=0)
+    # Kafka takes the mean of at least all whole samples.
+    samples = max((int(config.get("quota.window.num", 11)) for config in configs), default=11) - 1
+    window_s = samples * max((int(c.get("quota.window.size.seconds", 1)) for c in configs), default=1)
     for entity, quotas in sorted(snapshot.quotas.items()):
         for key in ("producer_byte_rate", "consumer_byte_rate"):
-            if key in quotas and quotas[key] < largest:
+            if key in quotas and quotas[key] * window_s < largest:
                 yield Hit(
                     entity,
                     f"{key} is {quotas[key]:,.0f} bytes a second at each broker: a message of "
-                    f"message.max.bytes ({largest:,}) is the quota of {largest / quotas[key]:,.1f} s",
+                    f"message.max.bytes ({largest:,}) is the quota of {largest / quotas[key]:,.1f} s, and "
+                    f"Kafka takes the mean of {window_s} s",
                     "raise it: kaput tool configs --alter --entity-type ... --add-config "
                     f"{key}=MORE ({entity})",
                 )
