@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from typer.testing import CliRunner
 from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
+from kaput.evidence.folder import Manifest
+from kaput.report.sections import JudgedRun
+from kaput.report.sections.rerun import rerun
 from waiting import PATIENCE_S
 
 runner = CliRunner()
@@ -95,6 +99,15 @@ def test_markdown_has_verdict_tables_and_command(run_dir: Path) -> None:
     assert lines[0] == "### HELD, with permitted loss: leader-kill-lagging-acks-1"
     assert "| sum | 23 | 39,970 | 7 | 40,000 |" in lines
     assert "kaput run leader-kill-lagging-acks-1 --seed 7" in lines
+
+
+def test_run_on_an_existing_cluster_is_repeated_there(raw: dict[str, Any]) -> None:
+    """And not on one that kaput would start: of those it knows the Java."""
+    findings = Findings.model_validate(raw)
+    known = {"run_id": uuid.UUID(int=1), "scenario": "noop", "seed": 7, "state": "sealed", "started_ns": 1}
+    own, there = (Manifest(**known, versions={"kafka": "4.4", **java}) for java in ({"java": "17"}, {}))
+    texts = ["".join(map(str, rerun(JudgedRun(findings, None, each)).blocks)) for each in (own, there)]
+    assert ["--bootstrap-servers HOST:PORT --seed 7" in text for text in texts] == [False, True]
 
 
 def test_several_runs_are_one_table(tmp_path: Path, raw: dict[str, Any]) -> None:

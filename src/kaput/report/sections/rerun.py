@@ -29,7 +29,7 @@ def configuration(run: JudgedRun) -> Section | None:
 
 def rerun(run: JudgedRun) -> Section:
     """The command to repeat this run, and the facts that identify it."""
-    blocks: list[Block] = [Code(_command(run.findings, run.scenario))]
+    blocks: list[Block] = [Code(_command(run))]
     if run.manifest is not None:
         blocks.append(NamedValues(_about(run.findings, run.manifest)))
     return Section("How to run it again", blocks, key="rerun")
@@ -68,15 +68,18 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _command(findings: Findings, scenario: Scenario | None) -> str:
-    name = findings.run.scenario
+def _command(run: JudgedRun) -> str:
+    findings, name = run.findings, run.findings.run.scenario
     source = name if name in builtin_names() else "scenario.yaml"
     mode = (
         f" --set cluster.mode={findings.run.mode}" if source == name and findings.run.mode != "kraft" else ""
     )
-    command = f"kaput run {source}{mode} --seed {findings.run.seed}"
-    if source == name and scenario is not None:
-        whole = f"kaput run scenario.yaml --seed {findings.run.seed}"
+    # Only of clusters that kaput started it knows which Java they had.
+    versions = {} if run.manifest is None else run.manifest.versions
+    where = " --bootstrap-servers HOST:PORT" if "kafka" in versions and "java" not in versions else ""
+    command = f"kaput run {source}{mode}{where} --seed {findings.run.seed}"
+    if source == name and run.scenario is not None:
+        whole = f"kaput run scenario.yaml{where} --seed {findings.run.seed}"
         return f"{command}\n# the resolved scenario, in the run folder:\n{whole}"
     return command
 
