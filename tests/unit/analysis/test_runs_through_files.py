@@ -5,16 +5,20 @@ findings, and nothing left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
 from fakes.in_process import InProcess
 from kaput.analysis import run
 from kaput.analysis.pipeline import analyse
+from kaput.analysis.runs import clocks
+from kaput.analysis.runs.names import EVENTS
 from kaput.analysis.spark.in_process import LocalRdd
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
@@ -103,3 +107,15 @@ def test_tasks_run_at_the_same_time_and_an_error_is_raised() -> None:
     assert spark.parallelize(range(4), 4).mapPartitions(meet).collect() == [0, 1, 2, 3]
     with pytest.raises(EvidenceError, match="damaged"):
         spark.parallelize(range(4), 4).mapPartitions(fail).collect()
+
+
+def test_what_a_task_keeps_for_its_next_row_group_is_of_its_own_thread() -> None:
+    """Another task that reads other members' deliveries at the same time neither gets nor replaces it."""
+    events = pl.DataFrame(schema=dict(EVENTS))
+    mine, other = (
+        pl.DataFrame({"group": [0], "member": [member], "place": [0], "topic": [0]}) for member in (0, 1)
+    )
+    kept = clocks._timelines(events, mine)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(clocks._timelines, events, other).result() is not kept
+    assert clocks._timelines(events, mine) is kept

@@ -10,6 +10,7 @@ anomalies.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -89,14 +90,15 @@ class EventTimelines(NamedTuple):
     assignments: pl.DataFrame
 
 
-_latest: list[tuple[pl.DataFrame, pl.DataFrame, EventTimelines]] = []  # at most one
+_latest = threading.local()  # of each thread: tasks run side by side
 
 
 def _timelines(events: pl.DataFrame, read: pl.DataFrame) -> EventTimelines:
     """`read`: (READER, topic), what was read. Kept for the next row group of the same task."""
-    if not (_latest and _latest[0][0] is events and _latest[0][1].equals(read)):
-        _latest[:] = [(events, read, _new_timelines(events, read))]
-    return _latest[0][2]
+    kept: tuple[pl.DataFrame, pl.DataFrame, EventTimelines] | None = getattr(_latest, "kept", None)
+    if kept is None or kept[0] is not events or not kept[1].equals(read):
+        kept = _latest.kept = (events, read, _new_timelines(events, read))
+    return kept[2]
 
 
 def _new_timelines(events: pl.DataFrame, read: pl.DataFrame) -> EventTimelines:
