@@ -19,7 +19,7 @@ from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.engine.spells import GIVEN_UP
-from kaput.analysis.facts import group_starts, leader_history, partitions, reach, rebalances
+from kaput.analysis.facts import coordinators, group_starts, leader_history, partitions, reach, rebalances
 from kaput.analysis.facts.assignments import after_aborts, events_frame, owners
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import LeaderHistory
@@ -170,13 +170,25 @@ class Run:
     ) -> Story:
         """After messages: what a partition (or a group, or one producer) waited for between two times."""
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
-        return self.record.story(place, from_ns, to_ns, terms, waiter)
+        story = self.record.story(place, from_ns, to_ns, terms, waiter)
+        moves = self.given.clusters.get(group or "", ())
+        read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
+        if story.decidable or read in (None, cluster_and_topic(place.topic)[0]):
+            return story
+        return replace(story, why=f"the group read copies in {read}, and {place} is their source")
 
     def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
         senders, given_up = self._senders.get(self.names.code(place), ([], []))
         mine = [producer] if producer is not None else senders
         spans = [(first, last) for number, first, last in given_up if number in mine]
-        return Waiter(frozenset(f"producer {number}" for number in mine), group, spans)
+        isolations = dict(zip(self.given.groups, self.given.isolations, strict=True))
+        reads_committed = group is not None and isolations[group] == "read_committed"
+        stalls = [(one.from_ns, one.to_ns) for one in self._stalls if reads_committed and one.place == place]
+        return Waiter(frozenset(f"producer {number}" for number in mine), group, spans, stalls)
+
+    @cached_property
+    def _stalls(self) -> list[coordinators.StalledOffset]:
+        return coordinators.find(self.given.samples)
 
     @cached_property
     def _senders(self) -> dict[int, tuple[list[int], list[tuple[int, int, int]]]]:

@@ -299,18 +299,23 @@ def test_silence_of_one_producer_waits_for_what_its_own_acks_ask_for(tmp_path: P
     assert [(wait.condition, wait.seconds) for wait in mine.waited_for] == [("isr", 2.0), ("client", 1.0)]
 
 
+def _group_without_new_deliveries(more: History) -> History:
+    """From 5 to 8 s."""
+    more.groups["billing"] = True
+    for row in more.rows["sends"]:
+        ms = 200 * row["seq"]
+        more.handed(row["offset"], 0, row["seq"], 8_000 if 5_000 <= ms < 8_000 else ms + 10)
+    return more
+
+
 @pytest.mark.parametrize(("left_ns", "caused"), [(None, False), (7_900, True)])
 def test_delivery_while_a_broker_is_frozen_in_the_isr_did_not_wait_for_it(
     left_ns: int | None, caused: bool, tmp_path: Path
 ) -> None:
     """Broker 2 is paused from 5 to 9 s; the group is delivered nothing until 8 s."""
-    history = _load(10, acks=1).led(1, 0, -1_000, [1, 2, 3])
-    history.groups["billing"] = True
+    history = _group_without_new_deliveries(_load(10, acks=1).led(1, 0, -1_000, [1, 2, 3]))
     if left_ns is not None:
         history.led(1, 0, left_ns, [1, 3], kind="isr")
-    for row in history.rows["sends"]:
-        ms = 200 * row["seq"]
-        history.handed(row["offset"], 0, row["seq"], 8_000 if 5_000 <= ms < 8_000 else ms + 10)
     found = judged(history.fault(2, 5_000, 9_000, fault="pause"), tmp_path)
     (one,) = [s for s in found.standstills if s.group is not None and s.partition is None]
     assert (one.cause is not None, one.ended_by) == (caused, "isr" if caused else "unknown")
@@ -318,6 +323,38 @@ def test_delivery_while_a_broker_is_frozen_in_the_isr_did_not_wait_for_it(
         "what it waited for is not known (a delivery came while 1-kill lasted, and nothing else was missing)"
     )
     assert (why in to_text(found, "x").plain) != caused
+
+
+@pytest.mark.parametrize(
+    ("stalled", "owned", "why"),
+    [
+        (
+            False,
+            False,
+            "by the record, a leader that serves and its in-sync replicas were there all the time",
+        ),
+        (
+            False,
+            True,
+            "by the record, a leader that serves and its in-sync replicas and an owner in the group were "
+            "there all the time",
+        ),
+        (
+            True,
+            False,
+            "the last stable offset of orders/0 stood still; an open transaction may be the reason",
+        ),
+    ],
+)
+def test_first_lines_say_why_it_is_not_known(stalled: bool, owned: bool, why: str, tmp_path: Path) -> None:
+    """What the record shows to have been there, and no more."""
+    history = _group_without_new_deliveries(_load(10).led(1, 0, -1_000, [1, 2, 3]))
+    for ms in (5_500, 7_500) if stalled else ():
+        history.stable(25, 40, ms)
+    if owned:
+        history.event("assigned", -500, 0)
+    told = f"what it waited for is not known ({why})."
+    assert told in to_text(judged(history, tmp_path), "x").plain
 
 
 def test_nothing_known_to_be_forbidden_is_called_forbidden(tmp_path: Path) -> None:

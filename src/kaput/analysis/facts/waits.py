@@ -67,12 +67,14 @@ class Terms:
 @dataclass(frozen=True)
 class Waiter:
     """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name.
-    `given_up`: when messages failed or were given up.
+    `given_up`: when messages failed or were given up; `stalls`: when the last stable offset stood still, of a
+    group that reads up to that.
     """
 
     producers: frozenset[str] = frozenset()
     group: str | None = None
     given_up: Sequence[tuple[int, int]] = ()
+    stalls: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -343,14 +345,29 @@ class _Walk:
             return Story(waits, met[-1].condition, True)
         if any(first <= self.to_ns and last >= self.from_ns for first, last in self.waiter.given_up):
             return Story(waits, "client", True)
-        came = "an acknowledgement" if self.waiter.group is None else "a delivery"
+        return Story([], why=self._why())
+
+    def _why(self) -> str:
+        """Why it is not known."""
+        group, known = self.waiter.group, self.place in self.record.history.changes
+        came = "an acknowledgement" if group is None else "a delivery"
         lasting = sorted({name.partition(" ")[0] for name, _ in self.slow} - {""})
-        why = f"by the record, everything that {came} needs was there all the time"
         if lasting:
-            why = f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
-        elif self.slow:
-            why = f"by the record, a condition of it was still unmet when {came} came"
-        return Story([], why=why)
+            return f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
+        if self.slow:
+            return f"by the record, a condition of it was still unmet when {came} came"
+        stalls = [(max(since, self.from_ns), min(to, self.to_ns)) for since, to in self.waiter.stalls]
+        if any(to - since >= SHORTEST_NS for since, to in stalls):
+            return (
+                f"the last stable offset of {self.place} stood still; an open transaction may be the reason"
+            )
+        there = ["a leader that serves"] * known
+        there += ["its in-sync replicas"] * (known and (self.terms.acks_all or group is not None))
+        there += ["an owner in the group"] * ((group, self.place) in self.record.owners)
+        if not there:
+            return f"neither a leader nor an owner of {self.place} is recorded"
+        were = "were" if there[1:] else "was"
+        return f"by the record, {' and '.join(there)} {were} there all the time"
 
     def _waits(self) -> Iterator[Wait]:
         begin = self.from_ns
