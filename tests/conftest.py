@@ -131,9 +131,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been collected stays: the garbage collector need not look at it again and again."""
-    gc.collect()
+    """What has been collected stays: the garbage collector need not look at it again and again, nor after
+    each few hundred rows of a table.
+    """
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
@@ -156,6 +158,14 @@ _SHARING = {
 
 class ByDirectory(LoadScopeScheduling):
     """What is in _TOGETHER stays together, tests of brokers by file; every other is on its own."""
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """What is done is dropped: the scheduler counts all that a worker was given after each test."""
+        nodeid = self.registered_collections[node][item_index]
+        super().mark_test_complete(node, item_index, duration)
+        given, scope = self.assigned_work[node], self._split_scope(nodeid)
+        if all(given[scope].values()):
+            del given[scope]
 
     def _split_scope(self, nodeid: str) -> str:
         directory = nodeid.removeprefix("tests/").partition("/")[0]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -18,6 +23,8 @@ from pyarrow import parquet
 
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.spark.in_process import InProcess
+from kaput.cli.exit_status import status_of
+from kaput.cli.main import app
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check as load
 from kaput.sequence.generating import GeneratorSpec, chunks
@@ -27,13 +34,34 @@ KAPUT = [sys.executable, "-m", "kaput", "sequence"]
 
 
 def check(text: str | bytes, *options: str, status: int = 0) -> subprocess.CompletedProcess[bytes]:
-    """One check of a text; its exit status is asserted."""
-    given = text.encode() if isinstance(text, str) else text
-    done = subprocess.run(
-        [*KAPUT, "check", *options], input=given, capture_output=True, timeout=PATIENCE_S, check=False
-    )
-    assert done.returncode == status, done.stderr.decode()
-    return done
+    """One check of a text, in this process, which reads it from its stdin; the exit status is asserted."""
+    words = ["sequence", "check", *options]
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with (
+        _stdin(text.encode() if isinstance(text, str) else text),
+        patch.object(sys, "argv", ["kaput", *words]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        ended = status_of(lambda: app(words, standalone_mode=False))
+    said = [stream.buffer.getvalue() for stream in (out, err)]  # type: ignore[attr-defined]
+    assert ended == status, said[1].decode()
+    return subprocess.CompletedProcess(words, ended, *said)
+
+
+@contextmanager
+def _stdin(data: bytes) -> Iterator[None]:
+    """The file descriptor 0 has this data."""
+    before = os.dup(0)
+    try:
+        with TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
 
 
 def told(text: str | bytes, *options: str, status: int = 0) -> dict[str, Any]:
