@@ -37,7 +37,7 @@ def _drawn(examples: int, derandomize: bool) -> Callable[[Any], Any]:
     )
 
 
-@_drawn(20, derandomize=True)
+@_drawn(12, derandomize=True)
 @given(world=worlds())
 def test_no_claim_about_a_generated_run_is_false(world: World) -> None:
     """Faults of every kind, several at once, of one cluster or two."""

@@ -6,8 +6,6 @@ import csv
 import io
 import random
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from fakes.called import Said, called
 from fakes.histories import History as Handmade
 from fakes.histories import at
 from fakes.in_process import InProcess
@@ -26,7 +25,6 @@ from kaput.evidence.reading import check
 from kaput.export.jepsen import History
 from kaput.export.rows import in_order
 from kaput.export.tables import present, write_csv
-from waiting import PATIENCE_S
 
 _LINE = re.compile(
     r"\{:index (\d+), :time (-?\d+), :type :(invoke|ok|fail|info), :process (\d+), :f :(send|poll|assign), "
@@ -301,16 +299,16 @@ def read(folder: RunFolder, name: str) -> list[dict[str, str]]:
     return found
 
 
-def export(*options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    """One call of the command."""
-    command = [sys.executable, "-m", "kaput", "export", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == status, done.stderr
-    return done
-
-
-def test_the_command_writes_files_or_stdout(tmp_path: Path) -> None:
+def test_the_command_writes_files_or_stdout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And nothing over what is there; the ledger of a run that was not judged is a mistake."""
+
+    def export(*options: str, status: int = 0) -> Said:
+        done = called(["export", *options], monkeypatch, capsys)
+        assert done.status == status, done.stderr
+        return done
+
     folder = small().write(tmp_path / "run")
     run = str(folder.path)
     out = tmp_path / "history.edn"

@@ -111,7 +111,10 @@ def test_unknown_space_name_suggests_the_nearest() -> None:
         load("share-latest-resized")
 
 
-@pytest.mark.parametrize("name", builtin_names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (n % 3 > 0)) for n, name in enumerate(builtin_names())],
+)
 def test_every_builtin_scenario_has_a_derived_space(name: str) -> None:
     own = derived(name)
     [choices] = draw(own, [], Random(1))

@@ -206,7 +206,7 @@ def test_same_seed_runs_the_same_experiments(tmp_path: Path) -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("dies_after", [1, 4, 9, 15])
+@pytest.mark.parametrize("dies_after", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 9, 15))])
 def test_interrupted_search_resumes(tmp_path: Path, dies_after: int) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     at_once = World(loses)

@@ -228,9 +228,17 @@ def test_program_that_reads_no_input_is_hanging(play: Play) -> None:
     assert 1 <= play.outcomes()["unknown"] < MESSAGES
 
 
-@pytest.mark.parametrize("line", ["x" * 80, '{"ready": true}', '{"seq": 0, "outcome": "acked"}'])
+_IDLE = (False, "read no input"), (True, "neither printed anything nor")
+_LINES = "x" * 80, '{"seq": 0, "outcome": "acked"}', '{"ready": true}'
+
+
 @pytest.mark.parametrize(
-    ("takes", "said"), [(False, "read no input"), (True, "neither printed anything nor")]
+    ("takes", "said", "line"),
+    [
+        pytest.param(*idle, line, marks=[] if i == j else pytest.mark.long)
+        for i, idle in enumerate(_IDLE)
+        for j, line in enumerate(_LINES)
+    ],
 )
 def test_program_with_endless_output_is_hanging(takes: bool, said: str, line: str, play: Play) -> None:
     """What means nothing, or was said before, is no sign of work: neither early nor late."""

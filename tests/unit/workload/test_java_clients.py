@@ -126,7 +126,11 @@ def test_producer_outcomes_are_recorded(play: Play) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("time.sleep(0.2)\nos.kill(os.getpid(), 9)\n", "it ended on its own (killed by SIGKILL)"),
+        pytest.param(
+            "time.sleep(0.2)\nos.kill(os.getpid(), 9)\n",
+            "it ended on its own (killed by SIGKILL)",
+            marks=pytest.mark.long,
+        ),
         ("print('Boom\\n\\tat x.y(z:1)', file=sys.stderr)\nsys.exit(1)\n", "(exit status 1): Boom"),
     ],
 )
@@ -140,7 +144,7 @@ def test_failed_producer_is_reported_without_a_stack_trace(text: str, said: str,
     ("text", "said"),
     [
         ("raise SystemExit('Invalid value for acks')", "exit status 1.*Invalid value for acks"),
-        ("import os; os.kill(os.getpid(), 11)", "killed by SIGSEGV"),
+        pytest.param("import os; os.kill(os.getpid(), 11)", "killed by SIGSEGV", marks=pytest.mark.long),
     ],
 )
 def test_producer_that_never_starts_ends_the_run(text: str, said: str, play: Play) -> None:
@@ -233,7 +237,9 @@ def test_pause_stops_the_jvm_of_a_member(play: Play) -> None:
             HAND + "print('ERROR no such group', file=sys.stderr)\nsys.exit(0)\n",
             "on its own: WARN handed\nERROR no such group",
         ),
-        (HAND + "os.kill(os.getpid(), signal.SIGSEGV)\n", "killed by SIGSEGV"),
+        pytest.param(
+            HAND + "os.kill(os.getpid(), signal.SIGSEGV)\n", "killed by SIGSEGV", marks=pytest.mark.long
+        ),
         (
             HAND + "say('offsets_committed', offsets=3)\n" + STAY,
             "it printed a line that the protocol does not",
