@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kaput.cli import completion
-from kaput.cli.options import Json
+from kaput.cli.options import Json, milliseconds
 from kaput.cli.verbs import Verb, group
+from kaput.core import plural
+from kaput.errors import EvidenceError, UsageError
+from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -79,8 +82,6 @@ def check_command(
 
     Example: kaput alerts check mine.yaml
     """
-    from kaput.core import plural
-
     of_file = rules_of(file)
     pages = sum(rule.severity == "page" for rule in of_file)
     if json:
@@ -105,7 +106,6 @@ def rules_command(
 
     Example: kaput alerts rules --prometheus > kaput.rules.yml
     """
-    from kaput.errors import UsageError
     from kaput.monitor.alerts.prometheus import alerting_rules, inhibit_rules
 
     if prometheus == alertmanager:
@@ -203,7 +203,6 @@ def tune_command(
     """
     from json import dumps
 
-    from kaput.cli.options import milliseconds
     from kaput.monitor.alerts.scoring.score import tuned, tuning_document
 
     alert_rules = rules_of(rules)
@@ -227,9 +226,6 @@ def rules_of(path: Path | None) -> AlertRules:
 
 def rule_named(rules: AlertRules, name: str) -> AlertRule:
     """The rule with that name. Raises UsageError."""
-    from kaput.errors import UsageError
-    from kaput.scenario.nearest import hint
-
     if name not in rules.by_name:
         raise UsageError(f"no rule {name}; {hint(name, rules.by_name)}")
     return rules.by_name[name]
@@ -239,7 +235,6 @@ def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool)
     """Prints the scores of runs that were just played, and writes alerts.json to each run folder."""
     from json import dumps
 
-    from kaput.errors import EvidenceError
     from kaput.evidence.folder import replace_text
     from kaput.monitor.alerts.scoring.score import by_rule, run_of, score_document, scored
 
@@ -279,8 +274,6 @@ def _runs(paths: Sequence[Path]) -> list[RecordedRun]:
 
 def _numbers(text: str | None) -> list[float]:
     """Parses numbers. Raises UsageError."""
-    from kaput.errors import UsageError
-
     try:
         return [float(each) for each in text.split(",")] if text else []
     except ValueError:
@@ -303,8 +296,6 @@ def chart_of(tuning: Tuning) -> str:
 
 def _write_chart(tuning: Tuning, path: Path) -> None:
     """Writes the chart. Raises UsageError."""
-    from kaput.errors import UsageError
-
     try:
         path.write_text(chart_of(tuning), encoding="utf-8")
     except OSError as error:

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kaput.api.judging import Scratch, sealed_evidence
 from kaput.cli import completion
 from kaput.cli.options import Columns, Reports, SparkConf, TableOptions, columns_of
-from kaput.cli.results import Baseline, ToleranceOption, read_baselines
+from kaput.cli.results import (
+    Baseline,
+    ToleranceOption,
+    judge_folder,
+    keep_report,
+    read_baselines,
+    result_of,
+    show,
+)
 from kaput.cli.verbs import pairs
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
@@ -99,8 +109,6 @@ def analyze_command(
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
     from kaput.analysis.spark.background import MANY, engine_for
-    from kaput.api.judging import Scratch, sealed_evidence
-    from kaput.cli.results import show
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
@@ -145,7 +153,6 @@ def _fetch(url: str, spark: Background | WithoutSpark, scratch: Scratch) -> Evid
     """Copies evidence that only Spark can read into the scratch directory."""
     session = spark.session()
     from kaput.analysis.spark.remote_folders import bring, check_scratch
-    from kaput.api.judging import sealed_evidence
 
     check_scratch(session, scratch.where)
     return sealed_evidence(bring(session, url, scratch.directory()), scratch)
@@ -158,8 +165,6 @@ def _judge(
     ledger: LedgerRows,
     page: bool,
 ) -> list[Result]:
-    from kaput.cli.results import judge_folder, keep_report, result_of
-
     results = [
         result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))
         for evidence in found
@@ -177,7 +182,5 @@ def _judge(
 
 def _check_master(master: str | None) -> None:
     """Raises UsageError for a master URL that Spark does not accept."""
-    from kaput.errors import UsageError
-
     if master is not None and not re.fullmatch(_MASTER, master):
         raise UsageError(f"--master {master}: not a Spark master; write local[*], spark://HOST:7077 or yarn")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli.verbs import Verb, group
+from kaput.errors import UsageError
 from kaput.printable import unescaped
 
 app = group("Generate evidence for benchmarks.\n\nExample: kaput bench generate made --messages 1000000")
@@ -59,7 +60,6 @@ def generate_command(
     from kaput.analysis.spark.session import owned
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import PlantingPlan
-    from kaput.errors import UsageError
     from kaput.evidence.folder import create_directory
     from kaput.java import find_java
     from kaput.processes.signals import interrupts

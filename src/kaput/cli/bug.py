@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from kaput.cli.options import Json
+from kaput.core import NEWEST_KAFKA, VERSION
+from kaput.errors import JavaError
 
 _PACKAGES = (
     "kaput",
@@ -76,8 +78,6 @@ def bug_command(
 
 def installed() -> dict[str, Any]:
     """kaput, Python, Java, the machine, and the packages that matter; null: not installed."""
-    from kaput.core import NEWEST_KAFKA, VERSION
-    from kaput.errors import JavaError
     from kaput.java import find_java
 
     try:

@@ -9,6 +9,7 @@ import typer
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group
+from kaput.errors import UsageError
 
 app = group("Show or clear what kaput has downloaded.\n\nExample: kaput cache clear", no_args_is_help=False)
 
@@ -52,7 +53,6 @@ def clear_command(
     Example: kaput cache clear cds
     """
     from kaput.cache import CONTENTS, cache_root, cached_bytes, clear
-    from kaput.errors import UsageError
     from kaput.operate.registry import running
 
     for name in names or ():

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.options import Json, standing_cluster
+from kaput.api.judging import Scratch
+from kaput.cli.options import Json, milliseconds, standing_cluster
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.compare.answer import ComparisonAnswer
@@ -87,8 +89,6 @@ def compare_command(
     import json as library
 
     from kaput.analysis.spark.background import Background
-    from kaput.api.judging import Scratch
-    from kaput.cli.options import milliseconds
     from kaput.cli.progress import StepsProgress
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
     from kaput.java import find_java
@@ -120,8 +120,6 @@ def compare_command(
 
 def _empty(folder: Path) -> Path:
     """Raises UsageError for a directory that is not empty."""
-    from kaput.errors import UsageError
-
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"--rows {folder}: choose a new or empty directory")
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +128,6 @@ def _empty(folder: Path) -> Path:
 
 def _write_page(path: Path, answer: ComparisonAnswer) -> None:
     from kaput.compare.answer import document
-    from kaput.errors import UsageError
     from kaput.evidence.folder import replace_text
     from kaput.report.render.html import render
 

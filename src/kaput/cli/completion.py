@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from kaput.cli.settings import read_settings
+from kaput.core import DEFAULT_RUNS
+from kaput.errors import UsageError
+
 
 def scenarios(incomplete: str) -> list[str]:
     """Built-in names, and YAML files in this directory."""
@@ -19,10 +23,6 @@ def scenarios(incomplete: str) -> list[str]:
 
 def run_folders(incomplete: str) -> list[str]:
     """Folders of runs in the directory for them, the last one first."""
-    from kaput.cli.settings import read_settings
-    from kaput.core import DEFAULT_RUNS
-    from kaput.errors import UsageError
-
     try:
         setting = read_settings().get("runs")
     except UsageError:

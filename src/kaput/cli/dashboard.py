@@ -12,6 +12,7 @@ import typer
 
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import Interrupted
 
 if TYPE_CHECKING:
     from socket import socket
@@ -49,8 +50,6 @@ def dashboard_command(
 
     Example: kaput up --detach && kaput dashboard
     """
-    from kaput.errors import Interrupted
-
     with suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
         _serve(runs, port, read_only, searches)
     raise typer.Exit(Interrupted.exit_status)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.options import TableOptions
+from kaput.cli.results import end, entries, keep_report, show_series
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
@@ -59,7 +60,6 @@ def demo_command(
     """
     sys.stderr.write(_FIRST)
     from kaput.cli.progress import RunProgress
-    from kaput.cli.results import end, entries, show_series
     from kaput.cli.run_scenarios import run_together
     from kaput.cli.scenario_choice import choose
 
@@ -122,7 +122,6 @@ def _silence(findings: Findings) -> str:
 
 def _keep_pages(results: Sequence[Result]) -> str:
     """Writes the page of each run, and next to the first one a page of both; returns its address."""
-    from kaput.cli.results import entries, keep_report
     from kaput.evidence.folder import replace_text
     from kaput.report.comparison_report import to_html
 

@@ -14,6 +14,9 @@ from typing import Annotated
 import typer
 
 from kaput.cli.options import Json
+from kaput.core import VERSION
+from kaput.errors import LabError, UsageError
+from kaput.scenario.nearest import nearest
 
 SITE, SOURCES = Path(__file__).parents[1] / "site", Path(__file__).parents[3] / "docs"
 
@@ -37,9 +40,6 @@ def docs_command(
 
     Example: kaput docs loss-window --open
     """
-    from kaput.core import VERSION
-    from kaput.errors import LabError
-
     page, anchor = _found(name) if name else (_page("index"), "")
     address = f"{page}{anchor}"
     if json:
@@ -55,7 +55,6 @@ def docs_command(
 
 def _page(stem: str) -> Path:
     """A page of the site; in a checkout where it was not built, the file that it is made from."""
-    from kaput.errors import LabError
 
     sources = SOURCES / f"{'README' if stem == 'index' else stem}.md"
     page = next((each for each in (SITE / f"{stem}.html", sources) if each.exists()), None)
@@ -66,9 +65,6 @@ def _page(stem: str) -> Path:
 
 def _found(name: str) -> tuple[Path, str]:
     """The page, and `#anchor`, that is named or has that word of the glossary. Raises UsageError."""
-    from kaput.errors import UsageError
-    from kaput.scenario.nearest import nearest
-
     glossary = _page("GLOSSARY")
     pages = {
         path.stem.lower(): path

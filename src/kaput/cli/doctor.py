@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.options import ClusterName, CommandConfig, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Servers, config_of, confirmed, servers_of
+from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, Reassignment, rate_of
+from kaput.cli.results import show_series
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import LabError, UsageError
+from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
     from kaput.cli.reassign import Reassignment
@@ -90,7 +94,6 @@ def doctor_command(
     Example: kaput doctor --prove KP002
     """
     _refuse(check, prove, fix, dry_run)
-    from kaput.cli.options import config_of, servers_of
     from kaput.operate.doctor.diagnosis import diagnose, read_baseline
     from kaput.operate.doctor.snapshot import read_snapshot
     from kaput.operate.registry import running
@@ -175,7 +178,6 @@ def resume_fixes(
     quiet: bool,
 ) -> list[str]:
     """Finishes an interrupted reassignment; a sentence, or "". Raises UsageError, LabError."""
-    from kaput.cli.reassign import Reassignment
     from kaput.cluster.access import OPEN, Access
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.operate.reassign.journal import Folder
@@ -204,8 +206,6 @@ def apply_fixes(
 
     Raises UsageError, LabError; fixes that were already applied stay applied.
     """
-    from kaput.cli.options import confirmed
-    from kaput.cli.reassign import Reassignment
     from kaput.cluster.access import OPEN, Access
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.operate.doctor.fixing import remedies
@@ -242,7 +242,6 @@ def _show_fix(fix: Fix, quiet: bool) -> None:
 
 
 def _moved(work: Reassignment, connection: ReassignmentClient, fix: Fix, dry_run: bool) -> bool:
-    from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, rate_of
     from kaput.operate.reassign.applying import elect_all
 
     assert fix.goal is not None
@@ -270,7 +269,6 @@ def prove_findings(
 
     0: every experiment confirms its finding; 3: one does not, or there is none. Raises UsageError, LabError.
     """
-    from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all
     from kaput.cli.scenario_choice import Choice
     from kaput.operate.doctor.experiments import EXPERIMENTS, NO_EXPERIMENT, pair
@@ -301,9 +299,7 @@ def prove_findings(
 
 
 def _check(ids: Sequence[str]) -> None:
-    from kaput.errors import UsageError
     from kaput.operate.doctor.checks import CHECKS
-    from kaput.scenario.nearest import hint
 
     known = [check.id for check in CHECKS]
     for number in ids:
@@ -313,7 +309,6 @@ def _check(ids: Sequence[str]) -> None:
 
 def _conclude(pairs: Sequence[Pair], series: Series, json: bool) -> int:
     """Prints a sentence for each pair. Raises LabError if one of its runs failed."""
-    from kaput.errors import LabError
     from kaput.operate.doctor.experiments import fix_helps
     from kaput.report.document import number
 

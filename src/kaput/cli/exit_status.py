@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import re
+import shlex
 import sys
 import time
 import traceback
@@ -22,6 +24,7 @@ import typer
 
 from kaput.cli.settings import defaults_of, read_settings
 from kaput.cli.verbs import ALL, VerbGroup, Verbosity, write_error
+from kaput.core import VERSION
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError, needs_package
 from kaput.scenario.nearest import nearest
 
@@ -188,11 +191,7 @@ def _json_wanted(words: list[str]) -> bool:
 
 def _saved(trace: str) -> Path | None:
     """Writes the traceback to a file in the user's log directory and returns it; None if that fails."""
-    import platform
-
     import platformdirs
-
-    from kaput.core import VERSION
 
     name = f"fault-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.txt"
     about = f"kaput {VERSION}, Python {platform.python_version()}, {platform.platform()}"
@@ -207,6 +206,4 @@ def _saved(trace: str) -> Path | None:
 
 def _command_line() -> str:
     """The command line, with secret-looking values removed and long ones truncated."""
-    import shlex
-
     return shlex.join(["kaput", *(_SECRET.sub(r"\1...", word)[:_LONGEST] for word in sys.argv[1:])])

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from kaput.api.judging import Scratch, sealed_evidence
 from kaput.cli import completion
+from kaput.errors import UsageError
 from kaput.printable import EscapingBytes
+from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
     from kaput.evidence.folder import RunFolder
@@ -59,8 +62,6 @@ def export_command(
 
     Example: kaput export runs/20260101T120000-noop-1a2b3c --format jepsen
     """
-    from kaput.api.judging import Scratch, sealed_evidence
-    from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
@@ -102,10 +103,8 @@ def _tables(folder: RunFolder, out: Path) -> None:
 
 
 def _table(folder: RunFolder, name: str, out: Path | None) -> None:
-    from kaput.errors import UsageError
     from kaput.evidence.schemas import TABLES
     from kaput.export.tables import DERIVED, write_csv
-    from kaput.scenario.nearest import hint
 
     known = [*TABLES, *DERIVED]
     if name not in known:
@@ -125,8 +124,6 @@ def _table(folder: RunFolder, name: str, out: Path | None) -> None:
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
     """A file that is renamed to its final name when complete. Raises UsageError if it cannot be created."""
-    from kaput.errors import UsageError
-
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         file = temporary.open("w", encoding="utf-8")

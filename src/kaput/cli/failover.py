@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kaput.cli.options import Json, standing_cluster
+from kaput.errors import UsageError
 from kaput.printable import printable
 
 _CLUSTER = "The name of one started by kaput up, or HOST:PORT,..."
@@ -43,9 +45,7 @@ def failover_command(
     Example: kaput failover dc1 dc2 --group billing --dry-run
     """
     import json as library
-    from dataclasses import asdict
 
-    from kaput.errors import UsageError
     from kaput.runner.plan.live_failover import fail_over
 
     if alias is None and ":" in source:

@@ -7,8 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from kaput.cli import completion
-from kaput.cli.options import ClusterName, Json, entry_of
+from kaput.cli.options import ClusterName, Json, entry_of, milliseconds
 from kaput.cli.verbs import Verb, group, pairs
+from kaput.errors import UsageError
+from kaput.printable import printable_document
+from kaput.scenario.nearest import hint
 
 app = group(
     "Inject faults into a running cluster (kaput up) and heal them.\n\n"
@@ -51,8 +54,6 @@ def inject_command(
 
     Example: kaput fault inject pause --target 'broker 2' --for 30s
     """
-    from kaput.cli.options import milliseconds
-
     given = pairs("--option", option)
     for_ms = None if for_ is None else milliseconds("--for", for_)
     request: dict[str, object] = {
@@ -111,9 +112,7 @@ def kinds_command(
     """
     import json as library
 
-    from kaput.errors import UsageError
     from kaput.faults.catalogue import descriptions
-    from kaput.scenario.nearest import hint
 
     shown = [each for each in descriptions() if fault in (None, each.fault)]
     if not shown:
@@ -158,8 +157,6 @@ def _call(cluster: str | None, request: dict[str, object]) -> Any:
 def _value(key: str, text: str) -> Any:
     import yaml
 
-    from kaput.errors import UsageError
-
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -168,8 +165,6 @@ def _value(key: str, text: str) -> Any:
 
 def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:
     import json as library
-
-    from kaput.printable import printable_document
 
     if json:
         typer.echo(library.dumps(faults, indent=2))

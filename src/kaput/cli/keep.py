@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json as json_library
 from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.options import ClientSettings, ClusterName, CommandConfig, Json, Servers
+from kaput.cli.options import (
+    ClientSettings,
+    ClusterName,
+    CommandConfig,
+    Json,
+    Servers,
+    access_of,
+    confirmed,
+    servers_of,
+)
 from kaput.cli.verbs import Verb, group, pairs
+from kaput.core import plural
+from kaput.errors import LabError, UsageError
 
 if TYPE_CHECKING:
     from kaput.clients.keep import MessageStore, Replayed
@@ -63,11 +76,7 @@ def replay_command(
 
     Example: kaput keep replay kept.db --bootstrap-servers HOST:9092
     """
-    from dataclasses import asdict
-
-    from kaput.cli.options import access_of, servers_of
     from kaput.clients import keep
-    from kaput.errors import LabError
 
     opened = keep.open_store(store)
     if dry_run:
@@ -103,7 +112,6 @@ def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -
         typer.echo(json_library.dumps(document))
         return
     from kaput.console import Console
-    from kaput.core import plural
     from kaput.report.document import Table, number
     from kaput.report.render.terminal import table_text
 
@@ -163,11 +171,8 @@ def purge_command(
 
     Example: kaput keep purge kept.db --older-than 48h --yes
     """
-    from kaput.cli.options import confirmed
     from kaput.clients import keep
     from kaput.clients.keep.store import count, now_ms, purge
-    from kaput.core import plural
-    from kaput.errors import UsageError
     from kaput.scenario.values import parse_duration_ms
 
     opened = keep.open_store(store)
@@ -250,8 +255,6 @@ def _summary(store: MessageStore, topic: str | None) -> dict[str, Any]:
 
 
 def _time(ms: int) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
 
 

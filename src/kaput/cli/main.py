@@ -51,6 +51,7 @@ from kaput.cli import (
 )
 from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
 from kaput.cli.verbs import GROUPS, Verb, write_error
+from kaput.core import VERSION
 from kaput.errors import LabError
 from kaput.printable import EscapingStream, json_escaped
 
@@ -183,8 +184,6 @@ for group, name, command, settings in (
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from kaput.core import VERSION
-
         typer.echo(f"kaput {VERSION}")
         raise typer.Exit
 

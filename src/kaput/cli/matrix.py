@@ -14,6 +14,7 @@ from kaput.cli.run import Varied
 from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -59,7 +60,6 @@ def matrix_command(
 
     Example: kaput matrix my.yaml --vary cluster.kafka=3.9.2,4.3.1
     """
-    from kaput.errors import UsageError
     from kaput.report.matrix_report import document
     from kaput.scenario.matrix import chosen, default_text, load_matrix
     from kaput.scenario.overrides import split

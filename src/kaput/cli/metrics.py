@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kaput.cli.options import ClusterName, CommandConfig, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, milliseconds, servers_of
+from kaput.errors import Interrupted, UsageError
+from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.monitor.series import SeriesTable
@@ -68,7 +70,6 @@ def metrics_command(
 
         sys.stdout.write(dashboard_text())
         return
-    from kaput.cli.options import access_of, servers_of
     from kaput.monitor.sources.cluster_state import ClusterState
     from kaput.monitor.sources.nodes import Nodes
 
@@ -104,7 +105,6 @@ def _print_once(servers: str, state: ClusterState) -> None:
 
 
 def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None, otlp: str | None) -> None:
-    from kaput.errors import Interrupted
     from kaput.monitor.metrics_server import Exposition, bind, listen_address, serving
     from kaput.monitor.sources.polling import ClusterMetrics
     from kaput.processes.signals import interrupts
@@ -139,9 +139,6 @@ def _wait(for_s: float | None) -> None:
 
 def _seconds(option: str, text: str) -> float:
     """Parses a positive duration. Raises UsageError."""
-    from kaput.cli.options import milliseconds
-    from kaput.errors import UsageError
-
     seconds = milliseconds(option, text) / 1e3
     if seconds <= 0:
         raise UsageError(f"{option} {text}: must be longer than 0")
@@ -149,7 +146,5 @@ def _seconds(option: str, text: str) -> float:
 
 
 def _note(text: str) -> None:
-    from kaput.printable import printable
-
     sys.stderr.write(f"kaput: {printable(text)}\n")
     sys.stderr.flush()

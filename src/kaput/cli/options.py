@@ -17,6 +17,7 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.verbs import Verbosity, pairs
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.cluster.access import Access
@@ -60,7 +61,6 @@ def servers_of(bootstrap_servers: str | None, cluster: str | None) -> str:
 
 def entry_of(cluster: str | None) -> ClusterEntry:
     """The running cluster with that name; without a name the only one. Raises UsageError."""
-    from kaput.errors import UsageError
     from kaput.operate.registry import DEFAULT_NAME, directory_of, find, running
 
     if cluster is not None:
@@ -99,7 +99,6 @@ def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
     """HOST:PORT,... or a cluster of kaput up; `config`: its client properties file. Raises UsageError."""
     from kaput.cluster.kafka_cluster import ClusterAddress
     from kaput.cluster.wire import addresses
-    from kaput.errors import UsageError
 
     servers = text if ":" in text else None
     if servers is not None:
@@ -114,8 +113,6 @@ def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
 
 def confirmed(question: str, yes: bool) -> bool:
     """Whether the user confirms, or --yes was given. Raises UsageError without a terminal."""
-    from kaput.errors import UsageError
-
     if yes:
         return True
     if not sys.stdin.isatty() or Verbosity.errors is not None:
@@ -125,7 +122,6 @@ def confirmed(question: str, yes: bool) -> bool:
 
 def milliseconds(option: str, text: str) -> int:
     """Parses `10m`, `250ms` and so on. Raises UsageError with the name of the option."""
-    from kaput.errors import UsageError
     from kaput.scenario.values import parse_duration_ms
 
     try:
@@ -160,7 +156,6 @@ def columns_of(text: str | None, several: bool, varied: Iterable[str]) -> tuple[
     """The names in --columns. `varied`: keys of settings that vary. Raises UsageError."""
     if text is None:
         return ()
-    from kaput.errors import UsageError
     from kaput.report.comparison import parse
 
     if not several:
@@ -264,8 +259,6 @@ def _is_text(value: object) -> bool:
 @contextmanager
 def naming(options: Mapping[str, str]) -> Iterator[None]:
     """Within the block, messages about these overrides name the option instead of `--set`."""
-    from kaput.errors import UsageError
-
     try:
         yield
     except UsageError as error:

@@ -16,6 +16,8 @@ from kaput.cli.options import (
     entry_of,
     servers_of,
 )
+from kaput.core import TopicPartition
+from kaput.errors import UsageError
 from kaput.printable import printable
 
 if TYPE_CHECKING:
@@ -46,8 +48,6 @@ def peek_command(
     import json as library
 
     from kaput.cluster.admin.client import check_access
-    from kaput.core import TopicPartition
-    from kaput.errors import UsageError
     from kaput.operate.replica_reader import RecordRange, peek
 
     topic, slash, partition = place.rpartition("/")

@@ -4,12 +4,15 @@ steps are shared with `kaput doctor --fix`.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kaput.cli.options import ClusterName, CommandConfig, Servers
+from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, servers_of
+from kaput.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from kaput.cluster.admin.reassignments import ClusterView, ReassignmentClient
@@ -83,7 +86,6 @@ def reassign_command(
 
     Example: kaput reassign --replication-factor 3 --all-topics
     """
-    from kaput.cli.options import access_of, servers_of
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.cluster.placement import Goal
     from kaput.operate.reassign.journal import Folder
@@ -113,7 +115,6 @@ def _check(
 ) -> None:
     """Raises UsageError for incompatible options."""
     from kaput.cluster.placement import Goal
-    from kaput.errors import UsageError
 
     of_topics = bool(topics) or all_topics
     wanted = goal != Goal()
@@ -131,8 +132,6 @@ def _check(
 
 
 def _guard(view: ClusterView, cluster_id: str | None) -> None:
-    from kaput.errors import UsageError
-
     if cluster_id is not None and cluster_id != view.cluster_id:
         raise UsageError(f"this is cluster {view.cluster_id}, not {cluster_id}: nothing was changed")
 
@@ -156,7 +155,6 @@ class Reassignment:
 
     def plan(self, goal: Goal, topics: list[str] | None) -> list[Move]:
         """The moves to that goal. Raises UsageError if a reassignment is active, or a broker is down."""
-        from kaput.errors import UsageError
         from kaput.operate.reassign import moves as planning
 
         if (journal := self._folder.read(self._view.cluster_id)) is not None:
@@ -186,7 +184,6 @@ class Reassignment:
 
         from kaput.cli.reassign_text import render
         from kaput.console import Console
-        from kaput.errors import UsageError
         from kaput.operate.reassign.moves import to_kafka_json
 
         document = to_kafka_json(
@@ -221,10 +218,6 @@ class Reassignment:
 
     def resume(self, rate: int | None, other_rate: bool) -> bool:
         """Continues an interrupted reassignment; False if declined. Raises UsageError if there is none."""
-        from dataclasses import replace
-
-        from kaput.errors import UsageError
-
         with self._folder.locked(self._view.cluster_id):
             journal = self._folder.read(self._view.cluster_id)
             if journal is None:
@@ -242,7 +235,6 @@ class Reassignment:
 
     def _follow(self, journal: MoveJournal) -> None:
         from kaput.cli.progress import BytesProgress
-        from kaput.errors import Interrupted
         from kaput.operate.reassign.applying import apply
         from kaput.processes.signals import interrupts
 
@@ -284,10 +276,6 @@ class Reassignment:
 
 def rate_of(text: str) -> int | None:
     """Bytes per second: `50MB`, `800000`; None for `none`. Raises UsageError."""
-    import re
-
-    from kaput.errors import UsageError
-
     if text == "none":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?(?:/s)?", text)

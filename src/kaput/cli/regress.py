@@ -15,6 +15,7 @@ from kaput.cli.run import Overrides, Tags
 from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -85,7 +86,6 @@ def regress_command(
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Splits arguments into sides and scenarios. Raises UsageError with fewer than two sides."""
-    from kaput.errors import UsageError
     from kaput.scenario.cluster import KAFKA_VERSION
 
     sides = [word for word in words if KAFKA_VERSION.fullmatch(word) or "=" in word]

@@ -12,6 +12,7 @@ import typer
 from kaput.cli import completion
 from kaput.cli.options import Columns, columns_of
 from kaput.cli.results import Result, entries, print_json, result_of, width_of
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -115,7 +116,6 @@ def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:
 
 def _read(run_dirs: list[Path]) -> list[Result]:
     """The findings of each folder. Raises UsageError with every folder that has none."""
-    from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
     from kaput.evidence.folder import RunFolder
 

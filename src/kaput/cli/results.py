@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from kaput.api.judging import has_report
+from kaput.api import judging
+from kaput.api.judging import has_report, judge
 from kaput.cli.options import TableOptions
 from kaput.cli.verbs import write_error
-from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError
+from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError, UsageError
+from kaput.printable import printable_lines
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -166,16 +168,12 @@ def judge_folder(
     ledger: LedgerRows = "stretches",
 ) -> Findings:
     """Judges one folder (api/judging.py)."""
-    from kaput.api.judging import judge
-
     bar = partial(_bar, evidence.folder.path.name)
     return judge(evidence, session, scratch, ledger, bar, _note)
 
 
 def keep_report(folder: RunFolder, findings: Findings) -> None:
     """Writes report.html (api/judging.py)."""
-    from kaput.api import judging
-
     judging.keep_report(folder, findings, _note)
 
 
@@ -290,8 +288,6 @@ class Baselines:
 
     def check(self, scenarios: Iterable[str]) -> None:
         """Raises UsageError naming the scenarios that have no baseline."""
-        from kaput.errors import UsageError
-
         missing = sorted(set(scenarios) - set(self.of))
         if self.of and missing:
             known = ", ".join(self.of)
@@ -301,7 +297,6 @@ class Baselines:
 
     def show(self, runs: Sequence[Findings], to_stderr: bool) -> bool:
         """Prints all figures of runs with a baseline. Returns whether any is worse."""
-        from kaput.printable import printable_lines
         from kaput.report.baseline import compared, lines
 
         worse = False
@@ -318,7 +313,6 @@ class Baselines:
 
 def read_baselines(paths: Sequence[Path] | None, tolerance: Sequence[str] | None) -> Baselines:
     """The baselines given by the options. Raises UsageError."""
-    from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
     from kaput.report.baseline import tolerances
 

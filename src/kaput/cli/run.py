@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli import completion
+from kaput.cli.alerts import rules_of, score_results
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
     AllowUnknown,
@@ -31,9 +32,11 @@ from kaput.cli.options import (
     columns_of,
     naming,
 )
-from kaput.cli.results import Baseline, ToleranceOption, read_baselines
+from kaput.cli.results import Baseline, ToleranceOption, read_baselines, show_series
+from kaput.cli.settings import read_settings
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.api.running import ExistingClusterOptions
@@ -157,7 +160,6 @@ def run_command(
 
     Example: kaput run acks-1.yaml acks-all.yaml --together
     """
-    from kaput.cli.results import show_series
     from kaput.cli.run_scenarios import run_all, run_together
 
     baselines = read_baselines(baseline, tolerance)
@@ -186,8 +188,6 @@ def run_command(
 
 def _check_together(**others: object) -> None:
     """Raises UsageError if an option was given that runs on a shared cluster cannot have."""
-    from kaput.errors import UsageError
-
     for name, value in others.items():
         if value:
             raise UsageError(f"--together cannot be combined with --{name.replace('_', '-')}")
@@ -203,7 +203,6 @@ def _choices(
 ) -> list[Choice]:
     """The scenarios to run, with the options for their cluster. Raises UsageError with every mistake."""
     from kaput.cli.scenario_choice import choose
-    from kaput.cli.settings import read_settings
 
     options, settings = as_overrides(cluster), read_settings()
     with naming(options):
@@ -212,8 +211,6 @@ def _choices(
 
 def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:
     """A function that scores the rules of a file on finished runs. Raises UsageError with every mistake."""
-    from kaput.cli.alerts import rules_of, score_results
-
     return partial(score_results, rules_of(alerts), to_stderr=json)
 
 
@@ -226,7 +223,6 @@ def _existing(
 ) -> ExistingClusterOptions | None:
     """The user's own cluster to run on; None if kaput starts one. Raises UsageError."""
     from kaput.api.running import ExistingClusterOptions
-    from kaput.errors import UsageError
 
     if servers is None:
         if use_topics or command_config is not None:

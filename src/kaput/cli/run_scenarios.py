@@ -12,6 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kaput.api.judging import Scratch, mirror_comparison, sealed_evidence
+from kaput.cli.results import PlannedRun, Result, Series, judge_folder, keep_report, play
+from kaput.errors import DistributionError, Interrupted, KaputError, UsageError
+
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.analysis.spark.in_process import WithoutSpark
@@ -52,8 +56,6 @@ def run_all(
     Yields the results before Spark stops, so that they can be shown at once.
     """
     from kaput.analysis.spark.background import engine_for, messages_to_judge
-    from kaput.api.judging import Scratch
-    from kaput.cli.results import play
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
@@ -95,7 +97,6 @@ def run_together(
     """
     from kaput.analysis.spark.background import messages_to_judge, without_spark
     from kaput.cli.progress import RunProgress
-    from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.runner.folder_setup import check_runs
     from kaput.trials.batch import why_apart
@@ -120,8 +121,6 @@ def run_together(
 
 def _played_together(plans: Sequence[PlannedRun], trials: Trials) -> Series:
     """The results, in the order of the plans."""
-    from kaput.cli.results import Result, Series
-    from kaput.errors import Interrupted
     from kaput.trials.batch import Trial
 
     series, judged = Series(), {}
@@ -156,8 +155,6 @@ def _sidecar(
 
 def _keep(result: Result) -> None:
     """Writes a run's page before the next run, so that users need not wait for all runs."""
-    from kaput.cli.results import keep_report
-
     keep_report(result.folder, result.findings)
 
 
@@ -165,8 +162,6 @@ def _plans(
     choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
 ) -> list[PlannedRun]:
     """All choices once, then all again, so that changes on the machine affect all of them."""
-    from kaput.cli.results import PlannedRun
-
     every = [(number, index) for number in range(repeat) for index in range(len(choices))]
     plans = []
     for at, (number, index) in enumerate(every, 1):
@@ -241,7 +236,6 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
 def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
     """Installs versions of confluent-kafka that scenarios name. Raises UsageError, DistributionError."""
     from kaput.cli.jars import note
-    from kaput.errors import KaputError
     from kaput.workload.librdkafka.versions import packages
 
     for name, scenario in named:
@@ -255,7 +249,6 @@ def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
 def _enter_network(scenarios: list[Scenario], java: Java, kafka_home: Path | None) -> None:
     """Re-executes kaput in a network namespace if need be; jars come first: no other network is there."""
     from kaput.cluster.network.reexec import enter
-    from kaput.errors import DistributionError, UsageError
     from kaput.faults.catalogue import kernel_needs
 
     if not any(scenario.cluster.network == "namespaces" for scenario in scenarios):
@@ -309,10 +302,7 @@ def run_one(
     shown: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
     """Plays and judges one run. If it fails, a message names its evidence. `shown`: shows it live."""
-    from kaput.api.judging import mirror_comparison, sealed_evidence
     from kaput.cli.progress import RunProgress
-    from kaput.cli.results import judge_folder
-    from kaput.errors import Interrupted, KaputError
     from kaput.runner.experiment import Experiment
 
     provider, scenario = provider_of(plan)

@@ -9,11 +9,13 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
 from kaput.cli.options import ClusterName, Json, entry_of
+from kaput.errors import KaputError, LabError, UsageError
 
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.05
@@ -98,7 +100,6 @@ def down_command(
 
 def _down_all(json: bool) -> None:
     """Stops every running cluster, also those after one that could not be stopped. Raises LabError."""
-    from kaput.errors import KaputError, LabError
     from kaput.operate.registry import running
 
     texts: dict[str, str] = {}
@@ -142,9 +143,6 @@ def _down(name: str) -> str:
 
 
 def _stop(name: str) -> None:
-    from contextlib import suppress
-
-    from kaput.errors import LabError, UsageError
     from kaput.operate.registry import call, directory_of, find
 
     entry = find(name)
@@ -196,7 +194,6 @@ def inside_command(
     Example: kaput inside pytest tests/test_failover.py
     """
     from kaput.cluster.network.reexec import enter
-    from kaput.errors import UsageError
 
     program = shutil.which(command[0])
     if program is None:

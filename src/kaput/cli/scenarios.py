@@ -12,6 +12,8 @@ from kaput.cli import completion
 from kaput.cli.options import Json
 from kaput.cli.run import Overrides
 from kaput.cli.verbs import Verb, group
+from kaput.core import plural
+from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.scenario.model import Scenario
@@ -103,7 +105,6 @@ def check_command(
 
 
 def _contents(scenario: Scenario) -> str:
-    from kaput.core import plural
     from kaput.scenario.timeline import total_messages
 
     total = total_messages(scenario)
@@ -132,7 +133,6 @@ def from_command(
     """
     import yaml
 
-    from kaput.errors import UsageError
     from kaput.scenario.cluster_files import scenario_from
     from kaput.scenario.loader import find, validated
     from kaput.scenario.mistakes import in_lines

@@ -14,6 +14,8 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.options import milliseconds
+from kaput.errors import UsageError
+from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.search.space import Space
@@ -94,7 +96,6 @@ def search_command(
 
     Example: kaput search --space last-replica-standing --budget 30m --finds 1
     """
-    from kaput.errors import UsageError
     from kaput.search.loading import derived, load
     from kaput.search.store import SearchSettings, create_search, open_search
 
@@ -149,7 +150,6 @@ def _search(space: Space, store: SearchStore, budget_s: float, finds: int | None
 
 
 def _print(space: Space, store: SearchStore, json: bool) -> None:
-    from kaput.printable import printable
     from kaput.search.summary import find_numbers, lines, numbers
 
     if json:
@@ -171,7 +171,6 @@ def _print_experiment(
     space: Space, store: SearchStore, budget_s: float, json: bool, experiment: StoredExperiment
 ) -> None:
     """Prints a line on stderr for each experiment, and with --json one on stdout."""
-    from kaput.printable import printable
     from kaput.search.summary import minutes, numbers
 
     of = numbers(space, store)

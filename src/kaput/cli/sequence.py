@@ -14,6 +14,7 @@ import typer
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group
+from kaput.errors import Interrupted, UsageError
 from kaput.printable import unescaped
 
 if TYPE_CHECKING:
@@ -224,7 +225,6 @@ def _known(
     reader: LineReader,
 ) -> tuple[dict[int, Sent], Sent]:
     """What each producer sent, and what one that is not among them did. Raises UsageError."""
-    from kaput.errors import UsageError
     from kaput.sequence.checking import Sent
     from kaput.sequence.intervals import Intervals
     from kaput.sequence.tool_lines import Role
@@ -250,7 +250,6 @@ def _known(
 
 def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineReader) -> dict[int, Intervals]:
     """The numbers in these files, by producer. Raises UsageError for lines that have none."""
-    from kaput.errors import UsageError
     from kaput.sequence.checking import collect
     from kaput.sequence.parsing import PatternFormat, TextFormat
     from kaput.sequence.reading import blocks
@@ -274,8 +273,6 @@ def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineRea
 
 
 def _check_acks_were_sent(sent: Intervals, acked: Intervals) -> None:
-    from kaput.errors import UsageError
-
     least, greatest = acked.least, acked.greatest
     if least is None or greatest is None:
         return
@@ -287,7 +284,6 @@ def _check_acks_were_sent(sent: Intervals, acked: Intervals) -> None:
 def _parser(
     pattern: str | None, line_format: LineFormatName, run_id: uuid.UUID | None, reader: LineReader
 ) -> LineFormat:
-    from kaput.errors import UsageError
     from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
     if line_format is LineFormatName.PAYLOAD:
@@ -301,7 +297,6 @@ def _parser(
 
 def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted | None:
     """Reads all lines; after Ctrl-C, checks the lines read so far."""
-    from kaput.errors import Interrupted
     from kaput.processes.signals import shielded
     from kaput.sequence.reading import blocks
 
@@ -320,8 +315,6 @@ def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted
 
 def _check_not_empty(checker: Checker) -> None:
     """Raises UsageError if nothing was expected and nothing was read."""
-    from kaput.errors import UsageError
-
     if checker.sequences:
         return
     if not checker.unreadable_lines:
@@ -383,8 +376,6 @@ class _LinesProgress:
 
 def _range(text: str) -> tuple[int, int]:
     """Parses a range. Raises UsageError."""
-    from kaput.errors import UsageError
-
     match = re.fullmatch(r"([0-9][0-9_,]*)\.\.([0-9][0-9_,]*)", text.strip())
     if match is None:
         raise UsageError(f"--expect {text}: write a range, such as 1..20000")

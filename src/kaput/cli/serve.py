@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,9 @@ from kaput.cli.options import (
     Security,
     cluster_block,
 )
+from kaput.cli.settings import cluster_defaults, read_settings
+from kaput.errors import FaultError, KaputError, LabError, UsageError
+from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
     from kaput.api.lab import Lab
@@ -60,7 +64,6 @@ def serve_command(
     """
     from kaput.api.lab import Lab
     from kaput.cli.jars import distribution_for
-    from kaput.cli.settings import cluster_defaults, read_settings
     from kaput.processes.signals import interrupts
     from kaput.scenario.loader import find
 
@@ -105,9 +108,6 @@ class Requests:
 
     def answer(self, line: str) -> dict[str, Any]:
         """The answer to a request, with its id: `result`, or `error` and its kind. Never raises."""
-        from kaput.errors import FaultError, KaputError, UsageError
-        from kaput.scenario.nearest import hint
-
         request: Any = None
         try:
             request = json.loads(line)
@@ -132,8 +132,6 @@ class Requests:
 
     def _heal(self, fault: str) -> dict[str, str]:
         """Returns when it is healed and every broker is back."""
-        from kaput.errors import UsageError
-
         if fault not in self._active:
             raise UsageError(f"no fault {fault} is active; active: {', '.join(self._active) or 'none'}")
         self._active.pop(fault).close()
@@ -145,8 +143,6 @@ class Requests:
 
     def _count(self, topic: str, acked: list[str], by: str = "key") -> dict[str, Any]:
         """Compares what a client of the test's own was acknowledged with what a fresh reader finds."""
-        from kaput.errors import UsageError
-
         if by not in ("key", "value"):
             raise UsageError(f"by: {by!r} is neither key nor value")
         counts = Counter(_read(self._lab, topic, by))
@@ -160,12 +156,7 @@ class Requests:
 
 def _read(lab: Lab, topic: str, by: str) -> Iterable[str]:
     """The key or value of every committed record, once every partition has a leader. Raises LabError."""
-    import time
-    from contextlib import closing
-
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
-    from kaput.errors import LabError
 
     limit = time.monotonic() + _READ_TIMEOUT_S
     while any(each.leader is None for each in lab.partitions(topic).values()):

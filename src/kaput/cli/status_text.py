@@ -14,7 +14,8 @@ import typer
 from rich.text import Text
 
 from kaput.core import SECOND, plural
-from kaput.printable import printable_document
+from kaput.errors import Interrupted
+from kaput.printable import printable, printable_document
 from kaput.report.document import NOTHING, Table, number
 from kaput.report.render.terminal import table_text
 
@@ -162,7 +163,6 @@ Look = Callable[[], dict[str, Any]]
 
 def watch_status(look: Look, json: bool) -> None:
     """A screen in a terminal, lines in a pipe. `look`: returns the document (operate/observer.py)."""
-    from kaput.errors import Interrupted
     from kaput.processes.signals import interrupts
 
     show = _json_lines if json else _screen if sys.stdout.isatty() else _events
@@ -202,8 +202,6 @@ def _events(look: Look) -> None:
 
 def event_line(event: Mapping[str, Any]) -> str:
     """An event with its time in UTC: `12:03:21  leader of orders/0: 1 → 2 (epoch 5)`."""
-    from kaput.printable import printable
-
     return f"{time.strftime('%H:%M:%S', time.gmtime(event['at_ns'] / SECOND))}  {printable(event['text'])}"
 
 

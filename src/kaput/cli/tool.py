@@ -12,6 +12,7 @@ import typer
 
 from kaput.cli.options import ClusterName
 from kaput.core import NEWEST_KAFKA
+from kaput.errors import UsageError
 
 
 def tool_command(
@@ -44,7 +45,6 @@ def tool_command(
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.cds import ensure_archive
     from kaput.cluster.lock import version_with
-    from kaput.errors import UsageError
     from kaput.java import find_java
     from kaput.operate.registry import find, running
     from kaput.operate.tools import command, find_tool
@@ -101,8 +101,6 @@ def _cluster_of(arguments: list[str]) -> tuple[str | None, list[str]]:
     """The name in `--cluster NAME` among the tool's arguments, which is ours (no tool of Kafka's has that
     option), and the other arguments. Raises UsageError.
     """
-    from kaput.errors import UsageError
-
     found, rest, words = None, list[str](), iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")

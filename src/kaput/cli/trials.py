@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from kaput.cli.options import milliseconds
+from kaput.cli.results import exit_status, width_of
 from kaput.cli.verbs import write_error
+from kaput.errors import Interrupted, LabError, UsageError
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -58,9 +61,6 @@ class TrialResults:
 
     def end(self, verdicts: Sequence[str]) -> NoReturn:
         """Exits as what ended the trials, or with the worst verdict. Raises LabError if there is none."""
-        from kaput.cli.results import exit_status
-        from kaput.errors import LabError
-
         if self.ended is not None:
             raise self.ended
         if not verdicts and not self.failed:
@@ -75,7 +75,6 @@ def key_of(trial: Trial) -> Key:
 
 def judged_runs(runs: Path) -> JudgedRuns:
     """All judged runs in that directory; the last one of each trial."""
-    from kaput.errors import UsageError
     from kaput.evidence.findings_file import read_findings
 
     found = {}
@@ -91,7 +90,6 @@ def judged_runs(runs: Path) -> JudgedRuns:
 
 def not_judged(trials: Sequence[Trial], runs: Path) -> dict[Key, tuple[Trial, RunFolder]]:
     """The trials that were recorded completely but not judged, with their folders."""
-    from kaput.errors import UsageError
     from kaput.evidence.folder import RunFolder
 
     wanted, found = {key_of(trial): trial for trial in trials}, {}
@@ -112,9 +110,6 @@ def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, 
 
     Raises UsageError, JavaError, NamespacesError before anything starts; later errors are in the result.
     """
-    from kaput.cli.options import milliseconds
-    from kaput.errors import UsageError
-
     budget_s = None if budget is None else milliseconds("--budget", budget) / 1000
     played = TrialResults(judged_runs(runs))
     left = [trial for trial in trials if key_of(trial) not in played.runs]
@@ -131,7 +126,6 @@ def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, 
 def _play(trials: Sequence[Trial], runs: Path, clock: TrialBudget, title: str, played: TrialResults) -> None:
     from kaput.cli.progress import StepsProgress
     from kaput.cli.run_scenarios import prepare
-    from kaput.errors import Interrupted
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
     from kaput.trials.trials import Trials
@@ -193,7 +187,6 @@ def _result(judged: Judged) -> str:
 
 def show(document: Document, title: str, to_json: Callable[[], object], form: Format) -> None:
     """Prints a document. `title`: of a page of documentation."""
-    from kaput.cli.results import width_of
     from kaput.console import Console
     from kaput.report.render import html, markdown, terminal
 

@@ -11,6 +11,7 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.options import Json
+from kaput.errors import LabError
 
 
 def undo_command(
@@ -31,7 +32,6 @@ def undo_command(
 
     Example: kaput undo runs/20261122T171500-my-scenario-0b6f2a
     """
-    from kaput.errors import LabError
     from kaput.evidence.recording import hold_alone, left_behind
     from kaput.runner.cleanup import clean_up_folder
 

@@ -28,7 +28,9 @@ from kaput.cli.options import (
     Security,
     cluster_block,
 )
+from kaput.cli.settings import cluster_defaults, read_settings
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import LabError, UsageError
 
 if TYPE_CHECKING:
     from kaput.dashboard.sidecar import Sidecar
@@ -71,7 +73,6 @@ def up_command(
 
     Example: kaput up --brokers 3 --detach && kaput fault inject kill
     """
-    from kaput.cli.settings import cluster_defaults, read_settings
     from kaput.operate.registry import directory_of
     from kaput.scenario.loader import find
 
@@ -164,8 +165,6 @@ def _in_background(directory: ClusterDirectory) -> ClusterEntry:
 
     Raises LabError with the command's output if it ends instead.
     """
-    from kaput.errors import LabError
-
     directory.check_free()
     log = directory.log_of_start()
     try:
@@ -180,8 +179,6 @@ def _in_background(directory: ClusterDirectory) -> ClusterEntry:
 
 
 def _ready(directory: ClusterDirectory, daemon: subprocess.Popen[bytes], log: Path) -> ClusterEntry:
-    from kaput.errors import LabError, UsageError
-
     limit = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < limit:
         entry = directory.entry()

@@ -13,6 +13,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from kaput.errors import UsageError
 from kaput.printable import printable_lines
 
 Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
@@ -225,8 +226,6 @@ def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     """KEY=VALUE arguments as a dict. Raises UsageError."""
-    from kaput.errors import UsageError
-
     values = {}
     for text in given or []:
         key, equals, value = text.partition("=")

@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 import typer
 
 from kaput.cli.metrics import Metrics
-from kaput.cli.options import ClusterName, CommandConfig, Servers, SparkConf
+from kaput.cli.options import (
+    ClusterName,
+    CommandConfig,
+    Servers,
+    SparkConf,
+    config_of,
+    milliseconds,
+    servers_of,
+)
 from kaput.cli.verbs import Runs, pairs
 from kaput.core import DEFAULT_RUNS
+from kaput.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
@@ -112,7 +121,6 @@ def numbering_of(
 ) -> Numbering | None:
     """How the user's messages are numbered; None: not by the user, or only counted. Raises UsageError."""
     from kaput.analysis.streaming.numbering import Kind, Numbering
-    from kaput.errors import UsageError
 
     kinds: dict[Kind, str | None] = {"pattern": pattern, "header": header, "json": field}
     given = {kind: number for kind, number in kinds.items() if number is not None}
@@ -132,7 +140,6 @@ def audit_of(
     audit: bool, groups: list[str], mirror: str | None, prefix: str, config: Path | None
 ) -> AuditOptions | None:
     """The options of an audit; None without --audit. Raises UsageError for options that need it."""
-    from kaput.errors import UsageError
     from kaput.watch.topics import AuditOptions
 
     if not audit and (groups or mirror is not None):
@@ -146,8 +153,6 @@ def check_together(
     numbering: Numbering | None, topics: list[str], from_start: bool, resume: Path | None
 ) -> None:
     """Raises UsageError for incompatible options."""
-    from kaput.errors import UsageError
-
     if numbering is not None:
         numbering.check()
     if from_start and not topics:
@@ -196,7 +201,6 @@ def watch_command(
     Example: kaput watch --topic orders --audit --group billing
     """
     from kaput.cli.jars import spark_kafka_jars
-    from kaput.cli.options import config_of, milliseconds, servers_of
     from kaput.cli.watch_text import write_line
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
@@ -320,8 +324,6 @@ def _run_until(
     show: Callable[[Look], None],
 ) -> None:
     """Runs and shows a watch until the time limit or Ctrl-C."""
-    from kaput.errors import Interrupted
-
     began = stepped = time.monotonic()
     try:
         while limit_s is None or time.monotonic() - began < limit_s:
