@@ -11,7 +11,7 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.options import Json, milliseconds
-from kaput.cli.verbs import Verb, group
+from kaput.cli.verbs import Verb, group, print_json
 from kaput.core import plural
 from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.nearest import hint
@@ -145,9 +145,8 @@ def _document(rule: AlertRule) -> dict[str, Any]:
 
 
 def _print_json(document: Any) -> None:
-    from json import dumps
 
-    typer.echo(dumps(document, indent=2))
+    print_json(document, indent=2)
 
 
 RunDirs = Annotated[
@@ -201,7 +200,6 @@ def tune_command(
 
     Example: kaput alerts tune runs/* --rule low-send-rate --durations 0s,30s
     """
-    from json import dumps
 
     from kaput.monitor.alerts.scoring.score import tuned, tuning_document
 
@@ -212,7 +210,7 @@ def tune_command(
     if chart is not None:
         _write_chart(tuning, chart)
     if json:
-        sys.stdout.write(dumps(tuning_document(tuning), indent=2) + "\n")
+        print_json(tuning_document(tuning), indent=2)
     else:
         _print(tuning_text(tuning))
 
@@ -254,14 +252,13 @@ def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool)
 
 def show_scores(rules: AlertRules, runs: Sequence[RecordedRun], json: bool) -> None:
     """Prints the scores of these runs."""
-    from json import dumps
 
     from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
 
     scores = [scored(rules, run) for run in runs]
     of_rules = by_rule(rules, scores)
     if json:
-        sys.stdout.write(dumps(score_document(scores, of_rules), indent=2) + "\n")
+        print_json(score_document(scores, of_rules), indent=2)
     else:
         _print(score_text(scores, of_rules))
 

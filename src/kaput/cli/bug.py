@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 import os
 import platform
 import sys
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kaput.cli.options import Json
+from kaput.cli.verbs import print_json
 from kaput.core import NEWEST_KAFKA, VERSION
 from kaput.errors import JavaError
 
@@ -35,7 +35,7 @@ def version_command(json: Json = False) -> None:
     """
     known = installed()
     if json:
-        typer.echo(json_library.dumps(known, indent=1))
+        print_json(known, indent=1)
         return
     for name, value in known.items():
         if name != "packages":
@@ -66,7 +66,7 @@ def bug_command(
     left_out = pack(run_dir, out, installed())
     size = out.stat().st_size
     if json:
-        typer.echo(json_library.dumps({"archive": str(out), "bytes": size, "left_out": left_out}))
+        print_json({"archive": str(out), "bytes": size, "left_out": left_out})
         return
     for sentence in left_out:
         typer.echo(sentence, err=True)

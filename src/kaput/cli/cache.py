@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_library
 from typing import Annotated
 
 import typer
 
 from kaput.cli.options import Json
-from kaput.cli.verbs import Verb, group
+from kaput.cli.verbs import Verb, group, print_json
 from kaput.errors import UsageError
 
 app = group("Show or clear what kaput has downloaded.\n\nExample: kaput cache clear", no_args_is_help=False)
@@ -30,7 +29,7 @@ def list_command(json: Json = False) -> None:
 
     sizes = {name: cached_bytes(name) for name in CONTENTS}
     if json:
-        typer.echo(json_library.dumps({"path": str(cache_root()), "bytes": sizes}))
+        print_json({"path": str(cache_root()), "bytes": sizes})
         return
     for name, what in CONTENTS.items():
         typer.echo(f"{name:8} {_megabytes(sizes[name]):>9}  {what}")
@@ -67,7 +66,7 @@ def clear_command(
         if not json:
             typer.echo(f"{name:8} {_megabytes(size):>9}  deleted")
     if json:
-        typer.echo(json_library.dumps({"path": str(cache_root()), "freed_bytes": freed}))
+        print_json({"path": str(cache_root()), "freed_bytes": freed})
 
 
 def _megabytes(size: int) -> str:

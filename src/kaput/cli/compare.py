@@ -11,6 +11,7 @@ import typer
 
 from kaput.api.judging import Scratch
 from kaput.cli.options import Json, milliseconds, standing_cluster
+from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +87,6 @@ def compare_command(
 
     Example: kaput compare a1:9092,a2:9092 b1:9092 --html mirror.html
     """
-    import json as library
 
     from kaput.analysis.spark.background import Background
     from kaput.cli.progress import StepsProgress
@@ -112,7 +112,7 @@ def compare_command(
     if html is not None:
         _write_page(html, answer)
     if json:
-        typer.echo(library.dumps(answer.as_json()))
+        print_json(answer.as_json())
     else:
         _print(answer, all_)
     return 1 if answer.status == "lost" else 0

@@ -6,7 +6,6 @@ without them has docs/*.md.
 
 from __future__ import annotations
 
-import json as json_library
 import re
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli.options import Json
+from kaput.cli.verbs import print_json
 from kaput.core import VERSION
 from kaput.errors import LabError, UsageError
 from kaput.scenario.nearest import nearest
@@ -43,7 +43,7 @@ def docs_command(
     page, anchor = _found(name) if name else (_page("index"), "")
     address = f"{page}{anchor}"
     if json:
-        typer.echo(json_library.dumps({"version": VERSION, "path": str(page), "anchor": anchor[1:]}))
+        print_json({"version": VERSION, "path": str(page), "anchor": anchor[1:]})
     else:
         typer.echo(address)
     if open_browser:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli.options import Json, standing_cluster
+from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 from kaput.printable import printable
 
@@ -44,7 +45,6 @@ def failover_command(
 
     Example: kaput failover dc1 dc2 --group billing --dry-run
     """
-    import json as library
 
     from kaput.runner.plan.live_failover import fail_over
 
@@ -57,6 +57,6 @@ def failover_command(
         if not json:
             typer.echo(printable(f"{step.step:<24} {step.outcome:<7} {step.seconds:7.1f} s  {step.proof}"))
     if json:
-        typer.echo(library.dumps({"steps": [asdict(step) for step in done]}, indent=2))
+        print_json({"steps": [asdict(step) for step in done]}, indent=2)
     if any(step.outcome == "failed" for step in done):
         raise typer.Exit(1)

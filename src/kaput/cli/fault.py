@@ -8,7 +8,7 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.options import ClusterName, Json, entry_of, milliseconds
-from kaput.cli.verbs import Verb, group, pairs
+from kaput.cli.verbs import Verb, group, pairs, print_json
 from kaput.errors import UsageError
 from kaput.printable import printable_document
 from kaput.scenario.nearest import hint
@@ -110,7 +110,6 @@ def kinds_command(
 
     Example: kaput fault kinds delay
     """
-    import json as library
 
     from kaput.faults.catalogue import descriptions
 
@@ -118,7 +117,7 @@ def kinds_command(
     if not shown:
         raise UsageError(f"no fault {fault}; {hint(str(fault), {each.fault for each in descriptions()})}")
     if json:
-        typer.echo(library.dumps([each._asdict() for each in shown], indent=2))
+        print_json([each._asdict() for each in shown], indent=2)
         return
     for each in shown:
         typer.echo(f"{each.fault}: {each.hits}\n  {each.effect}\n  Confirmed by: {each.proof}")
@@ -132,12 +131,11 @@ def targets_command(json: Json = False) -> None:
 
     Example: kaput fault targets
     """
-    import json as library
 
     from kaput.scenario.targets import TARGETS
 
     if json:
-        typer.echo(library.dumps([{"target": form, "meaning": text} for form, text in TARGETS.values()]))
+        print_json([{"target": form, "meaning": text} for form, text in TARGETS.values()])
         return
     width = max(len(form) for form, _ in TARGETS.values())
     for form, text in TARGETS.values():
@@ -164,10 +162,9 @@ def _value(key: str, text: str) -> Any:
 
 
 def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:
-    import json as library
 
     if json:
-        typer.echo(library.dumps(faults, indent=2))
+        print_json(faults, indent=2)
         return
     if not faults:
         typer.echo("no faults so far")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from kaput.cli.options import (
     confirmed,
     servers_of,
 )
-from kaput.cli.verbs import Verb, group, pairs
+from kaput.cli.verbs import Verb, group, pairs, print_json
 from kaput.core import plural
 from kaput.errors import LabError, UsageError
 
@@ -91,7 +90,7 @@ def replay_command(
     }
     done = _replayed(opened, settings, topic, rate, not at_least_once, include_in_flight)
     if json:
-        typer.echo(json_library.dumps({"store": opened.name, **asdict(done)}))
+        print_json({"store": opened.name, **asdict(done)})
     else:
         typer.echo(f"{opened.name}: {_sentence(done)}")
     if done.left:
@@ -109,7 +108,7 @@ def list_command(store: StoreName, *, topic: Topic = None, json: Json = False) -
     opened = keep.open_store(store)
     document = _summary(opened, topic)
     if json:
-        typer.echo(json_library.dumps(document))
+        print_json(document)
         return
     from kaput.console import Console
     from kaput.report.document import Table, number
@@ -186,7 +185,7 @@ def purge_command(
     if most and confirmed(f"Delete up to {most:,} messages from {opened.name}{age}?", yes):
         gone = purge(opened, topic, before_ms)
     if json:
-        typer.echo(json_library.dumps({"store": opened.name, "purged": gone}))
+        print_json({"store": opened.name, "purged": gone})
     else:
         typer.echo(f"{opened.name}: {plural(gone, 'message')} deleted")
 
@@ -226,7 +225,7 @@ def _print_dry_run(store: MessageStore, topic: str | None, include_in_flight: bo
             in_doubt += record.in_doubt
     if json:
         document = {"store": store.name, "topics": sent, "in_doubt": in_doubt, "in_flight": in_flight}
-        typer.echo(json_library.dumps(document))
+        print_json(document)
         return
     for name, count in sorted(sent.items()):
         typer.echo(f"{name}: {count:,} messages would be sent")

@@ -16,6 +16,7 @@ from kaput.cli.options import (
     entry_of,
     servers_of,
 )
+from kaput.cli.verbs import print_json
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
 from kaput.printable import printable
@@ -45,7 +46,6 @@ def peek_command(
 
     Example: kaput peek orders/0 --replica 2 --offset -5
     """
-    import json as library
 
     from kaput.cluster.admin.client import check_access
     from kaput.operate.replica_reader import RecordRange, peek
@@ -62,7 +62,7 @@ def peek_command(
     partition_id = TopicPartition(topic, int(partition))
     peeked = peek(servers, partition_id, replica, RecordRange(offset, count), folder, access)
     if json:
-        typer.echo(library.dumps(_document(peeked)))
+        print_json(_document(peeked))
         return
     leader = "no leader" if peeked.leader is None else f"broker {peeked.leader} leads"
     role = "the leader" if peeked.leader == replica else f"a follower ({leader})"

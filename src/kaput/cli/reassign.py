@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, servers_of
+from kaput.cli.verbs import print_json
 from kaput.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -268,10 +269,9 @@ class Reassignment:
 
     def print_json(self) -> None:
         """Prints the plan and the outcome, with --json."""
-        import json
 
         if self._json:
-            typer.echo(json.dumps({"applied": False, "rollback": None, **self._document}))
+            print_json({"applied": False, "rollback": None, **self._document})
 
 
 def rate_of(text: str) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.options import ClientSettings, ClusterName, CommandConfig, Json, Servers, access_of, servers_of
-from kaput.cli.verbs import pairs
+from kaput.cli.verbs import pairs, print_json
 
 if TYPE_CHECKING:
     from kaput.operate.topic_copy import CopyProgress
@@ -41,7 +41,6 @@ def replay_command(
 
     Example: kaput replay orders orders-again --rate 1000
     """
-    import json as library
 
     from kaput.cli.progress import RecordsProgress
     from kaput.operate.topic_copy import TopicCopy, replay
@@ -62,7 +61,7 @@ def replay_command(
     if json:
         partitions = {str(partition): one.copied for partition, one in sorted(done.items())}
         document = {"id": name, "copied": copied, "copied_now": now, "partitions": partitions}
-        typer.echo(library.dumps(document))
+        print_json(document)
         return
     before = f", {copied - now:,} of them earlier" if copied > now else ""
     typer.echo(f"{source} to {target}: {copied:,} records in {len(done)} partitions{before}")

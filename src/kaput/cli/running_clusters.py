@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from kaput.cli.options import ClusterName, Json, entry_of
+from kaput.cli.verbs import print_json
 from kaput.errors import KaputError, LabError, UsageError
 
 _DOWN_TIMEOUT_S = 60.0
@@ -45,7 +46,7 @@ def status_command(
     if watch:
         watch_status(look, json)
     elif json:
-        typer.echo(json_library.dumps(look(), indent=2))
+        print_json(look(), indent=2)
     else:
         from kaput.cli.status_text import render
 
@@ -69,7 +70,7 @@ def grow_command(
     entry = entry_of(cluster)
     grown: Any = call(entry, {"do": "grow", "brokers": brokers})
     if json:
-        typer.echo(json_library.dumps(grown))
+        print_json(grown)
     else:
         ids = ", ".join(map(str, grown["brokers"]))
         typer.echo(f"{entry.name}: brokers {ids} at {grown['bootstrap_servers']}")
@@ -110,7 +111,7 @@ def _down_all(json: bool) -> None:
         except KaputError as error:
             failures.append(f"{entry.name}: {error}")
     if json:
-        typer.echo(json_library.dumps({"down": [*texts]} | ({"failed": failures} if failures else {})))
+        print_json({"down": [*texts]} | ({"failed": failures} if failures else {}))
     for text in () if json else texts.values():
         typer.echo(text)
     if failures:

@@ -14,6 +14,7 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.options import milliseconds
+from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 from kaput.printable import printable
 
@@ -161,9 +162,8 @@ def _print(space: Space, store: SearchStore, json: bool) -> None:
 
 
 def _line(kind: str, of: dict[str, Any]) -> None:
-    from json import dumps
 
-    sys.stdout.write(dumps({kind: of}) + "\n")
+    print_json({kind: of})
     sys.stdout.flush()
 
 

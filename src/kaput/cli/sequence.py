@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kaput.cli.options import Json
-from kaput.cli.verbs import Verb, group
+from kaput.cli.verbs import Verb, group, print_json
 from kaput.errors import Interrupted, UsageError
 from kaput.printable import unescaped
 
@@ -338,12 +338,11 @@ def _advice(text: str) -> str:
 
 
 def _show(summary: CheckSummary, json: bool, interrupted: bool, example: str | None) -> None:
-    from json import dumps
 
     from kaput.sequence.summary import as_json, as_text
 
     if json:
-        typer.echo(dumps(as_json(summary) | {"interrupted": interrupted}))
+        print_json(as_json(summary) | {"interrupted": interrupted})
     else:
         typer.echo(as_text(summary) + (f"{example}\n" if example else ""), nl=False)
     sys.stdout.flush()

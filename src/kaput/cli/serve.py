@@ -29,6 +29,7 @@ from kaput.cli.options import (
     cluster_block,
 )
 from kaput.cli.settings import cluster_defaults, read_settings
+from kaput.cli.verbs import print_json
 from kaput.errors import FaultError, KaputError, LabError, UsageError
 from kaput.scenario.nearest import hint
 
@@ -85,7 +86,7 @@ def serve_command(
 
 
 def _write(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document) + "\n")
+    print_json(document)
     sys.stdout.flush()
 
 

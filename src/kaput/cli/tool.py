@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 import os
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kaput.cli.options import ClusterName
+from kaput.cli.verbs import print_json
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import UsageError
 
@@ -90,7 +90,7 @@ def _list_tools(json: bool) -> None:
     from kaput.operate.tools import TOOLS
 
     if json:
-        typer.echo(json_library.dumps({known: tool.about for known, tool in TOOLS.items()}, indent=2))
+        print_json({known: tool.about for known, tool in TOOLS.items()}, indent=2)
         return
     width = max(map(len, TOOLS))
     for known, tool in TOOLS.items():

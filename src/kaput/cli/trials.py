@@ -19,7 +19,7 @@ import typer
 
 from kaput.cli.options import milliseconds
 from kaput.cli.results import exit_status, width_of
-from kaput.cli.verbs import write_error
+from kaput.cli.verbs import print_json, write_error
 from kaput.errors import Interrupted, LabError, UsageError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def show(document: Document, title: str, to_json: Callable[[], object], form: Fo
 
     match form:
         case Format.JSON:
-            sys.stdout.write(json.dumps(to_json(), indent=2) + "\n")
+            print_json(to_json(), indent=2)
         case Format.MARKDOWN:
             sys.stdout.write(f"# {title}\n\n{markdown.render(document, heading='## {}')}")
         case Format.HTML:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ import typer
 
 from kaput.cli import completion
 from kaput.cli.options import Json
+from kaput.cli.verbs import print_json
 from kaput.errors import LabError
 
 
@@ -39,7 +39,7 @@ def undo_command(
     with hold_alone(run_dir, "kaput undo") if left_behind(run_dir) else nullcontext():
         left = clean_up_folder(run_dir)
     if json:
-        typer.echo(json_library.dumps({"run_dir": str(run_dir), "left": left}))
+        print_json({"run_dir": str(run_dir), "left": left})
     for text in left:
         typer.echo(text, err=True)
     if not (left or json):

@@ -29,6 +29,7 @@ from kaput.cli.options import (
     cluster_block,
 )
 from kaput.cli.settings import cluster_defaults, read_settings
+from kaput.cli.verbs import print_json
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import LabError, UsageError
 
@@ -221,7 +222,6 @@ def _start_daemon(log: Path) -> subprocess.Popen[bytes]:
 
 
 def _show(entry: ClusterEntry, json: bool) -> None:
-    import json as library
 
     brokers = entry.bootstrap_servers.split(",")
     if json:
@@ -234,7 +234,7 @@ def _show(entry: ClusterEntry, json: bool) -> None:
             "metrics": entry.metrics,
             "dashboard": entry.dashboard,
         }
-        typer.echo(library.dumps(document))
+        print_json(document)
         return
     which = "" if entry.name == "lab" else f" --cluster {entry.name}"
     typer.echo(f"{entry.name}: {len(brokers)} brokers of Kafka {entry.kafka} at {entry.bootstrap_servers}")

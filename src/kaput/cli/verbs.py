@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 from enum import StrEnum
@@ -217,6 +218,11 @@ class VerbGroup(TyperGroup):
         for title, rows in sections.items():
             also = [("also", ", ".join(more[title]))] if more[title] else []
             _write_section(formatter, title, [*rows, *also])
+
+
+def print_json(document: object, indent: int | None = None) -> None:
+    """Prints a document on stdout."""
+    typer.echo(json.dumps(document, indent=indent))
 
 
 def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:

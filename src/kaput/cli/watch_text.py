@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_library
 import sys
 import time
 from collections import deque
@@ -11,6 +10,7 @@ from typing import Any, Protocol, Self
 
 import typer
 
+from kaput.cli.verbs import print_json
 from kaput.core import SECOND
 
 _LINE_S = 10.0  # between lines, without a terminal
@@ -109,7 +109,7 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
     """Prints a line on stdout; after the last one also what could not be read."""
     if json:
         shown = {name: value for name, value in status.items() if name != "durations"}
-        typer.echo(json_library.dumps({**shown, "final": final}))
+        print_json({**shown, "final": final})
     else:
         typer.echo(line_of(status))
         if final and status.get("read_to") and not status.get("troubles"):
