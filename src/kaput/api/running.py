@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from kaput.api.runs import Findings, Run
+from kaput.errors import KaputError, UsageError
+from kaput.evidence.folder import RunFolder
 from kaput.runner.progress import NotesOnly
+from kaput.scenario.source import parse
 
 if TYPE_CHECKING:
     from kaput.api.judging import Scratch
@@ -103,7 +106,6 @@ def analyze(
 def _judge(path: Path, spark: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
     from kaput.analysis.spark.program import context_of
     from kaput.api.judging import judge, keep_report, sealed_evidence
-    from kaput.evidence.folder import RunFolder
 
     evidence = sealed_evidence(RunFolder(path), scratch)
     judged = judge(evidence, lambda: context_of(spark, evidence.most_rows), scratch, ledger)
@@ -117,7 +119,6 @@ def _resolve(
 ) -> tuple[str, Scenario]:
     """The checked scenario with changes, and its name. JSON is YAML, so values are passed as JSON."""
     from kaput.scenario.loader import find, resolve
-    from kaput.scenario.source import parse
 
     if isinstance(scenario, Mapping):
         name, source = "scenario", parse("scenario", yaml.safe_dump(dict(scenario), sort_keys=False))
@@ -131,8 +132,6 @@ def _existing(
     servers: str | None, config: str | Path | None, use_topics: bool, kafka_home: str | Path | None
 ) -> ExistingClusterOptions | None:
     """The user's own cluster; None for a new one. Raises UsageError."""
-    from kaput.errors import UsageError
-
     if servers is None and (config is not None or use_topics):
         option = "use_existing_topics" if use_topics else "command_config"
         raise UsageError(f"{option} goes with bootstrap_servers: kaput's own clusters are new")
@@ -187,7 +186,6 @@ def _record(
     from kaput.analysis.spark.background import messages_to_judge
     from kaput.analysis.spark.program import PROGRAM, engine_of_program
     from kaput.api.judging import mirror_comparison
-    from kaput.errors import KaputError
     from kaput.runner.experiment import Experiment
 
     spark = engine_of_program(messages_to_judge(scenario))

@@ -16,6 +16,7 @@ from kaput.errors import UsageError
 from kaput.evidence import findings as document
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
+from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
     from kaput.scenario.model import Scenario
@@ -77,7 +78,6 @@ class Run:
     @cached_property
     def scenario(self) -> Scenario:
         """The resolved scenario. Raises UsageError."""
-        from kaput.evidence.folder import RunFolder
         from kaput.scenario.loader import read_resolved
 
         return read_resolved(RunFolder(self.folder).scenario_path)
@@ -87,10 +87,8 @@ class Run:
 
         `spark`: the SparkSession to use. Raises UsageError, EvidenceError.
         """
-        from kaput.evidence.folder import RunFolder
         from kaput.evidence.reading import check
         from kaput.evidence.schemas import TABLES
-        from kaput.scenario.nearest import hint
 
         if table not in TABLES:
             raise UsageError(f"no table {table}; {hint(table, TABLES)}")
@@ -103,9 +101,6 @@ class Run:
 
     def analysis(self, table: str, spark: Any = None) -> RunTable:
         """A table of the analysis: ledger, lost, windows, rates, ... Raises UsageError."""
-        from kaput.evidence.folder import RunFolder
-        from kaput.scenario.nearest import hint
-
         tables = RunFolder(self.folder).analysis
         names = sorted(path.name for path in tables.iterdir() if path.is_dir()) if tables.is_dir() else []
         if table not in names:

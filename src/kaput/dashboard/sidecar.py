@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kaput.dashboard.opening import HOST, PORT, bind, lower_priority, restore_priority
+from kaput.dashboard.safe_files import Runs
 from kaput.errors import LabError, UsageError
 from kaput.monitor import metrics_server
 from kaput.monitor.metrics_server import ListenAddress
@@ -170,8 +171,6 @@ def serve(searches: Callable[[Path], SearchFolder]) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     ending = _Ending()
-    from kaput.dashboard.safe_files import Runs
-
     dashboard, metrics = sys.argv[1:3]
     runs = Runs(folder)
     with nullcontext() if metrics == _NONE else _serving_metrics(runs, int(metrics)):
@@ -189,7 +188,6 @@ def serve(searches: Callable[[Path], SearchFolder]) -> None:
 
 
 def _starter(runs: Path) -> Starter:
-    from kaput.dashboard.safe_files import Runs
     from kaput.dashboard.starter import Starter
 
     return Starter(Runs(runs))
