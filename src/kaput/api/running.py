@@ -15,17 +15,16 @@ import yaml
 
 from kaput.api.runs import Findings, Run
 from kaput.errors import KaputError, UsageError
-from kaput.evidence.folder import RunFolder
+from kaput.evidence.folder import LedgerRows, RunFolder
 from kaput.runner.progress import NotesOnly
+from kaput.scenario.model import Scenario
 from kaput.scenario.source import parse
 
 if TYPE_CHECKING:
     from kaput.api.judging import Scratch
     from kaput.cluster.distribution import Distribution
-    from kaput.evidence.folder import LedgerRows
     from kaput.java import Java
     from kaput.runner.run_cluster import ClusterProvider
-    from kaput.scenario.model import Scenario
 
 
 def run(

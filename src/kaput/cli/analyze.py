@@ -16,6 +16,7 @@ from kaput.cli import completion
 from kaput.cli.options import Columns, Reports, SparkConf, TableOptions, columns_of
 from kaput.cli.results import (
     Baseline,
+    Result,
     ToleranceOption,
     judge_folder,
     keep_report,
@@ -29,8 +30,6 @@ from kaput.errors import UsageError
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.analysis.spark.in_process import WithoutSpark
-    from kaput.api.judging import Scratch
-    from kaput.cli.results import Result
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
 

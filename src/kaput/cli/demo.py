@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kaput.cli.options import TableOptions
-from kaput.cli.results import end, entries, keep_report, show_series
+from kaput.cli.results import Result, end, entries, keep_report, show_series
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kaput.cli.results import Result
     from kaput.evidence.findings import Findings
     from kaput.report.comparison import Entry
 

@@ -16,15 +16,13 @@ import typer
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, config_of, confirmed, servers_of
 from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, Reassignment, rate_of
-from kaput.cli.results import show_series
+from kaput.cli.results import Series, show_series
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import LabError, UsageError
 from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
-    from kaput.cli.reassign import Reassignment
-    from kaput.cli.results import Series
     from kaput.cli.scenario_choice import Choice
     from kaput.cluster.admin.reassignments import ReassignmentClient
     from kaput.operate.doctor.diagnosis import Finding

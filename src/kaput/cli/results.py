@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from kaput.api import judging
-from kaput.api.judging import has_report, judge
+from kaput.api.judging import PartsDone, Scratch, has_report, judge
 from kaput.cli.options import TableOptions
 from kaput.cli.verbs import write_error
 from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError, UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from pyspark import SparkContext
 
-    from kaput.api.judging import PartsDone, Scratch
     from kaput.console import Console
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import LedgerRows, RunFolder

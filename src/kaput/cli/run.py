@@ -32,7 +32,7 @@ from kaput.cli.options import (
     columns_of,
     naming,
 )
-from kaput.cli.results import Baseline, ToleranceOption, read_baselines, show_series
+from kaput.cli.results import Baseline, Result, ToleranceOption, read_baselines, show_series
 from kaput.cli.settings import read_settings
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
@@ -40,7 +40,6 @@ from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from kaput.api.running import ExistingClusterOptions
-    from kaput.cli.results import Result
     from kaput.cli.scenario_choice import Choice
 
 

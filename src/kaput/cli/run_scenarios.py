@@ -19,10 +19,8 @@ from kaput.errors import DistributionError, Interrupted, KaputError, UsageError
 if TYPE_CHECKING:
     from kaput.analysis.spark.background import Background
     from kaput.analysis.spark.in_process import WithoutSpark
-    from kaput.api.judging import Scratch
     from kaput.api.running import ExistingClusterOptions
     from kaput.cli.progress import RunProgress
-    from kaput.cli.results import PlannedRun, Result, Series
     from kaput.cli.scenario_choice import Choice
     from kaput.dashboard.sidecar import Sidecar
     from kaput.evidence.findings import Findings

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -16,12 +15,10 @@ from kaput.cli.settings import Setting, cluster_defaults
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import find, load_builtin, resolve
+from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.overrides import Combination, combinations, varied
-
-if TYPE_CHECKING:
-    from kaput.scenario.model import Scenario
-    from kaput.scenario.source import Source
+from kaput.scenario.source import Source
 
 
 @dataclass(frozen=True)

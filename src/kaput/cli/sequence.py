@@ -18,7 +18,6 @@ from kaput.errors import Interrupted, UsageError
 from kaput.printable import unescaped
 
 if TYPE_CHECKING:
-    from kaput.errors import Interrupted
     from kaput.sequence.checking import Checker, Sent
     from kaput.sequence.evidence import EvidenceFolder
     from kaput.sequence.intervals import Intervals

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaput.dashboard.sidecar import serve
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kaput.search.summary import Searches
 
 

@@ -33,7 +33,6 @@ from kaput.processes.signals import shielded
 
 if TYPE_CHECKING:
     from kaput.dashboard.app import DashboardServer
-    from kaput.dashboard.safe_files import Runs
     from kaput.dashboard.searches import SearchFolder
     from kaput.dashboard.starter import Starter
 
