@@ -13,7 +13,6 @@ import platformdirs
 
 from kaput.errors import LabError
 
-_POLL_S = 0.1
 # The directories of the cache. All contents are created again when needed.
 CONTENTS: Mapping[str, str] = {
     "jars": "Kafka's jars",
@@ -71,7 +70,7 @@ def exclusive(path: Path, timeout_s: float) -> Iterator[None]:
         while not _try_lock(file.fileno()):
             if time.monotonic() > limit:
                 raise LabError(f"another kaput has held {path} for {timeout_s:.0f} s")
-            time.sleep(_POLL_S)
+            time.sleep(0.1)
         yield
 
 

@@ -17,7 +17,6 @@ _INSTALL = (
     "apt install openjdk-17-jre-headless (or openjdk-21-jre-headless), "
     "dnf install java-21-openjdk-headless, or brew install --cask temurin@21"
 )
-_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,7 @@ def find_java() -> Java:
 @functools.cache  # asking takes 0.1 s or more, and several callers ask
 def _query_version(path: Path, where: str) -> Java:
     try:
-        done = subprocess.run(
-            [path, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
+        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _missing_java(f"{where} does not start ({error})") from None
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', done.stderr)

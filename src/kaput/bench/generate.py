@@ -36,7 +36,6 @@ _SLAB_MESSAGES = 4_000_000  # maximum: a task needs about 180 bytes for each
 _BIG = ("sends", "log", "deliveries", "group_events")
 _STORE_TABLES = ("kept", "left_in_store")
 _BROKERS = [1, 2, 3]
-_POLL_S = 0.2
 
 Progress = Callable[[int, int], None]
 
@@ -104,7 +103,7 @@ def _write_slabs(
         try:
             while not job.done():
                 progress(_finished(spark, group), slabs)
-                time.sleep(_POLL_S)
+                time.sleep(0.2)
         except BaseException:
             context.cancelJobGroup(group)
             raise

@@ -19,7 +19,6 @@ from kaput.cli.verbs import print_json
 from kaput.errors import KaputError, LabError, UsageError
 
 _DOWN_TIMEOUT_S = 60.0
-_POLL_S = 0.05
 
 
 def status_command(
@@ -158,7 +157,7 @@ def _stop(name: str) -> None:
     while entry.alive:
         if time.monotonic() > limit:
             raise trouble
-        time.sleep(_POLL_S)
+        time.sleep(0.05)
     # If another process has taken the name in the meantime, the directory belongs to it.
     with suppress(UsageError), directory_of(name).locked():
         directory_of(name).remove()

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 DEFAULT_NAME = "lab"  # as in operate/registry.py, which is imported later
 
 _START_TIMEOUT_S = 180.0  # without fetching jars
-_END_TIMEOUT_S = 30.0
-_POLL_S = 0.05
 
 
 def up_command(
@@ -190,7 +188,7 @@ def _ready(directory: ClusterDirectory, daemon: subprocess.Popen[bytes], log: Pa
             text = log.read_text(errors="replace").strip().removeprefix("kaput: ")
             log.unlink()
             raise (UsageError if status == UsageError.exit_status else LabError)(text)
-        time.sleep(_POLL_S)
+        time.sleep(0.05)
     raise LabError(f"the cluster was not ready within {_START_TIMEOUT_S:.0f} s; see {log}")
 
 
@@ -201,7 +199,7 @@ def _end_daemon(daemon: subprocess.Popen[bytes]) -> None:
         if daemon.poll() is None:
             daemon.terminate()
             try:
-                daemon.wait(_END_TIMEOUT_S)
+                daemon.wait(30.0)
             except subprocess.TimeoutExpired:
                 daemon.kill()  # its guardian process ends the brokers
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kaput.watch.watching import Watch
 
 
-_TICK_S = 0.2
 _STEP_S = 1.0  # between two evaluations of the alert rules
 
 
@@ -327,7 +326,7 @@ def _run_until(
     began = stepped = time.monotonic()
     try:
         while limit_s is None or time.monotonic() - began < limit_s:
-            time.sleep(_TICK_S)
+            time.sleep(0.2)
             watch.look()
             if time.monotonic() - stepped >= _STEP_S:
                 stepped = time.monotonic()

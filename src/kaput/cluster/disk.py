@@ -24,7 +24,6 @@ FileSystem = Literal["tmpfs", "ext4"]
 _GET_FREE, _SET_FD, _CLEAR_FD, _SET_STATUS = 0x4C82, 0x4C00, 0x4C01, 0x4C04
 _AUTOCLEAR = 4  # the device is released when nothing uses it any more, however that came about
 _INFO = struct.Struct("<5Q4I128x32x16x")
-_MKFS_TIMEOUT_S = 60
 _TRIES = 20  # others may take the free device first
 
 
@@ -111,7 +110,7 @@ def _make_ext4(image: Path) -> None:
             command,
             capture_output=True,
             text=True,
-            timeout=_MKFS_TIMEOUT_S,
+            timeout=60,
             check=False,
             stdin=subprocess.DEVNULL,
         )

@@ -21,7 +21,6 @@ from kaput.errors import LabError
 from kaput.scenario.vocabulary import CLIENT_USER
 
 _ANSWER_TIMEOUT_S = 5.0
-_POLL_S = 0.2
 _LEVEL_OF_4_3, _LEVEL_OF_4_4 = 30, 33  # the highest level of metadata.version
 
 
@@ -66,7 +65,7 @@ class ExistingCluster(KafkaCluster):
             if time.monotonic() >= limit:
                 names = ", ".join(map(str, sorted(missing)))
                 raise LabError(f"not ready after {timeout_s:.0f} s: broker {names}")
-            time.sleep(_POLL_S)
+            time.sleep(0.2)
 
     def refresh(self) -> None:
         """Asks the bootstrap servers and known brokers until one answers. Raises LabError if none does."""

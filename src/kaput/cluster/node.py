@@ -64,7 +64,6 @@ def last_error(log: Path, since: int = 0) -> str:
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)
 _REAP_TIMEOUT_S = 5
-_POLL_S = 0.01
 _VERSION = re.compile(rb"Kafka version: (\S+)")
 
 
@@ -183,7 +182,7 @@ class Node(PausableProcess):
         # The thread that waits for the process may record the death a moment later.
         limit = time.monotonic() + _REAP_TIMEOUT_S
         while not self.deaths and not self._expected_down and time.monotonic() < limit:
-            time.sleep(_POLL_S)
+            time.sleep(0.01)
         return (
             self.deaths[-1] if self.deaths else f"{self.title} does not run; its log ends:\n{self.log_tail()}"
         )

@@ -130,7 +130,6 @@ def _prefixes(topics: Sequence[str], source: set[str], target: set[str]) -> Coun
 
 
 Bounds = Mapping[TopicPartition, tuple[int, int]]
-_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ class ClusterComparison:
                 target.check_absent(in_use.in_target(name) for name in names if name not in paired)
                 return _TopicScope(names, paired, in_use)
             self._progress("topics that the target has", len(paired), len(names))
-            time.sleep(_POLL_S)
+            time.sleep(0.5)
 
     def _read_side(
         self, session: SparkContext, pairs: Sequence[PartitionPair], side: int, bounds: Bounds

@@ -88,7 +88,6 @@ def whole_records(
             yield from read_records(ReadRequest(server, place, start, end, Path()))
 
 
-_POLL_S = 0.5
 _LOOK_BACK = 1000  # offsets before the initial end
 
 
@@ -129,7 +128,7 @@ def await_mirror(
         on_progress(len(last) - len(waiting), len(last))
         if not waiting or time.monotonic() > limit:
             return sorted(waiting)
-        time.sleep(_POLL_S)
+        time.sleep(0.5)
         now = bounds()
 
 

@@ -258,7 +258,6 @@ def _combine(partial: Sequence[tuple[str, bytes]]) -> Leftovers:
 
 
 _Row = Mapping[str, Any]
-_PROGRESS_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -411,7 +410,7 @@ def _reporting_progress(
     total = sum(each.end - each.start for _, _, each in wanted)
 
     def follow() -> None:
-        while not ended.wait(_PROGRESS_S):
+        while not ended.wait(0.5):
             progress(what, sum(_offsets_read(each) for _, _, each in wanted), total)
 
     thread = threading.Thread(target=follow, daemon=True)

@@ -18,7 +18,6 @@ from kaput.evidence.recording import first_holder
 from kaput.processes.starting import END_S
 
 KAPUT = (sys.executable, "-P", "-m", "kaput")  # -P: no modules of the working directory
-_LOOK_S = 0.2
 _LINES = 12  # of output that are kept
 _ENDED = "the process that starts runs has ended: restart kaput dashboard"
 
@@ -138,7 +137,7 @@ class Starter:
                     holder = first_holder(self._runs.root / name)
                     if holder is not None and holder.pid == pid:
                         self._set_name(pid, name)
-            time.sleep(_LOOK_S)
+            time.sleep(0.2)
 
     def _set_name(self, pid: int, name: str) -> None:
         with self._lock:

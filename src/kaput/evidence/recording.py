@@ -24,7 +24,6 @@ from kaput.errors import EvidenceError, StillRecording
 NAME = ".recording"
 PATIENCE_S = 10.0  # for clients that briefly outlive a killed kaput, or for another process that is sealing
 SEALING = "sealing"
-_POLL_S = 0.05
 _SINCE = "%Y-%m-%dT%H:%M:%SZ"
 _PID_REUSE_S = 60.0  # a process that started this long after its line did not write it
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -146,7 +145,7 @@ def _hold(folder: Path, kind: int, what: str) -> RecordingLock:
         os.close(descriptor)
         if time.monotonic() >= limit or not _may_end_soon(holders):
             raise StillRecording(_sentence(folder, holders))
-        time.sleep(_POLL_S)
+        time.sleep(0.05)
 
 
 def _open(path: Path) -> int:

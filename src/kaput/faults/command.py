@@ -13,7 +13,6 @@ from kaput.errors import LabError
 from kaput.faults.fault import CommandResult, Commands, Effect, Fault, Scene, in_parallel, now_ns
 from kaput.scenario.fault_kinds import CommandOptions
 
-_POLL_S = 0.2
 # Statuses of a shell (not executable, not found, ended by a signal) or ssh (no connection), not of `prove`.
 _NO_ANSWER_FROM = 126
 
@@ -120,7 +119,7 @@ class Command(Fault[Sequence[int]]):
             pending = [broker for broker in pending if answers[broker] is not wanted]
             if not pending or self.abandoned.is_set() or clock.now() >= limit:
                 return pending
-            clock.sleep(_POLL_S)
+            clock.sleep(0.2)
 
 
 def _answer(ran: CommandResult) -> bool | None:

@@ -14,7 +14,6 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, ms, now_ns
 
-_ELECTED_S = 15.0
 _NAMED = 3  # partitions in a proof
 Places = Mapping[TopicPartition, PartitionState]
 
@@ -57,7 +56,7 @@ class ElectPreferred(Fault[Sequence[int]]):
 
         asked = now_ns()
         self.scene.admin.elect_preferred(list(wanted))
-        there = self.wait(elected, _ELECTED_S)
+        there = self.wait(elected, 15.0)
         moved = [_moved(place, before[place], after[place]) for place in sorted(wanted)]
         more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
         return Effect(asked, there, f"{', '.join(moved[:_NAMED])}{more}, after {ms(asked, now_ns())}")

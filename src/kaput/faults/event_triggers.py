@@ -22,7 +22,6 @@ from kaput.scenario.timeline import AtEvent, Step
 
 POLL_S = 0.01
 _BROKERS_KNOW_S = 2.0  # the longest that brokers take to learn of the controller's decision
-_JOIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class Anchors:
             self._waiting.clear()
             thread = self._thread
         if thread is not None:
-            thread.join(_JOIN_S)
+            thread.join(5.0)
         for source in self._sources:
             source.close()
 

@@ -320,9 +320,6 @@ class HealedByRestart(Fault[Any]):
         return healed, effect.with_proof("; ".join(details), holds)
 
 
-_CHANGE_POLL_S = 0.02
-
-
 class PermanentChange(Fault[_Hit]):
     """One injection of such a change."""
 
@@ -338,7 +335,7 @@ class PermanentChange(Fault[_Hit]):
                 details = str(error)
             return not details
 
-        self.wait(complete, timeout_s, _CHANGE_POLL_S)
+        self.wait(complete, timeout_s, 0.02)
         return details
 
     def replicas_lacking(self, topics: Iterable[str]) -> str:

@@ -19,9 +19,7 @@ Path = tuple[int, int]  # from a party to a node
 # Before a fault: long enough for one SYN retry. During it: a local connection takes a millisecond.
 BEFORE_S, DURING_S = 2.5, 0.5
 HEALED_S = 5.0
-_POLL_S = 0.05
 _BURST = 32  # datagrams
-_LATE_S = 0.02
 
 
 def reached(paths: Collection[Path], scene: Scene, timeout_s: float) -> set[Path]:
@@ -39,7 +37,7 @@ def healed(paths: Collection[Path], scene: Scene) -> tuple[set[Path], int]:
         left -= reached(left, scene, DURING_S)
         if not left or scene.clock.now() >= limit:
             return left, time.time_ns()
-        scene.clock.sleep(_POLL_S)
+        scene.clock.sleep(0.05)
 
 
 def send_datagrams(path: tuple[int, int], scene: Scene, count: int, timeout_s: float) -> tuple[int, int]:
@@ -53,7 +51,7 @@ def send_datagrams(path: tuple[int, int], scene: Scene, count: int, timeout_s: f
         contextlib.closing(network.socket(source or None, socket.SOCK_DGRAM)) as near,
     ):
         far.bind((host, 0))
-        far.settimeout(_LATE_S)
+        far.settimeout(0.02)
         # A burst fits into any socket's buffer, so missing datagrams were lost in the network.
         while sent < count and scene.clock.now() < limit:
             for _ in range(_BURST):

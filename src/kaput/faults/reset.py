@@ -18,7 +18,6 @@ from kaput.faults.rules import CLIENTS, StepRules, across, addresses
 from kaput.scenario.fault_kinds import ResetOptions
 
 _GONE_S = 5.0
-_POLL_S = 0.02
 
 
 class Reset(NodeFault):
@@ -119,4 +118,4 @@ class Reset(NodeFault):
             )
             if not left or self.scene.clock.now() >= limit:
                 return left
-            self.scene.clock.sleep(_POLL_S)
+            self.scene.clock.sleep(0.02)

@@ -16,7 +16,6 @@ from kaput.faults.fault import Effect, NodeFault, Scene, lacking, name_all, now_
 
 _STOP_S = 60
 _WHOLE_S = 120.0
-_POLL_S = 0.1
 
 
 class RollingRestart(NodeFault):
@@ -111,7 +110,7 @@ class RollingRestart(NodeFault):
             lacks = self._lacks(restarted)
             if not lacks or self.scene.clock.now() >= limit:
                 break
-            self.scene.clock.sleep(_POLL_S)
+            self.scene.clock.sleep(0.1)
         return lacks
 
     def before_start(self, node: Node) -> None:

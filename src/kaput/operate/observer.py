@@ -58,7 +58,6 @@ class PositionRates(Generic[K]):
 POLL_S = 1.0
 HISTORY_S = 300  # of the timeline
 _EVENTS_MAX, _PARTITIONS_MAX, _FAULTS_MAX = 200, 200, 100
-_FIRST_POLL_TIMEOUT_S = 5.0
 _RATES = ("written_per_s", "read_per_s")
 _NEEDS_BROKERS = ("controller", "controllers", "registered", "partitions", "groups", *_RATES)
 Faults = Callable[[], Sequence[Mapping[str, Any]]]
@@ -88,7 +87,7 @@ class Observer:
         with self._lock:
             if self._polling is None:
                 self._start()
-        if not self._first.wait(_FIRST_POLL_TIMEOUT_S):
+        if not self._first.wait(5.0):
             raise LabError("the cluster has not been observed yet: try again")
         with self._lock:
             return {

@@ -23,8 +23,6 @@ from kaput.errors import LabError
 from kaput.processes.ownership import OwnedProcess, Owner
 
 END_S = 120.0  # for an interrupted program to clean up
-_POLL_S = 0.5
-_LAST_LINES_S = 2.0
 
 
 class _Program:
@@ -72,14 +70,14 @@ class _Program:
                         process.signal(signal.SIGINT)
                 status = self._wait_for(process)
             # Its stray processes, gone by now, may have held the other end of this pipe.
-            reader.join(_LAST_LINES_S)
+            reader.join(2.0)
         except (LabError, OSError, ValueError) as error:  # ValueError: a NUL in an argument
             _send(said=str(error))
         finally:
             _send(ended=status)
 
     def _wait_for(self, process: OwnedProcess) -> int:
-        while (status := process.wait(_POLL_S)) is None:
+        while (status := process.wait(0.5)) is None:
             if self._stopped_at is not None and time.monotonic() - self._stopped_at > END_S:
                 process.kill()
         return status

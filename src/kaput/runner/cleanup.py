@@ -89,7 +89,6 @@ def read_journal(folder: Path) -> CreatedResources:
         raise EvidenceError(f"{path}: malformed: {error.errors()[0]['msg']}") from None
 
 
-_HEAL_S = 120.0
 _ASK_S = 60.0  # killed members stay in their group until their session times out
 
 
@@ -127,7 +126,7 @@ def _heal(heal: PendingHeal, journal: CleanupJournal) -> str | None:
     for words in heal.heals:
         try:
             done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_HEAL_S, check=False
+                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=120.0, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"{heal.step} is not healed: {shlex.join(words)}: {error}"

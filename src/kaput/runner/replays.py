@@ -67,7 +67,6 @@ def _recorded(folder: Path, producer: int) -> Iterator[Kept]:
 _MODULE = "kaput.workload.librdkafka.replay"
 _TRIES = 3  # of a replay that fails on its own
 _PATIENCE_S = 180.0  # without any progress
-_POLL_S = 0.002
 _EARLY = 0.2  # the share of kills during startup, while the replay checks what an earlier one did
 _EARLY_S = 2.0
 _IN_BATCH_S = 0.1
@@ -191,7 +190,7 @@ class _Replays:
             if now - moved > _PATIENCE_S:
                 client.process.kill()
                 raise LabError(f"no message was sent for {_PATIENCE_S:.0f} s")
-            time.sleep(_POLL_S)
+            time.sleep(0.002)
         client.output_ended.wait(10)
         return None
 

@@ -155,7 +155,6 @@ AFTER_HEAL_S = 30.0
 # How long a fault waits: live brokers answer within that, with the state before the fault. The client
 # itself waits longer for paused or dead ones.
 LEADERS_TIMEOUT_S = 0.1
-_JOIN_S = 30.0
 
 
 class _Follow(NamedTuple):
@@ -211,7 +210,7 @@ class ReplicaLog:
         """Records everything now in the followed logs, then stops following."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._inbox.put(None)
-        self._thread.join(_JOIN_S)
+        self._thread.join(30.0)
 
     def _follow_leaders_among(self, step: str, nodes: frozenset[int]) -> None:
         try:

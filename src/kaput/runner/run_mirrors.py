@@ -36,7 +36,6 @@ from kaput.scenario.mirrors import FIRST_MIRROR_ID, Mirror
 READY_S = 90.0
 _STOP_S = 30.0
 _FINISH_S = 10.0
-_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class RunMirrors:
                 if time.monotonic() > limit:
                     late = f"{node.title} mirrors nothing after {timeout_s:.0f} s"
                     raise BrokerError(f"{late}; its log ends:\n{node.log_tail()}")
-                time.sleep(_POLL_S)
+                time.sleep(0.05)
 
     def stop(self, name: str, timeout_s: float = _STOP_S) -> None:
         """Stops a mirror for good (SIGTERM, then SIGKILL). Raises LabError if it does not end."""

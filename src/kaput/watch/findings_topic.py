@@ -22,7 +22,6 @@ from kaput.watch.ledger_job import WatchOptions
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _EVERY_S = 10.0
-_FLUSH_S = 10.0
 _LARGE = ("durations", "fates", "group_fates")  # left out of records
 
 
@@ -40,7 +39,7 @@ class FindingsTopic:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._client.flush(_FLUSH_S)
+        self._client.flush(10.0)
 
     def due(self) -> bool:
         """Whether it is time for the next record."""

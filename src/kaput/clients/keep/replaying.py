@@ -33,8 +33,6 @@ from kaput.clients.keep.deliveries import MESSAGE_ERRORS
 from kaput.clients.keep.store import PAGE, KeptMessage, MessageStore, count, now_ms
 from kaput.errors import LabError, UsageError
 
-_TICK_S = 0.1
-_CONNECT_S = 10.0
 _ANSWER_S = 60.0
 _DEFAULTS = {
     "enable.idempotence": True, "linger.ms": 5, "message.timeout.ms": 30_000,
@@ -77,7 +75,7 @@ class Batches:
 
     def begin(self) -> None:
         """Fences earlier replays and ends their transactions: none of them can commit any more."""
-        self._producer.list_topics(timeout=_CONNECT_S)  # init_transactions would wait for longer
+        self._producer.list_topics(timeout=10.0)  # init_transactions would wait for longer
         if self._exactly_once:
             self._producer.init_transactions(_ANSWER_S)
 
@@ -158,7 +156,7 @@ class Batches:
         for record in records:
             self._produce_one(record)
         # If one is rejected, the others of its transaction fail too, some without a report until the abort.
-        while self._producer.flush(_TICK_S) and not (self._exactly_once and self.rejected()):
+        while self._producer.flush(0.1) and not (self._exactly_once and self.rejected()):
             pass
         if self._exactly_once and self.rejected():
             return

@@ -15,7 +15,6 @@ from kaput.errors import LabError
 
 ANSWER_TIMEOUT_S = 2.0  # for one node's answer
 LATECOMERS_S = 0.2  # for the other nodes once one has answered
-_POLL_S = 0.05
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 
@@ -91,4 +90,4 @@ class Broadcaster:
             except LabError as error:
                 if time.monotonic() >= limit:
                     raise LabError(f"waited {self._timeout_s:.0f} s for {what}: {error}") from None
-            time.sleep(_POLL_S)
+            time.sleep(0.05)

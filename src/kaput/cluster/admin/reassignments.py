@@ -29,7 +29,6 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     )
 
 _RETRY_TIMEOUT_S = 60.0
-_PAUSE_S = 0.5
 _T = TypeVar("_T")
 Kind = Literal["broker", "topic"]
 Configs = Mapping[str, Mapping[str, str | None]]  # by name; None: unset
@@ -193,7 +192,7 @@ class ReassignmentClient:
                     raise LabError(
                         f"{what}: no answer for {_RETRY_TIMEOUT_S:.0f} s: {one_line(error)}"
                     ) from None
-                time.sleep(_PAUSE_S)
+                time.sleep(0.5)
 
 
 _KINDS: dict[Kind, Any] = {"broker": ConfigResourceType.BROKER, "topic": ConfigResourceType.TOPIC}

@@ -34,7 +34,6 @@ TICK_MS = 1000
 
 DEPARTURE_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 2.0
-_POLL_S = 0.05
 
 
 def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
@@ -88,7 +87,7 @@ def await_departure(endpoints: Mapping[int, Endpoint], broker: int) -> None:
             except Unanswered:
                 continue
             break
-        time.sleep(_POLL_S)
+        time.sleep(0.05)
 
 
 def _server_line(layout: NodeLayout) -> str:

@@ -204,7 +204,6 @@ with warnings.catch_warnings():  # see cluster/protocol.py
     from kafka.protocol.consumer.offsets import IsolationLevel
 
 TIMEOUT_S = 30.0
-_POLL_S = 0.2
 _CLUSTER_DEFAULT = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 _AGED_SHARE = 0.8  # of a topic's retention
 _LONGEST_MARKERS = 1000  # offsets; in a longer lag there are messages
@@ -243,7 +242,7 @@ def retry_connection_errors(request: Callable[[], _T], timeout_s: float = TIMEOU
         except KafkaConnectionError:
             if time.monotonic() >= limit:
                 raise
-            time.sleep(_POLL_S)
+            time.sleep(0.2)
 
 
 class _SnapshotReader:

@@ -32,7 +32,6 @@ from kaput.scenario.mirrors import Mirror
 _LAST_OF_SOURCE = 16  # offsets: the last ones may be transaction markers
 _LAST_OF_TARGET = 4096  # offsets: others may write there too
 _ASK_S = 5.0
-_POLL_S = 0.2
 
 
 class MirroredTo(NamedTuple):
@@ -67,7 +66,7 @@ def _await_all(waits: list[_PartitionWait], limit: float, timeout_s: float) -> l
         left = [each for each in waits if each.place not in mirrored_to]
         if not left or time.monotonic() >= limit:
             return [*mirrored_to.values(), *(each.sentence(timeout_s) for each in left)]
-        time.sleep(_POLL_S)
+        time.sleep(0.2)
 
 
 def record_mirrored(recorder: Recorder, mirror: Mirror, progress: list[MirroredTo | str]) -> bool:

@@ -36,7 +36,6 @@ from kaput.scenario.model import Scenario
 from kaput.workload.librdkafka.client_setup import quiet_logger
 
 _BATCH = 1000
-_ASK_S = 1.0
 _MOST_BATCHES = 20  # at once
 
 
@@ -80,7 +79,7 @@ class TopicTail:
 
     def _exists(self) -> bool:
         try:
-            topic = self._client.list_topics(self._topic, timeout=_ASK_S).topics.get(self._topic)
+            topic = self._client.list_topics(self._topic, timeout=1.0).topics.get(self._topic)
         except KafkaException:
             return False
         return topic is not None and topic.error is None and bool(topic.partitions)
@@ -209,7 +208,6 @@ def mirror_lag(source_end: int, target_end: int, sync: OffsetSync | None) -> int
     return max(0, source_end - sync.source_offset - max(0, target_end - sync.target_offset))
 
 
-_CHECKPOINTS_S = 15.0
 _COMMIT_S = 60.0
 _RETRY_S = 0.2
 # Errors of a coordinator that is unknown or not ready yet.
@@ -243,9 +241,7 @@ def committed(
     """The group's committed offsets in these partitions, without those that have none. Raises LabError."""
     with closing(_consumer(servers, access, group)) as client:
         try:
-            answers = client.committed(
-                [PartitionOffset(*place) for place in sorted(places)], timeout=_CHECKPOINTS_S
-            )
+            answers = client.committed([PartitionOffset(*place) for place in sorted(places)], timeout=15.0)
         except KafkaException as error:
             raise LabError(f"the positions of {group} are not known: {error}") from None
     return {TopicPartition(at.topic, at.partition): at.offset for at in answers if at.offset >= 0}

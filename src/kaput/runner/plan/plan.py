@@ -26,7 +26,6 @@ from kaput.workload.supervision.supervisor import Supervisor
 
 Outcome = Literal["done", "failed", "skipped"]
 OnStep = Callable[[str], None]  # a sentence
-_POLL_S = 0.1
 _LOAD_OVER = "the load was over before the step was due"
 
 
@@ -88,7 +87,7 @@ class RunningPlan:
     def _wait_until_unreachable(self, step: PlanStep, for_s: float) -> bool:
         """Waits until no broker of the cluster has answered for that long."""
         cluster, since = self._world.cluster(step.cluster), None
-        while not self._load_over.wait(_POLL_S):
+        while not self._load_over.wait(0.1):
             began = time.monotonic()
             if cluster.answers():
                 since = None

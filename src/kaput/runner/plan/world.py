@@ -26,10 +26,8 @@ from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.supervision.supervisor import Supervisor
 
 _ANSWER_S = 1.0
-_POLL_S = 0.1
 
 
-_FLUSH_S = 20.0
 _CONNECTOR = "MirrorSourceConnector"
 _OFFSETS_PARTITIONS = 25  # Connect's default
 
@@ -101,7 +99,7 @@ def write_offsets(
             key = json.dumps([_CONNECTOR, of], separators=(",", ":"))
             # The last copied offset: it resumes with the next one.
             client.produce(topic, json.dumps({"offset": end - 1}, separators=(",", ":")), key)
-    if client.flush(_FLUSH_S):
+    if client.flush(20.0):
         raise LabError(f"where {mirror.name} begins could not be written to {topic}")
 
 
@@ -165,6 +163,6 @@ class PlanWorld:
         """Waits for the condition; returns whether it came true before the timeout or the run's end."""
         limit = time.monotonic() + limit_s
         while not condition():
-            if time.monotonic() >= limit or self.aborted.wait(_POLL_S):
+            if time.monotonic() >= limit or self.aborted.wait(0.1):
                 return False
         return True

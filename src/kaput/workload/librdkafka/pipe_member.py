@@ -93,9 +93,6 @@ def connect_error(outputs: PipeOutputs) -> str | None:
     return None
 
 
-_ASK_S = 10.0
-
-
 class PipeMember(GroupMember):
     """Reads as one member of one group, and sends a message for each record."""
 
@@ -140,7 +137,7 @@ class PipeMember(GroupMember):
         """
         owned = [PartitionOffset(topic, partition) for topic, partition in sorted(self._assigned)]
         with suppress(KafkaException):
-            for at in self.client.committed(owned, timeout=_ASK_S):
+            for at in self.client.committed(owned, timeout=10.0):
                 self._event(SEEK, at)
                 self.events.flush()
                 self.client.seek(

@@ -17,7 +17,6 @@ from kaput.errors import DistributionError
 from kaput.scenario.model import Config
 from kaput.workload.librdkafka.versions import environment
 
-_TIMEOUT_S = 60
 _QUIET = {"log_level": 0}
 _TOGETHER = "Failed to create"  # what a setting alone does not decide, such as session.timeout.ms
 
@@ -33,7 +32,7 @@ def refused(kind: str, settings: Config, version: str | None) -> Mapping[str, st
         input=json.dumps([kind, settings]),
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT_S,
+        timeout=60,
         check=False,
         env={**os.environ, **environment(version)},
     )

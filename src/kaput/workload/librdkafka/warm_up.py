@@ -25,7 +25,6 @@ PAYLOAD = bytes(100)
 WINDOW_S = 1.0
 FAST_MS = 20.0
 PATIENCE = 2  # windows without improvement, after which latencies count as settled
-_TICK_S = 0.005
 
 
 class WarmUp:
@@ -66,7 +65,7 @@ class WarmUp:
             for _ in range(int((now - began) * RATE) - sent):
                 self._send(sent % self._spec.partitions)
                 sent += 1
-            self._producer.poll(_TICK_S)
+            self._producer.poll(0.005)
             self._consumer.consume(500, timeout=0)
         return percentile_99(self._latencies_ms)
 

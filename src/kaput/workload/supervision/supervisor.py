@@ -87,7 +87,6 @@ class ProducerHandle(PausableProcess):
         return self._supervisor.process_of_producer(self.id)
 
 
-_POLL_S = 0.01
 MARGIN_S = 20.0  # for closing and opening clients, in addition to waiting for outcomes
 JOIN_S = 60.0
 
@@ -154,7 +153,7 @@ def _instruct_all(
 
     limit, waiting = time.monotonic() + limit_s, running
     while waiting and time.monotonic() < limit:
-        time.sleep(_POLL_S)
+        time.sleep(0.01)
         waiting = [mover for mover in waiting if waits(mover)]
     reports = [each for mover in running for each in mover.client.moves[report][before[id(mover)] :]]
     late = [f"{mover.client.name} has not {report} within {limit_s:.0f} s" for mover in waiting]
