@@ -12,10 +12,9 @@ from rich.text import Text
 from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report import comparison_charts
 from kaput.report.comparison import FIGURES, Entry, RunColumn, RunsTable, chosen, compare, unique_labels
 from kaput.report.document import NOTHING, Block, Bullets, Document, Head, Paragraph, Section, Table, number
-from kaput.report.render import html, markdown, terminal
+from kaput.report.render import terminal
 from kaput.report.sentences import verdict_sentence, verdict_word
 from kaput.report.statistics import LEAST, Summary, summarise
 
@@ -44,6 +43,8 @@ def overview(
 
 def to_markdown(entries: Sequence[Entry], columns: Sequence[str] = ()) -> str:
     """The same tables as in text."""
+    from kaput.report.render import markdown
+
     return markdown.render(Document(Head(""), _tables(entries, columns)))
 
 
@@ -54,6 +55,9 @@ def to_html(
     links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page. `entries`: the runs in a comparison; `links`: (text, address) for its top."""
+    from kaput.report import comparison_charts
+    from kaput.report.render import html
+
     sections = [
         *_tables(entries, columns),
         *comparison_charts.sections(runs, entries),

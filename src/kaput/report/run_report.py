@@ -12,7 +12,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.printable import printable
 from kaput.report.document import Document, Section
-from kaput.report.render import html, markdown, terminal
+from kaput.report.render import terminal
 from kaput.report.sections import (
     JudgedRun,
     availability,
@@ -29,7 +29,6 @@ from kaput.report.sections import (
     rerun,
     resized,
     summary,
-    timeline,
     transactions,
 )
 from kaput.report.sections.summary import head
@@ -75,11 +74,15 @@ def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = 
 
 def to_markdown(findings: Findings, scenario: Scenario | None = None) -> str:
     """The report as Markdown, for an issue or a pull request."""
+    from kaput.report.render import markdown
+
     return markdown.render(document(JudgedRun(findings, scenario)))
 
 
 def to_html(folder: RunFolder, findings: Findings) -> str:
     """The report as report.html: a page that loads nothing from the network."""
+    from kaput.report.render import html
+    from kaput.report.sections import timeline
     from kaput.report.timeline.reading import manifest_of, read_timeline
 
     run = JudgedRun(findings, scenario_of(folder), manifest_of(folder))
