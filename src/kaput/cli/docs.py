@@ -55,7 +55,6 @@ def docs_command(
 
 def _page(stem: str) -> Path:
     """A page of the site; in a checkout where it was not built, the file that it is made from."""
-
     sources = SOURCES / f"{'README' if stem == 'index' else stem}.md"
     page = next((each for each in (SITE / f"{stem}.html", sources) if each.exists()), None)
     if page is None:
