@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from kaput.core import plural
 from kaput.evidence.findings_claims import Expected, Met
-from kaput.scenario.anomalies import ANOMALIES
+from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
 from kaput.scenario.model import Expect
 from kaput.scenario.values import parse_comparison
 from kaput.scenario.vocabulary import Verdict
@@ -46,8 +46,10 @@ def compare(
     sent: int,
     permitted: Mapping[str, int],
     mirrors: Sequence[MirrorAtEnd] = (),
+    groups: int = 1,
 ) -> list[Expected]:
     """Compares expectations with figures; percentages are of messages sent. `permitted`: by anomaly."""
+    summed = {"stuck", *GROUP_ANOMALIES} if groups > 1 else set()
     compared = []
     for field, wanted in expect:
         name = field.replace("_", "-")
@@ -63,6 +65,7 @@ def compare(
         else:
             met = _met(str(wanted), figure, sent)
             why = "" if met == "met" else _figure_text(name, figure, permitted.get(name, 0))
+            why += f", summed over {groups} groups" if why and name in summed else ""
             compared.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
     return compared
 

@@ -153,7 +153,8 @@ def _judgement(
     permitted: Counter[str] = Counter()
     for (name, _), count in sentences.permitted.items():
         permitted[name] += count
-    expected = compare(scenario.expect, promise, _figures(facts), facts.sent, permitted, facts.mirrors)
+    figures, groups = _figures(facts), len(facts.groups)
+    expected = compare(scenario.expect, promise, figures, facts.sent, permitted, facts.mirrors, groups)
     reasons = sentences.violations + sentences.doubts
     reasons += [one.reason for one in expected if one.met != "met"]
     if promise == "held":

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
@@ -64,6 +64,31 @@ class Change:
         return self.led_before in self.isr
 
 
+class PartitionState(NamedTuple):
+    """What is known of a partition at a time. `leader`: None if none is recorded, -1 for no leader;
+    `led_last`: the last broker that led; `isr`, `elr`: None if not recorded.
+    """
+
+    leader: int | None = None
+    epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    elr: tuple[int, ...] = ()
+    led_last: int | None = None
+
+
+def state_after(changes: Iterable[Change]) -> PartitionState:
+    """The state after these changes, by time."""
+    now = PartitionState()
+    for one in changes:
+        if one.leader is not None:
+            now = now._replace(leader=one.leader, led_last=one.leader if one.leader >= 0 else now.led_last)
+        if one.epoch is not None:
+            now = now._replace(epoch=one.epoch)
+        if one.isr is not None:
+            now = now._replace(isr=one.isr, elr=one.elr)
+    return now
+
+
 @dataclass(frozen=True)
 class Epoch:
     """A leader epoch. `start`: the offset from which the log belongs to it or later ones. Fields are None if
@@ -104,25 +129,9 @@ class LeaderHistory:
     epochs: Mapping[TopicPartition, Sequence[Epoch]] = field(default_factory=dict)
     power_losses: Sequence[PowerCut] = ()
 
-    def leader_before(self, place: TopicPartition, at_ns: int) -> int | None:
-        """The leader just before a time; None if unknown, -1 for no leader."""
-        led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
-        return led[-1] if led else None
-
-    def epoch_before(self, place: TopicPartition, at_ns: int) -> int | None:
-        """The last recorded leader epoch before a time; None if none is."""
-        known = [c.epoch for c in self.changes[place] if c.epoch is not None and c.at_ns // MS < at_ns // MS]
-        return max(known, default=None)
-
-    def led_last(self, place: TopicPartition, at_ns: int) -> int | None:
-        """The last broker that led before a time; None if unknown."""
-        led = [c.leader for c in self.changes[place] if c.kind == "leader" and c.at_ns // MS < at_ns // MS]
-        return next((leader for leader in reversed(led) if leader is not None and leader >= 0), None)
-
-    def isr_before(self, place: TopicPartition, at_ns: int) -> tuple[int, ...]:
-        """The last recorded ISR before a time; empty if none is."""
-        known = [c.isr for c in self.changes[place] if c.isr is not None and c.at_ns // MS < at_ns // MS]
-        return known[-1] if known else ()
+    def before(self, place: TopicPartition, at_ns: int) -> PartitionState:
+        """The last recorded state before a time."""
+        return state_after(c for c in self.changes[place] if c.at_ns // MS < at_ns // MS)
 
     def led(self, place: TopicPartition) -> bool:
         """Whether all leaders of the partition are recorded with their epochs."""

@@ -73,26 +73,24 @@ def _reach(
     since = fault.effective_ns
     if since is None or fault.fault == NOOP:
         return Reach(fault, {}, None)
-    known = [place for place in history.changes if may_concern(fault, place)]
+    states = {place: history.before(place, since) for place in history.changes if may_concern(fault, place)}
     places = {
-        place: _election(fault, history, place)
-        for place in known
-        if history.leader_before(place, since) in fault.brokers
+        place: _election(fault, history, place, now.epoch)
+        for place, now in states.items()
+        if now.leader in fault.brokers
     }
     followed = [
         place
-        for place in known
-        if place not in places
-        and acks_all(place)
-        and set(history.isr_before(place, since)) & set(fault.brokers)
+        for place, now in states.items()
+        if place not in places and acks_all(place) and set(now.isr or ()) & set(fault.brokers)
     ]
     return Reach(fault, places, _restored_ns(fault, faults, history, replicas), followed)
 
 
-def _election(fault: FaultRow, history: LeaderHistory, place: TopicPartition) -> Election | None:
+def _election(
+    fault: FaultRow, history: LeaderHistory, place: TopicPartition, before: int | None
+) -> Election | None:
     """The first election of a leader, in a higher epoch, after the fault took effect that belongs to it."""
-    assert fault.effective_ns is not None
-    before = history.epoch_before(place, fault.effective_ns)
     for change in history.changes[place]:
         if change.fault != fault.id or not change.has_new_leader or change.leader is None:
             continue

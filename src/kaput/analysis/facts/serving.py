@@ -310,7 +310,7 @@ def leaderless(
         if fault.fault not in _KILLING_FAULTS or not fault.proven or since is None:
             continue
         for place, changes in history.changes.items():
-            leader = history.leader_before(place, since)
+            leader = history.before(place, since).leader
             if leader not in fault.brokers:
                 continue
             led = [c.at_ns - c.within_ns for c in changes if c.kind == "leader" and (c.leader or 0) >= 0]

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Owners
-from kaput.analysis.facts.leader_history import Change, LeaderHistory
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, state_after
 from kaput.analysis.facts.serving import Hindrance, MinIsr, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait
@@ -152,7 +152,8 @@ class _Walk:
 
     def state(self, at_ns: int) -> WaitState:
         """The first condition that is not met at that time."""
-        leader, isr, elr = self._led(at_ns)
+        leader, _, in_sync, elr, _ = state_after(one for at, one in self.changes if at <= at_ns)
+        isr = in_sync or ()
         if leader is None:
             return self._of_client(at_ns)  # nothing is recorded of this partition's leader
         if leader < 0:
@@ -201,19 +202,6 @@ class _Walk:
                 return ()
             ended_here += ended
         return tuple(ended_here)
-
-    def _led(self, at_ns: int) -> tuple[int | None, tuple[int, ...], tuple[int, ...]]:
-        """(leader, ISR, eligible replicas) at that time, by the record."""
-        leader: int | None = None
-        isr: tuple[int, ...] = ()
-        elr: tuple[int, ...] = ()
-        for at, one in self.changes:
-            if at > at_ns:
-                break
-            leader = one.leader if one.leader is not None else leader
-            isr = one.isr if one.isr is not None else isr
-            elr = one.elr if one.isr is not None else elr
-        return leader, isr, elr
 
     def _without_leader(self, at_ns: int, eligible: Collection[int]) -> WaitState:
         behind: list[Hindrance] = []

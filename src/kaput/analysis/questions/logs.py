@@ -6,14 +6,14 @@ Not here: what changes of leaders cost (leader_changes.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.leader_history import Change, LeaderHistory, polled_ns
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, polled_ns, state_after
 from kaput.analysis.facts.serving import Serving, deaths
 from kaput.analysis.run import Run
 from kaput.analysis.views.rows import Rows
@@ -115,21 +115,19 @@ def _state(
     recorded_by_cluster: bool,
 ) -> PartitionSnapshot:
     """The state of the partition just before `at_ns`. `recorded_by_cluster`: not by polling."""
-    known: dict[str, int | list[int] | None] = {"leader": None, "leader_epoch": None, "isr": None}
-    for change in changes:
-        if change.at_ns // MS >= at_ns // MS:
-            break
-        new: Mapping[str, int | list[int] | None] = {
-            "leader": change.leader,
-            "leader_epoch": change.epoch,
-            "isr": None if change.isr is None else list(change.isr),
-        }
-        known |= {name: value for name, value in new.items() if value is not None}
-    leader = known["leader"]
-    down = isinstance(leader, int) and serving.down(leader, at_ns - 1, cluster_and_topic(place.topic)[0])
-    about = {"topic": place[0], "partition": place[1], "replicas": list(replicas), "leader_down": down}
+    now = state_after(change for change in changes if change.at_ns // MS < at_ns // MS)
+    down = now.leader is not None and serving.down(now.leader, at_ns - 1, cluster_and_topic(place.topic)[0])
     begun = not recorded_by_cluster or changes[0].at_ns // MS < at_ns // MS
-    return PartitionSnapshot.model_validate({**about, **known, "created": begun})
+    return PartitionSnapshot(
+        topic=place.topic,
+        partition=place.partition,
+        leader=now.leader,
+        leader_epoch=now.epoch,
+        replicas=list(replicas),
+        isr=None if now.isr is None else list(now.isr),
+        leader_down=down,
+        created=begun,
+    )
 
 
 def _replicas(given: Inputs, place: TopicPartition, changes: Sequence[Change]) -> list[int]:

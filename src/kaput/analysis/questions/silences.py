@@ -480,15 +480,15 @@ class RunEvents:
         history, (at_ns, to_ns) = self._run.leader_history, within
         if place not in history.changes or not may_concern(fault, place):
             return None
-        led = history.leader_before(place, at_ns)
+        then = history.before(place, at_ns)
+        led = then.leader
         if led in fault.brokers:
             return f"broker {led} led {place}"
-        if led is not None and led < 0 and (before := history.led_last(place, at_ns)) in fault.brokers:
-            return f"{place} had no leader after broker {before}"
+        if led is not None and led < 0 and then.led_last in fault.brokers:
+            return f"{place} had no leader after broker {then.led_last}"
         away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
-        still = history.isr_before(place, to_ns + MS) if away else ()
-        isr = [broker for broker in history.isr_before(place, at_ns) if broker not in still]
-        in_sync = [broker for broker in isr if broker in fault.brokers]
+        still = (history.before(place, to_ns + MS).isr or ()) if away else ()
+        in_sync = [broker for broker in then.isr or () if broker in fault.brokers and broker not in still]
         if in_sync and (group is not None or self._run.terms(place).acks_all):
             what = "acks=all waits for" if group is None else "records become visible with"
             return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
