@@ -15,7 +15,8 @@ _ANSWER_S = 10.0
 
 class Slow(MemberFault):
     """Proof: each member measured that it worked on at least one record at the new pace, at the start and
-    over the whole duration. A member without deliveries cannot be slowed.
+    over the whole duration. A member without deliveries cannot be slowed. It counts from when all worked at
+    that pace: a long record ends only later.
     """
 
     name = "slow"
@@ -35,11 +36,11 @@ class Slow(MemberFault):
         self._before = [0 if was is None else was.ms for was in before]
         for member in self._hit:
             member.work(wanted)
-        slowed = [member for member in self._hit if self._wait_for(member, wanted)]
+        slowed = [since for member in self._hit if (since := self._slow_since(member, wanted)) is not None]
         details = "; ".join(_pace_sentence(member) for member in self._hit)
         if not slowed:
             return Effect(None, False, f"set to {wanted} ms for each record: {details}")
-        return Effect(now_ns(), len(slowed) == len(members), details)
+        return Effect(max(slowed), len(slowed) == len(members), details)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         wanted = self.options.processing
@@ -67,8 +68,12 @@ class Slow(MemberFault):
         self.wait(lambda: member.pace_report is not last or not member.running, _ANSWER_S)
         return member.pace_report
 
-    def _wait_for(self, member: Member, ms: int) -> bool:
-        return self.wait(lambda: slows(self._ask(member), ms), _ANSWER_S)
+    def _slow_since(self, member: Member, ms: int) -> int | None:
+        """When it worked at that pace at the latest: what it has spent on it since lies before now."""
+        if not self.wait(lambda: slows(self._ask(member), ms), max(_ANSWER_S, 2 * ms / 1000)):
+            return None
+        assert member.pace_report is not None
+        return now_ns() - member.pace_report.spent_ns
 
 
 def slows(pace_report: PaceReport | None, ms: int) -> bool:

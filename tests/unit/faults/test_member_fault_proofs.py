@@ -9,7 +9,7 @@ import pytest
 
 from fakes.members import FakeGroups, FakeMember, FakePaceReport, member_scene
 from kaput.faults.catalogue import fault_class
-from kaput.faults.fault import Effect
+from kaput.faults.fault import Effect, now_ns
 from kaput.faults.members import MemberFault, taken_over_ns
 from kaput.faults.slow import slows
 
@@ -244,6 +244,25 @@ def test_slow_proof_reports_processing_time_per_record() -> None:
     _, after = fault.heal(hit, effect)  # type: ignore[arg-type]
     said(f"{both}; {both}; back at their normal pace", after)
     assert after.confirmed
+
+
+class Thorough(FakeMember):
+    """Works on each record for 8 s, whatever its pace."""
+
+    def work(self, ms: int | None) -> None:
+        super().work(ms)
+        if self.pace_report is not None:
+            self.pace_report = FakePaceReport(self.pace, 1, 8 * 10**9)
+
+
+def test_slow_counts_from_the_beginning_of_the_first_slow_record() -> None:
+    """Not from its end, 8 s later, when it is known."""
+    groups = FakeGroups()
+    groups.made[0] = long = Thorough(1, groups=groups)
+    before = now_ns()
+    effect = made("slow", groups).inject([long])  # type: ignore[list-item]
+    assert effect.confirmed and effect.effective_ns is not None
+    assert before <= effect.effective_ns + 8 * 10**9 <= now_ns()
 
 
 def test_member_that_stays_slow_is_reported() -> None:

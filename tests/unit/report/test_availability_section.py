@@ -82,6 +82,16 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     assert "longest silence after it 10,012 ms (it waited 22.0 s for the heal, then" in " ".join(text.split())
 
 
+def test_load_that_fell_short(stood_still: dict[str, Any]) -> None:
+    """Before the first fault; in a run without one, in all."""
+    figures = {"asked_per_s": 1000.0, "sent_per_s": 1000.0, "reached_per_s": 250.0}
+    stood_still["claims"] = [{"kind": "load", "from_ns": 1, "to_ns": 2, "figures": figures}]
+    short = "The load fell short: 250 of 1,000 messages a second (25.0 %) were acknowledged"
+    assert outages(JudgedRun(Findings.model_validate(stood_still)))[0] == f"{short} before the first fault."
+    stood_still["faults"] = []
+    assert outages(JudgedRun(Findings.model_validate(stood_still)))[0] == f"{short}."
+
+
 def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
     """The longest is the one that is described."""
     stood_still["standstills"].append(still(50, 52, {"election": 52}))

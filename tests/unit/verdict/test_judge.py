@@ -41,6 +41,7 @@ REST = "What else may be there, such as duplicates, phantoms and corrupt records
 
 DOUBTS: list[tuple[dict[str, Any], str]] = [
     ({"sent": 0}, "No message was sent."),
+    ({"acked": 0}, "No message was acknowledged: there was nothing to lose."),
     ({"state": "recording"}, "The run was never finished: it is judged by what had been recorded."),
     (
         {"unread": 4000},

@@ -51,14 +51,15 @@ def outages(run: JudgedRun) -> list[str]:
 
 
 def _load(run: JudgedRun) -> Iterator[str]:
-    """A sentence if less than 90 % of the load was reached before the first fault."""
+    """A sentence if less than 90 % of the load was reached before the first fault (or in all)."""
+    before = " before the first fault" if any(fault.effective_ns for fault in run.findings.faults) else ""
     for claim in run.findings.claims:
         if claim.kind == "load":
             asked, reached = claim.figures["asked_per_s"], claim.figures["reached_per_s"]
             if reached < ENOUGH * asked:
                 yield (
                     f"The load fell short: {reached:,.0f} of {asked:,.0f} messages a second "
-                    f"({percent(reached / asked)}) were acknowledged before the first fault."
+                    f"({percent(reached / asked)}) were acknowledged{before}."
                 )
 
 
