@@ -291,9 +291,10 @@ def _ends_of_outages(line: Sequence[Entry]) -> str:
         faults = [] if entry.findings is None else entry.findings.faults
         longest = max(faults, key=lambda one: one.unavailable_ms or 0.0, default=None)
         if longest is not None and longest.unavailable_ended_by is not None:
-            waits = [one.condition for one in longest.unavailable_waited_for if one.condition != "client"]
+            waits = dict.fromkeys(one.condition for one in longest.unavailable_waited_for)
             by_client = longest.unavailable_ended_by == "client"
-            found.append(", ".join(dict.fromkeys(waits)) or ("client" if by_client else "not known"))
+            met = [condition for condition in waits if condition not in ("client", "unknown")]
+            found.append(", ".join(met) or ("client" if by_client else "not known"))
     if len(line) == 1:
         return "".join(found)
     return "; ".join(f"{count}: {waits}" for waits, count in Counter(found).items())

@@ -328,7 +328,7 @@ class _Walk:
     def told(self) -> Story:
         """The waits, in order, and what ended the silence."""
         waits = _merged(self._waits())
-        met = [wait for wait in waits if wait.condition != "client"]
+        met = [wait for wait in waits if wait.condition not in ("client", "unknown")]
         if met:
             return Story(waits, met[-1].condition, True)
         if any(first <= self.to_ns and last >= self.from_ns for first, last in self.waiter.given_up):
@@ -366,6 +366,8 @@ class _Walk:
             if state.stage == later.stage == Stage.READY:
                 continue
             condition, record, fault = self._met(state, later, until)
+            if condition == "client" and begin == self.from_ns:
+                condition = "unknown"  # before anything was unmet, the record does not tell who took the time
             yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, fault=fault)
             begin = until
         if begin < self.to_ns:
