@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.options import Json, milliseconds
@@ -55,7 +55,7 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
 def show_command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="AlertRule to print (default: the whole file, for editing)."),
+        Argument(metavar="NAME", help="AlertRule to print (default: the whole file, for editing)."),
     ] = None,
     rules: RulesFile = None,
     json: Json = False,
@@ -74,7 +74,7 @@ def show_command(
 
 @app.command("check", cls=Verb)
 def check_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Alert rules file.")], json: Json = False
+    file: Annotated[Path, Argument(metavar="FILE", help="Alert rules file.")], json: Json = False
 ) -> None:
     """Check an alert rules file and list every mistake with its line.
 
@@ -94,10 +94,10 @@ def check_command(
 def rules_command(
     rules: RulesFile = None,
     prometheus: Annotated[
-        bool, typer.Option("--prometheus", help="Print alerting rules for Prometheus 2.42 or newer.")
+        bool, Option("--prometheus", help="Print alerting rules for Prometheus 2.42 or newer.")
     ] = False,
     alertmanager: Annotated[
-        bool, typer.Option("--alertmanager", help="Print inhibition rules for Alertmanager.")
+        bool, Option("--alertmanager", help="Print inhibition rules for Alertmanager.")
     ] = False,
 ) -> None:
     """Print the rules in the format of Prometheus or Alertmanager.
@@ -150,12 +150,10 @@ def _print_json(document: Any) -> None:
 
 
 RunDirs = Annotated[
-    list[Path],
-    typer.Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders."),
+    list[Path], Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders.")
 ]
 RulesFile = Annotated[
-    Path | None,
-    typer.Option("--rules", metavar="FILE", help="Alert rules file (default: the built-in rules)."),
+    Path | None, Option("--rules", metavar="FILE", help="Alert rules file (default: the built-in rules).")
 ]
 
 
@@ -175,22 +173,19 @@ def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False)
 @app.command("tune", cls=Verb)
 def tune_command(
     run_dir: RunDirs,
-    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="AlertRule to tune.")],
+    rule: Annotated[str, Option("--rule", metavar="NAME", help="AlertRule to tune.")],
     rules: RulesFile = None,
     thresholds: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="N1,N2",
             help="Thresholds to try (default: from the usual value in the runs to the worst).",
         ),
     ] = None,
     durations: Annotated[
-        str | None,
-        typer.Option(metavar="D1,D2", help="Durations to try in addition to the rule's own."),
+        str | None, Option(metavar="D1,D2", help="Durations to try in addition to the rule's own.")
     ] = None,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a chart to this SVG file.")
-    ] = None,
+    chart: Annotated[Path | None, Option(metavar="FILE", help="Write a chart to this SVG file.")] = None,
     json: Json = False,
 ) -> None:
     """Try other thresholds of a rule on recorded runs.

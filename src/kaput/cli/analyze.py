@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from kaput.api.judging import Scratch, sealed_evidence
 from kaput.cli import completion
@@ -47,7 +47,7 @@ class LedgerGrain(Enum):
 
 RunDirs = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="RUN_DIR",
         autocompletion=completion.run_folders,
         help="Run folders: paths, or URLs that Spark can read (s3a://...).",
@@ -55,27 +55,25 @@ RunDirs = Annotated[
 ]
 Master = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="URL",
         help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*] from "
         "100 million messages on; fewer are judged in kaput's own process, which is faster).",
     ),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
-]
+AsJson = Annotated[bool, Option("--json", help="Print findings.json on stdout; for several runs, a list.")]
 LedgerRow = Annotated[
     LedgerGrain,
-    typer.Option(
+    Option(
         help="One row in analysis/ledger per stretch of messages with the same fate, per message, or no "
         "ledger."
     ),
 ]
-Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")]
-Profile = Annotated[bool, typer.Option("--profile", help="Print what the CPU time was spent on, to stderr.")]
+Page = Annotated[bool, Option("--page/--no-page", help="Write report.html after the verdict.")]
+Profile = Annotated[bool, Option("--profile", help="Print what the CPU time was spent on, to stderr.")]
 ScratchDirectory = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="DIR",
         help="Directory for temporary copies of evidence from URLs or read-only folders; on a Spark "
         "cluster, a path that all workers share (default: the system's temporary directory).",
@@ -158,11 +156,7 @@ def _fetch(url: str, spark: Background | WithoutSpark, scratch: Scratch) -> Evid
 
 
 def _judge(
-    found: list[Evidence],
-    spark: Background | WithoutSpark,
-    scratch: Scratch,
-    ledger: LedgerRows,
-    page: bool,
+    found: list[Evidence], spark: Background | WithoutSpark, scratch: Scratch, ledger: LedgerRows, page: bool
 ) -> list[Result]:
     results = [
         result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from kaput.cli.verbs import Verb, group
 from kaput.errors import UsageError
@@ -24,32 +24,24 @@ def _root() -> None:
 @app.command("generate", cls=Verb)
 def generate_command(
     run_dir: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", help="Run folder to create: a new or empty directory.")
+        Path, Argument(metavar="RUN_DIR", help="Run folder to create: a new or empty directory.")
     ],
     *,
-    messages: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Total number of messages from all producers.")
-    ],
-    producers: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Number of producers.")] = 10,
-    partitions: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="N", help="Number of partitions.")
-    ] = 10,
-    groups: Annotated[int, typer.Option(min=0, max=64, metavar="N", help="Number of consumer groups.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed generates the same run.")] = 0,
+    messages: Annotated[int, Option(min=1, metavar="N", help="Total number of messages from all producers.")],
+    producers: Annotated[int, Option(min=1, max=10_000, metavar="N", help="Number of producers.")] = 10,
+    partitions: Annotated[int, Option(min=1, max=10_000, metavar="N", help="Number of partitions.")] = 10,
+    groups: Annotated[int, Option(min=0, max=64, metavar="N", help="Number of consumer groups.")] = 1,
+    seed: Annotated[int, Option(min=0, metavar="N", help="The same seed generates the same run.")] = 0,
     anomaly_rate: Annotated[
         float,
-        typer.Option(
-            min=0.0, max=0.01, metavar="SHARE", help="Anomalies of each kind to plant, per message."
-        ),
+        Option(min=0.0, max=0.01, metavar="SHARE", help="Anomalies of each kind to plant, per message."),
     ] = 0.0001,
-    clean: Annotated[bool, typer.Option("--clean", help="Plant no anomalies; the verdict is held.")] = False,
+    clean: Annotated[bool, Option("--clean", help="Plant no anomalies; the verdict is held.")] = False,
     uneven: Annotated[
         bool,
-        typer.Option(
-            "--uneven", help="Producer 1 sends twice as much as producer 0, producer 2 three times, ..."
-        ),
+        Option("--uneven", help="Producer 1 sends twice as much as producer 0, producer 2 three times, ..."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print expected.json on stdout.")] = False,
+    json: Annotated[bool, Option("--json", help="Print expected.json on stdout.")] = False,
 ) -> None:
     """Generate a run folder with planted anomalies.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import print_json
@@ -45,11 +46,10 @@ def version_command(json: Json = False) -> None:
 
 
 def bug_command(
-    run_dir: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Run folder.")],
+    run_dir: Annotated[Path, Argument(metavar="RUN_DIR", help="Run folder.")],
     *,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Archive to write (default: kaput-bug-RUN.tar.gz, here)."),
+        Path | None, Option(metavar="FILE", help="Archive to write (default: kaput-bug-RUN.tar.gz, here).")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group, print_json
@@ -40,7 +41,7 @@ def list_command(json: Json = False) -> None:
 def clear_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Part to delete, as in kaput cache list (default: all)."),
+        Argument(metavar="NAME", help="Part to delete, as in kaput cache list (default: all)."),
     ] = None,
     json: Json = False,
 ) -> None:

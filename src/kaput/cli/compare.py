@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from kaput.api.judging import Scratch
 from kaput.cli.options import Json, milliseconds, standing_cluster
@@ -27,40 +27,38 @@ class PolicyName(StrEnum):
 
 Topics = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Topic, or a pattern like 'orders-*' (default: all). Repeatable."),
+    Option(metavar="NAME", help="Topic, or a pattern like 'orders-*' (default: all). Repeatable."),
 ]
 Groups = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="Consumer group, or a pattern (default: all). Repeatable."),
+    list[str] | None, Option(metavar="NAME", help="Consumer group, or a pattern (default: all). Repeatable.")
 ]
 PolicyOption = Annotated[
     PolicyName | None,
-    typer.Option(
+    Option(
         help="Topic names in the target: the same (identity) or SOURCE.TOPIC (default); if not given, "
         "whichever matches more topics."
     ),
 ]
 Wait = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="TIME",
         help="Wait up to this long for the mirror to catch up; records missing after that are lost.",
     ),
 ]
 SourceConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Client properties file for the source (Java format).")
+    Path | None, Option(metavar="FILE", help="Client properties file for the source (Java format).")
 ]
 TargetConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Client properties file for the target (Java format).")
+    Path | None, Option(metavar="FILE", help="Client properties file for the target (Java format).")
 ]
 
 
 def compare_command(
     source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="HOST:PORT,... or the name of a cluster started by kaput up."),
+        str, Argument(metavar="SOURCE", help="HOST:PORT,... or the name of a cluster started by kaput up.")
     ],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Its mirror, named the same way.")],
+    target: Annotated[str, Argument(metavar="TARGET", help="Its mirror, named the same way.")],
     *,
     topic: Topics = None,
     group: Groups = None,
@@ -69,13 +67,13 @@ def compare_command(
     command_config: SourceConfig = None,
     target_command_config: TargetConfig = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the result to this HTML page.")
+        Path | None, Option(metavar="FILE", help="Also write the result to this HTML page.")
     ] = None,
     rows: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the records behind each count in this directory, as Parquet."),
+        Option(metavar="DIR", help="Keep the records behind each count in this directory, as Parquet."),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Also show what is identical.")] = False,
+    all_: Annotated[bool, Option("--all", help="Also show what is identical.")] = False,
     json: Json = False,
 ) -> int:
     """Compare a cluster with its mirror.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
@@ -25,18 +26,16 @@ def dashboard_command(
     runs: Runs = DEFAULT_RUNS,
     searches: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR", help="Directory with the search folders (default: searches, next to the runs)."
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1; 0: any free port (default: 8420)."
-        ),
+        Option(min=0, max=65535, metavar="PORT", help="Port on 127.0.0.1; 0: any free port (default: 8420)."),
     ] = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Do not allow injecting or healing faults, or starting runs.")
+        bool, Option("--read-only", help="Do not allow injecting or healing faults, or starting runs.")
     ] = False,
 ) -> None:
     """Show runs and running clusters in a browser.

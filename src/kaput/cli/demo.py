@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from kaput.cli.options import TableOptions
 from kaput.cli.results import Result, end, entries, keep_report, show_series
@@ -47,8 +48,8 @@ _NOW = {
 
 def demo_command(
     runs: Runs = DEFAULT_RUNS,
-    json: Annotated[bool, typer.Option("--json", help="Print both findings as a list on stdout.")] = False,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    json: Annotated[bool, Option("--json", help="Print both findings as a list on stdout.")] = False,
+    open_: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Kill a leader with lagging followers: acks=1 and acks=all.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import print_json
@@ -23,11 +24,10 @@ SITE, SOURCES = Path(__file__).parents[1] / "site", Path(__file__).parents[3] / 
 
 def docs_command(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="Page, PAGE#ANCHOR, or word of the glossary."),
+        str | None, Argument(metavar="NAME", help="Page, PAGE#ANCHOR, or word of the glossary.")
     ] = None,
     *,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    open_browser: Annotated[bool, Option("--open", help="Open it in a browser.")] = False,
     json: Json = False,
 ) -> None:
     """Print where the documentation of this version is, or open it.

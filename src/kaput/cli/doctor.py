@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, config_of, confirmed, servers_of
 from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, Reassignment, rate_of
@@ -49,13 +50,11 @@ class Severity(StrEnum):
 
 
 CheckIds = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="ID", help="With --prove: only these checks, for example KP003."),
+    list[str] | None, Argument(metavar="ID", help="With --prove: only these checks, for example KP003.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="With --fix: show the fixes and change nothing.")]
+DryRun = Annotated[bool, Option("--dry-run", help="With --fix: show the fixes and change nothing.")]
 Prove = Annotated[
-    bool,
-    typer.Option("--prove", help="Reproduce each finding on a scratch cluster, with and without the fix."),
+    bool, Option("--prove", help="Reproduce each finding on a scratch cluster, with and without the fix.")
 ]
 
 
@@ -66,19 +65,18 @@ def doctor_command(
     cluster: ClusterName = None,
     command_config: CommandConfig = None,
     client_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also check this producer's properties file.")
+        Path | None, Option(metavar="FILE", help="Also check this producer's properties file.")
     ] = None,
     ignore: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Leave out the findings in this file (from --json)."),
+        Path | None, Option(metavar="FILE", help="Leave out the findings in this file (from --json).")
     ] = None,
     fail_on: Annotated[
-        Severity, typer.Option(help="Exit status 1 for findings of this severity or worse.")
+        Severity, Option(help="Exit status 1 for findings of this severity or worse.")
     ] = Severity.WARNING,
-    format_: Annotated[DoctorFormat, typer.Option("--format", help="Output format.")] = DoctorFormat.TEXT,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the fixes; shows each and asks first.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
+    format_: Annotated[DoctorFormat, Option("--format", help="Output format.")] = DoctorFormat.TEXT,
+    json: Annotated[bool, Option("--json", help="The same as --format json.")] = False,
+    fix: Annotated[bool, Option("--fix", help="Apply the fixes; shows each and asks first.")] = False,
+    yes: Annotated[bool, Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
     prove: Prove = False,
     runs: Runs = DEFAULT_RUNS,
@@ -257,11 +255,7 @@ NOT_SHOWN = 3
 
 
 def prove_findings(
-    ids: Sequence[str],
-    snapshot: ClusterSnapshot | None,
-    findings: Sequence[Finding],
-    runs: Path,
-    json: bool,
+    ids: Sequence[str], snapshot: ClusterSnapshot | None, findings: Sequence[Finding], runs: Path, json: bool
 ) -> int:
     """Runs the experiments of these checks, or of all findings; returns the exit status.
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
-import typer
+from typer import Argument, Option
 
 from kaput.api.judging import Scratch, sealed_evidence
 from kaput.cli import completion
@@ -33,25 +33,23 @@ class ExportFormat(StrEnum):
 
 def export_command(
     run_dir: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
+        Path, Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
     ],
     *,
     format_: Annotated[
-        ExportFormat,
-        typer.Option("--format", help="jepsen: an EDN history for jepsen.tests.kafka; csv: tables."),
+        ExportFormat, Option("--format", help="jepsen: an EDN history for jepsen.tests.kafka; csv: tables.")
     ],
     table: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="With csv: only this table: sends, log, deliveries, ...; ledger or lost after judging.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Output file; for csv without --table, a new directory (default: stdout).",
+        Option(
+            metavar="PATH", help="Output file; for csv without --table, a new directory (default: stdout)."
         ),
     ] = None,
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import Json, standing_cluster
 from kaput.cli.verbs import print_json
@@ -17,23 +18,21 @@ _CLUSTER = "The name of one started by kaput up, or HOST:PORT,..."
 
 
 def failover_command(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help=f"Cluster to leave. {_CLUSTER}")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Cluster to move to.")],
+    source: Annotated[str, Argument(metavar="SOURCE", help=f"Cluster to leave. {_CLUSTER}")],
+    target: Annotated[str, Argument(metavar="TARGET", help="Cluster to move to.")],
     *,
-    group: Annotated[list[str], typer.Option(metavar="ID", help="Consumer group to move. Repeatable.")],
+    group: Annotated[list[str], Option(metavar="ID", help="Consumer group to move. Repeatable.")],
     alias: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The source's name in MirrorMaker's settings (default: SOURCE)."),
+        Option(metavar="NAME", help="The source's name in MirrorMaker's settings (default: SOURCE)."),
     ] = None,
     source_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Client properties of SOURCE (Java format).")
+        Path | None, Option(metavar="FILE", help="Client properties of SOURCE (Java format).")
     ] = None,
     target_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Client properties of TARGET (Java format).")
+        Path | None, Option(metavar="FILE", help="Client properties of TARGET (Java format).")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be done and change nothing.")] = False,
     json: Json = False,
 ) -> None:
     """Fail consumer groups over to a second data center.

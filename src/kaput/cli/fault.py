@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.options import ClusterName, Json, entry_of, milliseconds
@@ -23,7 +24,7 @@ app = group(
 def inject_command(
     fault: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FAULT",
             autocompletion=completion.faults,
             help="As in a scenario: kill, pause, isolate, ... (see kaput fault kinds).",
@@ -32,18 +33,18 @@ def inject_command(
     *,
     target: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="TARGET",
             autocompletion=completion.targets,
             help="As in a scenario: broker 1, any, ... (see kaput fault targets).",
         ),
     ] = "any",
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Heal the fault after this time: 30s.")
+        str | None, Option("--for", metavar="TIME", help="Heal the fault after this time: 30s.")
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="Of the fault: delay=250ms. Repeatable."),
+        Option("--option", metavar="KEY=VALUE", help="Of the fault: delay=250ms. Repeatable."),
     ] = None,
     cluster: ClusterName = None,
     json: Json = False,
@@ -70,7 +71,7 @@ def inject_command(
 def heal_command(
     fault: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="Id of the fault, from kaput fault list (default: all faults)."),
+        Argument(metavar="ID", help="Id of the fault, from kaput fault list (default: all faults)."),
     ] = None,
     *,
     cluster: ClusterName = None,
@@ -99,7 +100,7 @@ def list_command(*, cluster: ClusterName = None, json: Json = False) -> None:
 def kinds_command(
     fault: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="FAULT", autocompletion=completion.faults, help="Only this fault (default: all faults)."
         ),
     ] = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import (
     ClientSettings,
@@ -33,8 +34,8 @@ app = group(
     "opensearch+https://HOST:PORT/INDEX (docs/KEEP.md has all of them).\n\n"
     "Example: kaput keep replay kept.db --bootstrap-servers localhost:9092"
 )
-StoreName = Annotated[str, typer.Argument(metavar="STORE", help="Path or name of the store.")]
-Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only messages for this topic.")]
+StoreName = Annotated[str, Argument(metavar="STORE", help="Path or name of the store.")]
+Topic = Annotated[str | None, Option(metavar="NAME", help="Only messages for this topic.")]
 
 
 @app.command("replay", cls=Verb)
@@ -43,20 +44,18 @@ def replay_command(
     *,
     topic: Topic = None,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, metavar="N", help="Maximum number of messages per second.")
+        float | None, Option(min=0.001, metavar="N", help="Maximum number of messages per second.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be sent and change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be sent and change nothing.")] = False,
     at_least_once: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--at-least-once", help="Do not use transactions: a killed replay may send some messages twice."
         ),
     ] = False,
     include_in_flight: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--include-in-flight",
             help="Also send spooled messages that are still in flight; only if their producer has ended.",
         ),
@@ -135,7 +134,7 @@ def export_command(
     store: StoreName,
     *,
     topic: Topic = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="File to write (default: stdout).")] = None,
+    out: Annotated[Path | None, Option(metavar="FILE", help="File to write (default: stdout).")] = None,
 ) -> None:
     """Print kept messages as JSON lines, with bytes in base64.
 
@@ -159,9 +158,9 @@ def purge_command(
     *,
     topic: Topic = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only messages kept for longer than this: 30m.")
+        str | None, Option(metavar="TIME", help="Only messages kept for longer than this: 30m.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
     json: Json = False,
 ) -> None:
     """Delete kept messages for good.

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Annotated, Any, TextIO
 
 import typer
+from typer import Option
 
 from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
 from kaput.cli.verbs import GROUPS, Verb, write_error
@@ -178,7 +179,7 @@ def _version(wanted: bool) -> None:
 
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Options of the program itself."""

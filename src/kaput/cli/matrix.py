@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from kaput.cli.run import Varied
 from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
@@ -25,24 +25,19 @@ if TYPE_CHECKING:
 
 def matrix_command(
     file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Matrix file (see --default --print-matrix)."),
+        Path | None, Argument(metavar="FILE", help="Matrix file (see --default --print-matrix).")
     ] = None,
     *,
-    print_matrix: Annotated[
-        bool, typer.Option("--print-matrix", help="Print the matrix file and exit.")
-    ] = False,
-    default: Annotated[
-        bool, typer.Option("--default", help="Use the matrix of docs/WHAT_YOU_LOSE.md.")
-    ] = False,
+    print_matrix: Annotated[bool, Option("--print-matrix", help="Print the matrix file and exit.")] = False,
+    default: Annotated[bool, Option("--default", help="Use the matrix of docs/WHAT_YOU_LOSE.md.")] = False,
     cells: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="LABEL=VALUE,...", help="Only these cells: fault=crash*,acks=1. Repeatable, to add cells."
         ),
     ] = None,
     vary: Varied = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs per cell.")] = 1,
+    repeat: Annotated[int, Option(min=1, metavar="N", help="Number of runs per cell.")] = 1,
     budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "matrix",
     resume: Resume = False,

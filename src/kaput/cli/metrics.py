@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, milliseconds, servers_of
 from kaput.errors import Interrupted, UsageError
@@ -19,15 +20,13 @@ if TYPE_CHECKING:
     from kaput.monitor.sources.cluster_state import ClusterState
 
 Listen = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free port.")
+    str, Option(metavar="HOST:PORT", help="Serve /metrics at this address; port 0: any free port.")
 ]
 
 # For commands that also serve metrics.
 Metrics = Annotated[
     str | None,
-    typer.Option(
-        metavar="HOST:PORT", help="Serve /metrics for Prometheus at this address; port 0: any free port."
-    ),
+    Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus at this address; port 0: any free port."),
 ]
 
 
@@ -37,23 +36,20 @@ def metrics_command(
     cluster: ClusterName = None,
     command_config: CommandConfig = None,
     listen: Listen = "127.0.0.1:9187",
-    every: Annotated[str, typer.Option(metavar="TIME", help="Time between polls of the brokers.")] = "2s",
+    every: Annotated[str, Option(metavar="TIME", help="Time between polls of the brokers.")] = "2s",
     timeout: Annotated[
         str,
-        typer.Option(
-            metavar="TIME", help="Time limit for each round of requests in a poll, and for connecting."
-        ),
+        Option(metavar="TIME", help="Time limit for each round of requests in a poll, and for connecting."),
     ] = "1s",
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time (default: on Ctrl-C).")
+        str | None, Option("--for", metavar="TIME", help="Stop after this time (default: on Ctrl-C).")
     ] = None,
     otlp: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Also push to this OpenTelemetry collector (OTLP, HTTP)."),
+        str | None, Option(metavar="URL", help="Also push to this OpenTelemetry collector (OTLP, HTTP).")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Print the current metrics and exit.")] = False,
+    once: Annotated[bool, Option("--once", help="Print the current metrics and exit.")] = False,
     grafana: Annotated[
-        bool, typer.Option("--grafana", help="Print a Grafana dashboard of all signals and exit.")
+        bool, Option("--grafana", help="Print a Grafana dashboard of all signals and exit.")
     ] = False,
 ) -> None:
     """Serve a cluster's state as Prometheus metrics.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.verbs import Verbosity, pairs
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
 
 
 Servers = Annotated[
-    str | None,
-    typer.Option(metavar="HOST:PORT,...", help="Your own cluster, instead of one started by kaput up."),
+    str | None, Option(metavar="HOST:PORT,...", help="Your own cluster, instead of one started by kaput up.")
 ]
 ClusterName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--cluster",
         metavar="NAME",
         envvar="KAPUT_CLUSTER",
@@ -41,7 +41,7 @@ ClusterName = Annotated[
 ]
 ClusterScenario = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="SCENARIO",
         autocompletion=completion.scenarios,
         help="Use the cluster and topics of this built-in name or YAML file.",
@@ -49,9 +49,9 @@ ClusterScenario = Annotated[
 ]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Client properties file with the security settings (Java format)."),
+    Option(metavar="FILE", help="Client properties file with the security settings (Java format)."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
 
 
 def servers_of(bootstrap_servers: str | None, cluster: str | None) -> str:
@@ -132,15 +132,14 @@ def milliseconds(option: str, text: str) -> int:
 
 Columns = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="NAME,...",
         help="Columns of the table of several runs, in this order: verdict,lost,election-ms (default: those "
         "that differ).",
     ),
 ]
 Reports = Annotated[
-    bool,
-    typer.Option("--reports", help="For several runs, also print every report (default: their paths)."),
+    bool, Option("--reports", help="For several runs, also print every report (default: their paths).")
 ]
 
 
@@ -164,52 +163,43 @@ def columns_of(text: str | None, several: bool, varied: Iterable[str]) -> tuple[
 
 
 Brokers = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Number of brokers (default: the scenario's, or 3).")
+    int | None, Option(min=1, metavar="N", help="Number of brokers (default: the scenario's, or 3).")
 ]
 Controllers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Number of dedicated controllers (default: none; brokers vote)."),
+    Option(min=1, metavar="N", help="Number of dedicated controllers (default: none; brokers vote)."),
 ]
 Racks = Annotated[
     list[str] | None,
-    typer.Option(
-        "--rack", metavar="NAME", help="Name of a rack; brokers are spread over the racks. Repeatable."
-    ),
+    Option("--rack", metavar="NAME", help="Name of a rack; brokers are spread over the racks. Repeatable."),
 ]
-Mode = Annotated[
-    str | None, typer.Option(metavar="<kraft|zookeeper>", help="ZooKeeper needs Kafka 3.9 or older.")
-]
-Kafka = Annotated[str | None, typer.Option(metavar="VERSION", help="Kafka version, for example 3.9.2.")]
+Mode = Annotated[str | None, Option(metavar="<kraft|zookeeper>", help="ZooKeeper needs Kafka 3.9 or older.")]
+Kafka = Annotated[str | None, Option(metavar="VERSION", help="Kafka version, for example 3.9.2.")]
 Network = Annotated[
-    str | None,
-    typer.Option(metavar="<loopback|namespaces>", help="namespaces: needed for network faults (Linux)."),
+    str | None, Option(metavar="<loopback|namespaces>", help="namespaces: needed for network faults (Linux).")
 ]
 Security = Annotated[
-    str | None, typer.Option(metavar="<none|scram-tls>", help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).")
+    str | None, Option(metavar="<none|scram-tls>", help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).")
 ]
 AllowUnknown = Annotated[
     bool,
-    typer.Option(
-        "--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."
-    ),
+    Option("--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."),
 ]
 BrokerConfig = Annotated[
-    list[str] | None,
-    typer.Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable."),
+    list[str] | None, Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable.")
 ]
 ClientSettings = Annotated[
     list[str] | None,
-    typer.Option("--client-setting", metavar="KEY=VALUE", help="A librdkafka setting. Repeatable."),
+    Option("--client-setting", metavar="KEY=VALUE", help="A librdkafka setting. Repeatable."),
 ]
 SparkConf = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--spark-conf", metavar="KEY=VALUE", help="A Spark setting: spark.executor.memory=4g. Repeatable."
     ),
 ]
 KafkaHome = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Use this Kafka installation instead of downloaded jars."),
+    Path | None, Option(metavar="DIR", help="Use this Kafka installation instead of downloaded jars.")
 ]
 
 

@@ -6,16 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from kaput.cli.options import (
-    ClusterName,
-    CommandConfig,
-    Json,
-    Servers,
-    access_of,
-    entry_of,
-    servers_of,
-)
+from kaput.cli.options import ClusterName, CommandConfig, Json, Servers, access_of, entry_of, servers_of
 from kaput.cli.verbs import print_json
 from kaput.core import TopicPartition
 from kaput.errors import UsageError
@@ -27,13 +20,11 @@ if TYPE_CHECKING:
 
 
 def peek_command(
-    place: Annotated[str, typer.Argument(metavar="TOPIC/PARTITION", help="Partition to read.")],
+    place: Annotated[str, Argument(metavar="TOPIC/PARTITION", help="Partition to read.")],
     *,
-    replica: Annotated[
-        int, typer.Option(min=0, metavar="BROKER", help="Broker to read from, leader or not.")
-    ],
-    offset: Annotated[int, typer.Option(metavar="N", help="First offset; negative counts from the end.")] = 0,
-    count: Annotated[int, typer.Option(min=0, metavar="N", help="Maximum number of records.")] = 10,
+    replica: Annotated[int, Option(min=0, metavar="BROKER", help="Broker to read from, leader or not.")],
+    offset: Annotated[int, Option(metavar="N", help="First offset; negative counts from the end.")] = 0,
+    count: Annotated[int, Option(min=0, metavar="N", help="Maximum number of records.")] = 10,
     bootstrap_servers: Servers = None,
     cluster: ClusterName = None,
     command_config: CommandConfig = None,

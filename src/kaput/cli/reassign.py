@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, servers_of
 from kaput.cli.verbs import print_json
@@ -26,55 +27,54 @@ DEFAULT_THROTTLE = "50MB"
 DEFAULT_IN_FLIGHT = 50  # partitions reassigned at the same time
 Rollback = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Restore the assignment in this file (Kafka's reassignment JSON)."),
+    Option(metavar="FILE", help="Restore the assignment in this file (Kafka's reassignment JSON)."),
 ]
 Throttle = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help=f"Bytes per second per broker, or none (default: {DEFAULT_THROTTLE})."),
+    Option(metavar="RATE", help=f"Bytes per second per broker, or none (default: {DEFAULT_THROTTLE})."),
 ]
 
-Topics = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Topic to reassign. Repeatable.")]
+Topics = Annotated[list[str] | None, Option(metavar="NAME", help="Topic to reassign. Repeatable.")]
 AwayFrom = Annotated[
-    list[int] | None,
-    typer.Option(metavar="BROKER", help="Move all replicas off this broker. Repeatable."),
+    list[int] | None, Option(metavar="BROKER", help="Move all replicas off this broker. Repeatable.")
 ]
 
-InFlight = Annotated[int, typer.Option(min=1, metavar="N", help="Partitions reassigned at the same time.")]
+InFlight = Annotated[int, Option(min=1, metavar="N", help="Partitions reassigned at the same time.")]
 
 
 def reassign_command(
     *,
     topic: Topics = None,
     all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="Reassign all topics, including Kafka's internal ones.")
+        bool, Option("--all-topics", help="Reassign all topics, including Kafka's internal ones.")
     ] = False,
     replication_factor: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Number of replicas of each partition.")
+        int | None, Option(min=1, metavar="N", help="Number of replicas of each partition.")
     ] = None,
     away_from: AwayFrom = None,
     spread_racks: Annotated[
-        bool, typer.Option("--spread-racks", help="Spread each partition's replicas over racks.")
+        bool, Option("--spread-racks", help="Spread each partition's replicas over racks.")
     ] = False,
     balance: Annotated[
-        bool, typer.Option("--balance", help="Give all brokers the same number of replicas.")
+        bool, Option("--balance", help="Give all brokers the same number of replicas.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted reassignment.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted reassignment.")] = False,
     rollback: Rollback = None,
     throttle: Throttle = None,
     in_flight: InFlight = DEFAULT_IN_FLIGHT,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the plan and change nothing.")] = False,
     plan_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the plan as Kafka's reassignment JSON.")
+        Path | None, Option(metavar="FILE", help="Write the plan as Kafka's reassignment JSON.")
     ] = None,
     allow_offline: Annotated[
-        bool, typer.Option("--allow-offline", help="Reassign even if brokers are down.")
+        bool, Option("--allow-offline", help="Reassign even if brokers are down.")
     ] = False,
     cluster_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Stop unless the cluster has this id.")
+        str | None, Option(metavar="ID", help="Stop unless the cluster has this id.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the plan as Kafka's reassignment JSON on stdout.")
+        bool, Option("--json", help="Print the plan as Kafka's reassignment JSON on stdout.")
     ] = False,
     bootstrap_servers: Servers = None,
     cluster: ClusterName = None,

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.run import Overrides, Tags
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def regress_command(
-    a: Annotated[str, typer.Argument(metavar="A", help="Kafka version or KEY=VALUE to compare B with.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Kafka version or KEY=VALUE to compare with A.")],
+    a: Annotated[str, Argument(metavar="A", help="Kafka version or KEY=VALUE to compare B with.")],
+    b: Annotated[str, Argument(metavar="B", help="Kafka version or KEY=VALUE to compare with A.")],
     scenario: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="SCENARIO",
             autocompletion=completion.scenarios,
             help="Built-in names or YAML files, after any more versions.",
@@ -41,10 +42,10 @@ def regress_command(
     tag: Tags = None,
     space: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Draw each pair's experiment from this space (see kaput search)."),
+        Option(metavar="FILE", help="Draw each pair's experiment from this space (see kaput search)."),
     ] = None,
     set_: Overrides = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs per scenario.")] = 10,
+    repeat: Annotated[int, Option(min=1, metavar="N", help="Number of pairs per scenario.")] = 10,
     budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "regress",
     resume: Resume = False,

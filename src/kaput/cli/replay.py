@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import ClientSettings, ClusterName, CommandConfig, Json, Servers, access_of, servers_of
 from kaput.cli.verbs import pairs, print_json
@@ -15,17 +16,15 @@ if TYPE_CHECKING:
 
 
 def replay_command(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Topic to read, up to its current end.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Topic to write to; it must exist.")],
+    source: Annotated[str, Argument(metavar="SOURCE", help="Topic to read, up to its current end.")],
+    target: Annotated[str, Argument(metavar="TARGET", help="Topic to write to; it must exist.")],
     *,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, metavar="N", help="Maximum number of messages per second.")
+        float | None, Option(min=0.001, metavar="N", help="Maximum number of messages per second.")
     ] = None,
     id_: Annotated[
         str | None,
-        typer.Option(
-            "--id", metavar="ID", help="Name to resume it by (default: kaput-replay-SOURCE-TARGET)."
-        ),
+        Option("--id", metavar="ID", help="Name to resume it by (default: kaput-replay-SOURCE-TARGET)."),
     ] = None,
     client_setting: ClientSettings = None,
     bootstrap_servers: Servers = None,

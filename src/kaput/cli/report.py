@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.options import Columns, columns_of
@@ -34,16 +34,12 @@ class ReportFormat(StrEnum):
 def report_command(
     run_dir: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders."),
+        Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders."),
     ],
     format: Annotated[
-        ReportFormat,
-        typer.Option(
-            "--format",
-            help="Output format; svg and png show only the timeline.",
-        ),
+        ReportFormat, Option("--format", help="Output format; svg and png show only the timeline.")
     ] = ReportFormat.TEXT,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    json: Annotated[bool, Option("--json", help="The same as --format json.")] = False,
     columns: Columns = None,
 ) -> None:
     """Show the findings of a run, or compare several runs.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from typer import Option
 
 from kaput.api import judging
 from kaput.api.judging import PartsDone, Scratch, has_report, judge
@@ -261,7 +262,7 @@ def _fails_all(error: LabError, plans: Sequence[PlannedRun]) -> bool:
 
 Baseline = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help="findings.json or a run folder to compare with: exit status 1 if a figure is worse. Repeatable, "
         "one for each scenario (docs/CI.md).",
@@ -269,7 +270,7 @@ Baseline = Annotated[
 ]
 ToleranceOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--tolerance",
         metavar="SHARE",
         help="With --baseline: how much worse figures may be (default: 20%, and 100 ms), or how much one "

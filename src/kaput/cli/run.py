@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.alerts import rules_of, score_results
@@ -45,34 +45,30 @@ if TYPE_CHECKING:
 
 Scenarios = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="SCENARIO",
         autocompletion=completion.scenarios,
         help="Built-in names (see kaput scenarios) or YAML files.",
     ),
 ]
-Tags = Annotated[
-    list[str] | None, typer.Option(metavar="TAG", help="Run all built-in scenarios with this tag.")
-]
+Tags = Annotated[list[str] | None, Option(metavar="TAG", help="Run all built-in scenarios with this tag.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change the scenario: workload.producers.0.acks=1. Repeatable.",
+    Option(
+        "--set", metavar="KEY=VALUE", help="Change the scenario: workload.producers.0.acks=1. Repeatable."
     ),
 ]
 Varied = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="KEY=V1,V2,...",
         help="Run once for each value; several --vary run every combination. Keys as for --set.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier run.")]
+Seed = Annotated[int | None, Option(metavar="N", help="Repeat the random choices of an earlier run.")]
 Repeat = Annotated[
     int,
-    typer.Option(
+    Option(
         min=1,
         metavar="N",
         help="Run each scenario this many times; shows mean, minimum, maximum, and from 5 runs on "
@@ -81,38 +77,34 @@ Repeat = Annotated[
 ]
 OwnCluster = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="HOST:PORT,...",
         help="Run on your own cluster instead of starting one (docs/EXISTING_CLUSTER.md).",
     ),
 ]
 Alerts = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Score these alert rules on each run (alerts.json; see kaput alerts score).",
-    ),
+    Option(metavar="FILE", help="Score these alert rules on each run (alerts.json; see kaput alerts score)."),
 ]
 UseExistingTopic = Annotated[
     bool,
-    typer.Option(
-        "--use-existing-topic",
-        help="With --bootstrap-servers: also write to topics kaput did not create.",
+    Option(
+        "--use-existing-topic", help="With --bootstrap-servers: also write to topics kaput did not create."
     ),
 ]
 
 Together = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--together",
         help="Run the scenarios on one cluster at the same time: their clusters and faults must be equal.",
     ),
 ]
 FindingsJson = Annotated[
-    bool, typer.Option("--json", help="Print findings.json on stdout; for several runs, a list.")
+    bool, Option("--json", help="Print findings.json on stdout; for several runs, a list.")
 ]
-Dashboard = Annotated[bool, typer.Option("--dashboard", help="Show the runs live in a browser.")]
-Page = Annotated[bool, typer.Option("--page/--no-page", help="Write report.html after the verdict.")]
+Dashboard = Annotated[bool, Option("--dashboard", help="Show the runs live in a browser.")]
+Page = Annotated[bool, Option("--page/--no-page", help="Write report.html after the verdict.")]
 
 
 def run_command(

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import ClusterName, Json, entry_of
 from kaput.cli.verbs import print_json
@@ -25,7 +26,7 @@ def status_command(
     *,
     cluster: ClusterName = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Update every second, with rates, alerts and changes.")
+        bool, Option("--watch", help="Update every second, with rates, alerts and changes.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -53,7 +54,7 @@ def status_command(
 
 
 def grow_command(
-    brokers: Annotated[int, typer.Argument(min=1, metavar="N", help="Number of brokers to add.")] = 1,
+    brokers: Annotated[int, Argument(min=1, metavar="N", help="Number of brokers to add.")] = 1,
     *,
     cluster: ClusterName = None,
     json: Json = False,
@@ -78,7 +79,7 @@ def grow_command(
 def down_command(
     *,
     cluster: ClusterName = None,
-    all_: Annotated[bool, typer.Option("--all", help="Stop all running clusters.")] = False,
+    all_: Annotated[bool, Option("--all", help="Stop all running clusters.")] = False,
     json: Json = False,
 ) -> None:
     """Stop a running cluster and delete everything it left behind.
@@ -165,8 +166,7 @@ def _stop(name: str) -> None:
 
 def shell_command(
     command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="COMMAND", help="A program and its arguments (default: $SHELL)."),
+        list[str] | None, Argument(metavar="COMMAND", help="A program and its arguments (default: $SHELL).")
     ] = None,
     *,
     cluster: ClusterName = None,
@@ -184,7 +184,7 @@ def shell_command(
 
 
 def inside_command(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments.")],
+    command: Annotated[list[str], Argument(metavar="COMMAND", help="The program and its arguments.")],
 ) -> None:
     """Run a program in its own network namespace (Linux).
 

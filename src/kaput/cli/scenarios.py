@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.options import Json
@@ -54,7 +55,7 @@ def list_command(json: Json = False) -> None:
 def show_command(
     scenario: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SCENARIO", autocompletion=completion.scenarios, help="Name of a built-in scenario."
         ),
     ],
@@ -78,7 +79,7 @@ def show_command(
 def check_command(
     scenarios: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="SCENARIO",
             autocompletion=completion.scenarios,
             help="Scenario files, or names of built-in scenarios.",
@@ -116,12 +117,11 @@ def _contents(scenario: Scenario) -> str:
 @app.command("from", cls=Verb)
 def from_command(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="server.properties, a Compose file, or Strimzi's resources."),
+        Path, Argument(metavar="FILE", help="server.properties, a Compose file, or Strimzi's resources.")
     ],
     *,
     like: Annotated[
-        str, typer.Option(metavar="SCENARIO", help="What happens: a built-in scenario, or a file.")
+        str, Option(metavar="SCENARIO", help="What happens: a built-in scenario, or a file.")
     ] = "leader-kill-acks-all",
     json: Json = False,
 ) -> None:

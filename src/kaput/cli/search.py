@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.options import milliseconds
@@ -24,50 +25,39 @@ if TYPE_CHECKING:
 
 ScenarioArgument = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="SCENARIO",
         autocompletion=completion.scenarios,
         help="Built-in name or YAML file to search, in its default space.",
     ),
 ]
 SpaceOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Space to search: a file or a built-in name (docs/SEARCH.md)."),
+    str | None, Option(metavar="FILE", help="Space to search: a file or a built-in name (docs/SEARCH.md).")
 ]
-Budget = Annotated[str, typer.Option(metavar="TIME", help="How long to search, including shrinking.")]
-Seed = Annotated[
-    int | None, typer.Option(metavar="N", help="Repeat the random choices of an earlier search.")
-]
-Finds = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after this many finds.")]
+Budget = Annotated[str, Option(metavar="TIME", help="How long to search, including shrinking.")]
+Seed = Annotated[int | None, Option(metavar="N", help="Repeat the random choices of an earlier search.")]
+Finds = Annotated[int | None, Option(min=1, metavar="N", help="Stop after this many finds.")]
 Control = Annotated[
-    bool,
-    typer.Option("--control", help="Use the space's control settings, with which nothing should be found."),
+    bool, Option("--control", help="Use the space's control settings, with which nothing should be found.")
 ]
 Uniform = Annotated[
-    bool, typer.Option("--uniform", help="Draw all choices with equal probability, without learning.")
+    bool, Option("--uniform", help="Draw all choices with equal probability, without learning.")
 ]
-Resume = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Continue a search that ended or was killed.")
-]
-Show = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Print what a search has found so far and exit.")
-]
-PrintSpace = Annotated[bool, typer.Option("--print-space", help="Print the space as YAML and exit.")]
+Resume = Annotated[Path | None, Option(metavar="DIR", help="Continue a search that ended or was killed.")]
+Show = Annotated[Path | None, Option(metavar="DIR", help="Print what a search has found so far and exit.")]
+PrintSpace = Annotated[bool, Option("--print-space", help="Print the space as YAML and exit.")]
 AtOnce = Annotated[
-    int,
-    typer.Option(
-        min=1, max=16, metavar="N", help="Number of experiments that share a cluster and its faults."
-    ),
+    int, Option(min=1, max=16, metavar="N", help="Number of experiments that share a cluster and its faults.")
 ]
 Scale = Annotated[
     float,
-    typer.Option(
+    Option(
         min=0.05, max=1, metavar="X", help="Multiply all times by this, except in the final confirmation."
     ),
 ]
-Searches = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the search folders.")]
+Searches = Annotated[Path, Option(metavar="DIR", help="Directory with the search folders.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print a line of JSON for each experiment, each find and the search.")
+    bool, Option("--json", help="Print a line of JSON for each experiment, each find and the search.")
 ]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group, print_json
@@ -62,31 +63,27 @@ def generate_command(
     *,
     count: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=_HIGHEST,
             metavar="N",
             help="Number of lines (default: until the reader closes the pipe).",
         ),
     ] = None,
-    rate: Annotated[
-        float, typer.Option(min=0, max=1e9, metavar="N", help="Lines per second; 0 for no limit.")
-    ] = 0,
-    start: Annotated[int, typer.Option(min=0, max=_HIGHEST, metavar="N", help="First number.")] = 1,
-    producer: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, metavar="N", help="Number of the producer.")
-    ] = 0,
+    rate: Annotated[float, Option(min=0, max=1e9, metavar="N", help="Lines per second; 0 for no limit.")] = 0,
+    start: Annotated[int, Option(min=0, max=_HIGHEST, metavar="N", help="First number.")] = 1,
+    producer: Annotated[int, Option(min=0, max=2**31 - 1, metavar="N", help="Number of the producer.")] = 0,
     time_: Annotated[
-        TimeUnit, typer.Option("--time", help="Unit of the timestamps since the epoch; none: numbers only.")
+        TimeUnit, Option("--time", help="Unit of the timestamps since the epoch; none: numbers only.")
     ] = TimeUnit.MS,
     line_format: Annotated[
-        LineFormatName, typer.Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
+        LineFormatName, Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
     ] = LineFormatName.TEXT,
     payload_bytes: Annotated[
-        int, typer.Option(min=45, max=1 << 20, metavar="N", help="Size of each payload.")
+        int, Option(min=45, max=1 << 20, metavar="N", help="Size of each payload.")
     ] = 100,
     run_id: Annotated[
-        uuid.UUID | None, typer.Option(metavar="UUID", help="Run id in the payloads (default: a new one).")
+        uuid.UUID | None, Option(metavar="UUID", help="Run id in the payloads (default: a new one).")
     ] = None,
 ) -> None:
     """Write numbered lines for any client to send.
@@ -104,36 +101,32 @@ def generate_command(
 
 Expected = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="A..B",
         help="Numbers each producer sent (default: from the lowest to the highest number seen).",
     ),
 ]
 Pattern = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="REGEX",
         help="Pattern with (?P<number>[0-9]+) and optionally (?P<time>...) and (?P<producer>...).",
     ),
 ]
 Sends = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         metavar="FILE", help="What producers sent: then numbers need not be consecutive. May be repeated."
     ),
 ]
 Acks = Annotated[
     list[Path] | None,
-    typer.Option(
-        metavar="FILE", help="What was acknowledged: missing ones of these are lost. May be repeated."
-    ),
+    Option(metavar="FILE", help="What was acknowledged: missing ones of these are lost. May be repeated."),
 ]
 
 Strict = Annotated[
     bool,
-    typer.Option(
-        "--strict", help="Exit status 1 also for duplicates, reordering, strays and unreadable lines."
-    ),
+    Option("--strict", help="Exit status 1 also for duplicates, reordering, strays and unreadable lines."),
 ]
 
 
@@ -141,33 +134,31 @@ Strict = Annotated[
 def check_command(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Consumers' output, or folders of it (default: stdin)."),
+        Argument(metavar="FILE", help="Consumers' output, or folders of it (default: stdin)."),
     ] = None,
     *,
     expect: Expected = None,
     producers: Annotated[
-        int, typer.Option(min=0, max=1_000_000, metavar="N", help="Number of producers expected, from 0.")
+        int, Option(min=0, max=1_000_000, metavar="N", help="Number of producers expected, from 0.")
     ] = 0,
     sent: Sends = None,
     acked: Acks = None,
     pattern: Pattern = None,
     time_unit: Annotated[
-        InputUnit | None, typer.Option(help="Unit of the times (default: recognized by their size).")
+        InputUnit | None, Option(help="Unit of the times (default: recognized by their size).")
     ] = None,
     line_format: Annotated[
-        LineFormatName, typer.Option(help="The --line-format the lines were generated with.")
+        LineFormatName, Option(help="The --line-format the lines were generated with.")
     ] = LineFormatName.TEXT,
     run_id: Annotated[
         uuid.UUID | None,
-        typer.Option(metavar="UUID", help="Run id in the payloads (default: that of the first payload)."),
+        Option(metavar="UUID", help="Run id in the payloads (default: that of the first payload)."),
     ] = None,
     join_ms: Annotated[
-        float,
-        typer.Option(min=0, metavar="MS", help="Merge loss windows less than this many ms apart into one."),
+        float, Option(min=0, metavar="MS", help="Merge loss windows less than this many ms apart into one.")
     ] = 1000,
     evidence: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN_DIR", help="Also write a run folder here, for kaput analyze."),
+        Path | None, Option(metavar="RUN_DIR", help="Also write a run folder here, for kaput analyze.")
     ] = None,
     strict: Strict = False,
     json: Json = False,

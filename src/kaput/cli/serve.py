@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from kaput.cli.options import (
     BrokerConfig,
@@ -51,7 +51,7 @@ def serve_command(
     kafka_home: KafkaHome = None,
     logs: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR", file_okay=False, help="Keep the brokers' configs and logs here (default: deleted)."
         ),
     ] = None,

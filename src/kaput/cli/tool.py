@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from kaput.cli.options import ClusterName
 from kaput.cli.verbs import print_json
@@ -17,23 +18,19 @@ from kaput.errors import UsageError
 
 def tool_command(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="TOOL", help="For example topics, kafka-topics or kafka-topics.sh."),
+        str | None, Argument(metavar="TOOL", help="For example topics, kafka-topics or kafka-topics.sh.")
     ] = None,
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARG", help="The tool's own arguments.")
-    ] = None,
+    arguments: Annotated[list[str] | None, Argument(metavar="ARG", help="The tool's own arguments.")] = None,
     *,
     cluster: ClusterName = None,
     kafka: Annotated[
         str | None,
-        typer.Option(
-            metavar="VERSION",
-            help=f"Kafka version of the tools (default: the cluster's, or {NEWEST_KAFKA}).",
+        Option(
+            metavar="VERSION", help=f"Kafka version of the tools (default: the cluster's, or {NEWEST_KAFKA})."
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the tools.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --list: print JSON.")] = False,
+    list_: Annotated[bool, Option("--list", help="List the tools.")] = False,
+    json: Annotated[bool, Option("--json", help="With --list: print JSON.")] = False,
 ) -> None:
     """Run one of Kafka's own tools.
 

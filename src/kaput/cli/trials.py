@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from typer import Option
 
 from kaput.cli.options import milliseconds
 from kaput.cli.results import exit_status, width_of
@@ -42,13 +43,12 @@ class Format(StrEnum):
     HTML = "html"
 
 
-FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
-Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+FormatOption = Annotated[Format, Option("--format", help="Output format.")]
+Json = Annotated[bool, Option("--json", help="The same as --format json.")]
 Budget = Annotated[
-    str | None,
-    typer.Option("--budget", metavar="TIME", help="Start no run that would end after this time."),
+    str | None, Option("--budget", metavar="TIME", help="Start no run that would end after this time.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue with the runs that are already in --runs.")]
+Resume = Annotated[bool, Option("--resume", help="Continue with the runs that are already in --runs.")]
 
 
 @dataclass

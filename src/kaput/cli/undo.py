@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from kaput.cli import completion
 from kaput.cli.options import Json
@@ -17,7 +18,7 @@ from kaput.errors import LabError
 def undo_command(
     run_dir: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="RUN_DIR",
             autocompletion=completion.run_folders,
             help="Folder of a run with --bootstrap-servers.",

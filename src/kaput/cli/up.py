@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
@@ -55,16 +56,15 @@ def up_command(
     config: BrokerConfig = None,
     kafka_home: KafkaHome = None,
     cluster: Annotated[
-        str,
-        typer.Option("--cluster", "--name", metavar="NAME", help="Name of the cluster for the other verbs."),
+        str, Option("--cluster", "--name", metavar="NAME", help="Name of the cluster for the other verbs.")
     ] = DEFAULT_NAME,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Run in the background; returns when the cluster is ready.")
+        bool, Option("--detach", help="Run in the background; returns when the cluster is ready.")
     ] = False,
     allow_unknown: AllowUnknown = False,
     metrics: Metrics = None,
     dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Show the cluster in a browser, and inject faults there.")
+        bool, Option("--dashboard", help="Show the cluster in a browser, and inject faults there.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -12,12 +12,13 @@ from typing import Annotated, Any, TextIO
 
 import typer
 import typer.main
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from kaput.errors import UsageError
 from kaput.printable import printable_lines
 
-Runs = Annotated[Path, typer.Option(metavar="DIR", help="Directory with the run folders.")]
+Runs = Annotated[Path, Option(metavar="DIR", help="Directory with the run folders.")]
 
 
 # In the order of `kaput --help`.
@@ -84,13 +85,11 @@ def _verbose(ctx: typer.Context, value: bool) -> None:
 def _common(
     quiet: Annotated[
         bool,
-        typer.Option(
-            "-q", "--quiet", callback=_quiet, expose_value=False, help="Print only results and errors."
-        ),
+        Option("-q", "--quiet", callback=_quiet, expose_value=False, help="Print only results and errors."),
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option(
+        Option(
             "-v",
             "--verbose",
             callback=_verbose,
@@ -113,7 +112,7 @@ class Output(StrEnum):
 
 def _output(
     output: Annotated[
-        Output, typer.Option("-o", "--output", help="How to print the result; json is the same as --json.")
+        Output, Option("-o", "--output", help="How to print the result; json is the same as --json.")
     ] = Output.TABLE,
 ) -> None:
     """The option of every verb whose result is one document."""

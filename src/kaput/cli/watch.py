@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
+from typer import Option
 
 from kaput.cli.metrics import Metrics
 from kaput.cli.options import (
@@ -43,71 +44,64 @@ _STEP_S = 1.0  # between two evaluations of the alert rules
 
 
 For = Annotated[
-    str | None,
-    typer.Option("--for", metavar="TIME", help="Stop after this time: 10m, 1h (default: on Ctrl-C)."),
+    str | None, Option("--for", metavar="TIME", help="Stop after this time: 10m, 1h (default: on Ctrl-C).")
 ]
-Rate = Annotated[float, typer.Option(min=0.1, metavar="N", help="Messages per second to each broker.")]
+Rate = Annotated[float, Option(min=0.1, metavar="N", help="Messages per second to each broker.")]
 Topics = Annotated[
     list[str] | None,
-    typer.Option(metavar="TOPIC", help="Watch your own topic instead of sending messages. Repeatable."),
+    Option(metavar="TOPIC", help="Watch your own topic instead of sending messages. Repeatable."),
 ]
 Pattern = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="REGEX",
         help="Where the numbers are in your messages: (?P<number>[0-9]+), optionally (?P<producer>...).",
     ),
 ]
-Header = Annotated[str | None, typer.Option(metavar="NAME", help="Header with the message numbers.")]
-JsonField = Annotated[str | None, typer.Option(metavar="NAME", help="JSON field with the message numbers.")]
+Header = Annotated[str | None, Option(metavar="NAME", help="Header with the message numbers.")]
+JsonField = Annotated[str | None, Option(metavar="NAME", help="JSON field with the message numbers.")]
 ProducerName = Annotated[
-    str | None,
-    typer.Option("--producer-field", metavar="NAME", help="Header or field that names the producer."),
+    str | None, Option("--producer-field", metavar="NAME", help="Header or field that names the producer.")
 ]
-FromStart = Annotated[bool, typer.Option("--from-start", help="With --topic: also read existing messages.")]
-Audit = Annotated[
-    bool, typer.Option("--audit", help="With --topic: compare counts; messages need no numbers.")
-]
+FromStart = Annotated[bool, Option("--from-start", help="With --topic: also read existing messages.")]
+Audit = Annotated[bool, Option("--audit", help="With --topic: compare counts; messages need no numbers.")]
 Group = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="GROUP", help="With --audit: count what this group has committed as consumed. Repeatable."
     ),
 ]
 Mirror = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT,...", help="With --audit: a second cluster with copies of the topics."),
+    Option(metavar="HOST:PORT,...", help="With --audit: a second cluster with copies of the topics."),
 ]
 MirrorPrefix = Annotated[
-    str,
-    typer.Option(metavar="PREFIX", help="Prefix of the copies' names, such as dc1. (default: none)."),
+    str, Option(metavar="PREFIX", help="Prefix of the copies' names, such as dc1. (default: none).")
 ]
 MirrorConfig = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Client properties file for the second cluster.")
+    Path | None, Option(metavar="FILE", help="Client properties file for the second cluster.")
 ]
 FindingsTopicName = Annotated[
     str | None,
-    typer.Option(
-        "--findings-topic",
-        metavar="TOPIC",
-        help="Also write findings to this topic, such as kaput.findings.",
+    Option(
+        "--findings-topic", metavar="TOPIC", help="Also write findings to this topic, such as kaput.findings."
     ),
 ]
 Master = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark master of the streaming job (default: local).")
+    str | None, Option(metavar="URL", help="Spark master of the streaming job (default: local).")
 ]
-Resume = Annotated[Path | None, typer.Option(metavar="RUN_DIR", help="Continue a killed watch.")]
+Resume = Annotated[Path | None, Option(metavar="RUN_DIR", help="Continue a killed watch.")]
 AlertRules = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Alert rules file (default: the built-in rules except low-send-rate)."),
+    Option(metavar="FILE", help="Alert rules file (default: the built-in rules except low-send-rate)."),
 ]
 Notify = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="CHANNEL", help="Also send alerts to json:FILE, webhook:URL or alertmanager:URL. Repeatable."
     ),
 ]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON every 10 s, and at the end.")]
+JsonLines = Annotated[bool, Option("--json", help="Print a line of JSON every 10 s, and at the end.")]
 
 
 def numbering_of(
