@@ -81,11 +81,7 @@ def run(
 
 
 def analyze(
-    folder: str | Path,
-    spark: Any = None,
-    *,
-    ledger: LedgerRows = "stretches",
-    page: bool = True,
+    folder: str | Path, spark: Any = None, *, ledger: LedgerRows = "stretches", page: bool = True
 ) -> Findings:
     """Judges a run folder, from any writer, and writes findings.json, as `kaput analyze` does.
 

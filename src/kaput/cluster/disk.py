@@ -107,12 +107,7 @@ def _make_ext4(image: Path) -> None:
     command = [tool("mkfs.ext4"), "-q", "-F", "-m", "0", str(image)]
     try:
         done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            stdin=subprocess.DEVNULL,
+            command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
         )
     except OSError as error:
         raise LabError(f"mkfs.ext4 cannot be started: {error.strerror}; install e2fsprogs") from None

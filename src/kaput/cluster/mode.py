@@ -39,14 +39,7 @@ class KraftMode:
         """Writes a node's settings, and the files that its disk needs before its first start."""
         spec = self._spec
         write_properties(layout, plan, spec, security.node_settings(layout))
-        format_storage(
-            layout,
-            self._cluster_id,
-            distribution,
-            self._java,
-            spec.features,
-            security.records,
-        )
+        format_storage(layout, self._cluster_id, distribution, self._java, spec.features, security.records)
 
     def start_order(self, nodes: Iterable[Node]) -> list[Node]:
         """The nodes in the order to start them."""

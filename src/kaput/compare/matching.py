@@ -36,13 +36,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # The differences between two matched records, as bits.
 TIMESTAMP, HEADERS, VALUE, KEY, EXPOSED, TYPE = 1, 2, 4, 8, 16, 32
 # The aspects that positions.py counts, with a row each; EXPOSED is counted separately.
-CHANGES = {
-    "timestamps": TIMESTAMP,
-    "headers": HEADERS,
-    "values": VALUE,
-    "keys": KEY,
-    "timestamp types": TYPE,
-}
+CHANGES = {"timestamps": TIMESTAMP, "headers": HEADERS, "values": VALUE, "keys": KEY, "timestamp types": TYPE}
 CONTENT = ("key", "value", "headers", "timestamp")
 ROWS = pl.Schema(
     {

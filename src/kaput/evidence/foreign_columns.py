@@ -21,15 +21,7 @@ import pyarrow.compute as pc
 from kaput.core import INT64_MAX
 from kaput.errors import EvidenceError
 from kaput.evidence.schemas import Column
-from kaput.evidence.time_units import (
-    ISO,
-    NS,
-    bounds_of_unit,
-    decimal_of,
-    iso_ns,
-    other_unit,
-    unit_of,
-)
+from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
 
 Where = Callable[[int], str]  # the place of a row, by its index
 _NULL_WORDS = ["", "null", "NULL", "NaN", "nan", "None", "NA", "<NA>", "\\N"]

@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 16  # of a block
 _SHOWN, _EXCERPT = 3, 80
-_COMPRESSIONS = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bz2",
-    b"\x04\x22\x4d\x18": "lz4",
-}
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 _SEPARATORS = (",", "\t", ";")
 
 
@@ -209,10 +204,7 @@ def _text(value: Any) -> str | None:
 
 
 def _together(
-    path: Path,
-    names: list[str],
-    rows: Iterable[tuple[int, list[Any]]],
-    unreadable: UnreadableLines,
+    path: Path, names: list[str], rows: Iterable[tuple[int, list[Any]]], unreadable: UnreadableLines
 ) -> Iterator[LineBlock]:
     """Rows in blocks. A row whose text is not UTF-8 is unreadable."""
     lines: list[int] = []

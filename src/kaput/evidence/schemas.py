@@ -205,17 +205,7 @@ def countable(name: str, value: float) -> bool:
 
 # A member changed its position itself: its next delivery does not continue from its last one.
 SEEK = "seek"
-GROUP_EVENT_KINDS = (
-    "joined",
-    "left",
-    "killed",
-    "assigned",
-    "revoked",
-    "lost",
-    "committed",
-    "refused",
-    SEEK,
-)
+GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed", "refused", SEEK)
 # What a member of a share group acquired, what it requested (flushed before the request), what a broker
 # confirmed, and requests that were refused or may not have taken effect.
 SHARE_EVENT_KINDS = (

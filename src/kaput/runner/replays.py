@@ -263,11 +263,7 @@ class _StoreReplay:
 
 
 def _list_stores(
-    folder: Path,
-    stores: RunningStores,
-    kinds: Mapping[str, Store],
-    codec: Codec,
-    cluster: str | None = None,
+    folder: Path, stores: RunningStores, kinds: Mapping[str, Store], codec: Codec, cluster: str | None = None
 ) -> tuple[list[StoreRead], list[str]]:
     """Records what each store holds; returns those listed, and sentences about the others."""
     read, troubles = [], []

@@ -65,11 +65,7 @@ class LagSampler(Sampler):
     """The lag of every group: commits and log ends, as far as known now. `groups`: the topics of each."""
 
     def __init__(
-        self,
-        admin: Admin,
-        groups: Mapping[str, Sequence[str]],
-        recorder: Recorder,
-        every_s: float = SAMPLE_S,
+        self, admin: Admin, groups: Mapping[str, Sequence[str]], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
         self._admin, self._groups, self._recorder = admin, groups, recorder
         super().__init__("lag", every_s)

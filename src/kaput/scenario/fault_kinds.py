@@ -105,8 +105,7 @@ ShareOf = Annotated[
     About("The percentage of packets that are lost, or of the time in which a process gets the CPUs."),
 ]
 DelayMs = Annotated[
-    DurationMs,
-    About("The delay of everything the target sends or, with fault: protocol, of requests to it."),
+    DurationMs, About("The delay of everything the target sends or, with fault: protocol, of requests to it.")
 ]
 
 
@@ -364,8 +363,7 @@ EXT4 = Need(
     "needs a disk that can fail; write cluster.disk-mb: 256, disk-fs: ext4",
 )
 LOG_DIRS = Need(
-    lambda cluster: cluster.log_dirs == 2,
-    "needs a second log directory; write cluster.log-dirs: 2",
+    lambda cluster: cluster.log_dirs == 2, "needs a second log directory; write cluster.log-dirs: 2"
 )
 CLOCKS = Need(
     lambda cluster: cluster.faketime, "needs clocks that can be shifted; write cluster.faketime: true"

@@ -281,11 +281,7 @@ class Search:
     """A search. `wanted`: how many finds are enough; `publish`: publishes a find and returns its name."""
 
     def __init__(
-        self,
-        experiments: Experiments,
-        *,
-        wanted: int | None = None,
-        publish: Callable[[Find], str],
+        self, experiments: Experiments, *, wanted: int | None = None, publish: Callable[[Find], str]
     ) -> None:
         self._experiments, self._store, self._space = experiments, experiments.store, experiments.space
         self._settings, self._wanted = self._store.settings, wanted

@@ -173,11 +173,7 @@ class ParticipantNemesis:
     """The nemesis of one of the runs: plays its own faults, and passes calls on to the shared ones."""
 
     def __init__(
-        self,
-        shared: SharedFaults,
-        cluster: SharedRunCluster,
-        faults: FaultsOfRun,
-        own: Sequence[Step],
+        self, shared: SharedFaults, cluster: SharedRunCluster, faults: FaultsOfRun, own: Sequence[Step]
     ) -> None:
         self._shared, self.cluster = shared, cluster
         self.steps = {step.id: step for step in faults.steps}

@@ -234,12 +234,7 @@ ENCODINGS: dict[str, TableEncoding] = {
         order=("store", "producer", "seq"),
     ),
     "left_in_store": TableEncoding(
-        {
-            "producer": _same(M),
-            "seq": _step(M),
-            "store": _same(M),
-            "block": _BLOCK,
-        },
+        {"producer": _same(M), "seq": _step(M), "store": _same(M), "block": _BLOCK},
         order=("store", "producer", "seq"),
     ),
 }

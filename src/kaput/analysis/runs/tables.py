@@ -172,12 +172,7 @@ def _qualified(unit: Unit, table: pa.Table, same: dict[str, Any]) -> pa.Table:
 
 def _vocabulary(table: str, name: str, names: Names) -> Sequence[str] | None:
     """The words of a text column, whose positions are their numbers; None for other columns."""
-    words = {
-        "topic": names.topics,
-        "group": names.groups,
-        "member": names.members,
-        "store": names.stores,
-    }
+    words = {"topic": names.topics, "group": names.groups, "member": names.members, "store": names.stores}
     outcomes = TRANSACTION_OUTCOMES if table == "transactions" else OUTCOMES
     return {**words, "outcome": outcomes, "kind": SHARE_EVENT_KINDS}.get(name)
 

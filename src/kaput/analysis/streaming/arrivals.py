@@ -43,9 +43,7 @@ class Arrivals:
 
 
 def arrivals(
-    sends: pl.DataFrame | None = None,
-    log: pl.DataFrame | None = None,
-    deliveries: pl.DataFrame | None = None,
+    sends: pl.DataFrame | None = None, log: pl.DataFrame | None = None, deliveries: pl.DataFrame | None = None
 ) -> Arrivals:
     """The runs of these frames (runs/tables.py); None: no rows of that table arrived."""
     runs: dict[str, pl.DataFrame] = {}

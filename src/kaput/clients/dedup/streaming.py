@@ -139,11 +139,7 @@ class Sink:
 
 
 def replay(
-    spark: SparkSession,
-    folder: Path,
-    query: Callable[[DataFrame], DataFrame],
-    sink: Sink,
-    checkpoint: Path,
+    spark: SparkSession, folder: Path, query: Callable[[DataFrame], DataFrame], sink: Sink, checkpoint: Path
 ) -> int:
     """Reads all files of a folder, one per micro-batch, and restarts from the checkpoint after a crash.
 

@@ -36,10 +36,7 @@ class Broadcaster:
         return self._pool.submit(request, *args)
 
     def ask_all(
-        self,
-        endpoints: Mapping[int, Endpoint],
-        make: Callable[[], Any],
-        latecomers_s: float = LATECOMERS_S,
+        self, endpoints: Mapping[int, Endpoint], make: Callable[[], Any], latecomers_s: float = LATECOMERS_S
     ) -> dict[int, Any]:
         """The answers by node, of nodes that answer within `latecomers_s` of the first; may be empty. Raises
         AccessRefused if no node answers and one refuses access.

@@ -371,7 +371,5 @@ class Admin(ResourceAdmin):
 
     def _metadata_views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
         return self._broadcaster.ask_all(
-            self._cluster.broker_endpoints,
-            lambda: requests.metadata(names),
-            latecomers_s,
+            self._cluster.broker_endpoints, lambda: requests.metadata(names), latecomers_s
         )

@@ -390,11 +390,7 @@ def _deleted_unread(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 _SILENT_S = 60
 
 
-@check(
-    "KP024",
-    "critical",
-    "an open transaction without new records holds back every read_committed reader",
-)
+@check("KP024", "critical", "an open transaction without new records holds back every read_committed reader")
 def _open_transaction(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for each in snapshot.transactions:
         if each.silent_s < _SILENT_S:

@@ -296,10 +296,7 @@ def _to_elect(view: ClusterView, places: Collection[TopicPartition] | None) -> l
 
 
 def _verify(
-    cluster: ReassignmentClient,
-    journal: MoveJournal,
-    sleep: Callable[[float], None],
-    allow_offline: bool,
+    cluster: ReassignmentClient, journal: MoveJournal, sleep: Callable[[float], None], allow_offline: bool
 ) -> _MoveStates:
     """Waits for the final states. Raises LabError if they differ from the plan or a throttle remains."""
     limit = time.monotonic() + VERIFY_TIMEOUT_S

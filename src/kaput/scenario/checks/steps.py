@@ -109,10 +109,7 @@ def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cl
     if target.kind == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.kind.by_request and target.kind in ("controller", "zookeeper"):
-        yield (
-            ("target",),
-            f"{step.fault} hits brokers, not the {target}; write broker N, or leader-of T/P",
-        )
+        yield (("target",), f"{step.fault} hits brokers, not the {target}; write broker N, or leader-of T/P")
     if target.kind == "minority" and brokers < 3:
         yield ("target",), f"{brokers} brokers have no minority; use 3 or more"
 
@@ -315,10 +312,7 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
         for text in part(target.number, group, scenario):
             yield ("target",), text
         if step.fault == "leave" and group.static:
-            yield (
-                ("fault",),
-                "a static member keeps its partitions; write stop, or static: false",
-            )
+            yield (("fault",), "a static member keeps its partitions; write stop, or static: false")
 
 
 def _existing_member(number: int | None, group: Group, scenario: Scenario) -> Iterator[str]:
@@ -384,10 +378,7 @@ def _event_producer(moment: Moment, scenario: Scenario) -> Found:
     elif not scenario.transactional:
         yield ("event",), f"{MARKERS_PENDING} takes a producer with transactions"
     elif moment.of is not None and (number is None or number >= len(specs)):
-        yield (
-            ("of",),
-            f"{moment.of!r} is not producer N; producers are 0 to {len(specs) - 1}",
-        )
+        yield (("of",), f"{moment.of!r} is not producer N; producers are 0 to {len(specs) - 1}")
     elif number is not None and specs[number].transactions is None:
         yield ("of",), f"producer {number} does not use transactions"
 

@@ -45,12 +45,7 @@ class ClientProgram:
     stop_request: ClassVar[str] = "the end of its input"
 
     def __init__(
-        self,
-        words: list[str],
-        stderr: Path,
-        patience_s: float,
-        on_line: OnLine,
-        stopping: threading.Event,
+        self, words: list[str], stderr: Path, patience_s: float, on_line: OnLine, stopping: threading.Event
     ) -> None:
         self._words, self._stderr, self._patience_s = words, stderr, patience_s
         self._on_line, self._stopping = on_line, stopping

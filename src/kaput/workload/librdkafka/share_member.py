@@ -16,13 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-from confluent_kafka import (
-    AcknowledgeType,
-    KafkaError,
-    KafkaException,
-    Message,
-    ShareConsumer,
-)
+from confluent_kafka import AcknowledgeType, KafkaError, KafkaException, Message, ShareConsumer
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.core import NULL_INT, TopicPartition
@@ -163,11 +157,7 @@ class ShareMember:
         self._ready = False
         settings = client_settings(spec)
         self._authorization = AuthorizationErrors(settings)
-        config = {
-            **settings,
-            "statistics.interval.ms": _STATISTICS_MS,
-            "stats_cb": self._on_statistics,
-        }
+        config = {**settings, "statistics.interval.ms": _STATISTICS_MS, "stats_cb": self._on_statistics}
         self.client = ShareConsumer(config, logger=quiet_logger())
         self.client.set_acknowledgement_commit_callback(self._on_answer)
 

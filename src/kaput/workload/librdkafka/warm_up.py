@@ -37,8 +37,7 @@ class WarmUp:
         # One request in flight: no more than the brokers can handle. Idempotence would limit it, too, but
         # librdkafka then polls without pause, and takes a third of two cores from the brokers.
         self._producer = Producer(
-            {**settings, "max.in.flight": 1, "linger.ms": 0, "on_delivery": self._delivered},
-            logger=logger,
+            {**settings, "max.in.flight": 1, "linger.ms": 0, "on_delivery": self._delivered}, logger=logger
         )
         self._consumer = Consumer(
             {**settings, "group.id": spec.topic, "enable.auto.commit": False}, logger=logger
