@@ -111,7 +111,6 @@ class Node(PausableProcess):
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; this includes paused nodes."""
         return self._process is not None and self._process.running
 
     @property

@@ -171,7 +171,6 @@ class OwnCluster(KafkaCluster):
 
     @property
     def broker_endpoints(self) -> dict[int, Endpoint]:
-        """The brokers' addresses for clients."""
         return {
             p.id: Endpoint(p.host, p.broker_port, p.access)
             for p in self._layouts
@@ -189,7 +188,6 @@ class OwnCluster(KafkaCluster):
 
     @property
     def zookeeper_endpoints(self) -> dict[int, Endpoint]:
-        """The ZooKeeper nodes' addresses; empty in KRaft mode."""
         return {
             p.id: Endpoint(p.host, p.zookeeper_ports[0])
             for p in self._layouts

@@ -85,7 +85,6 @@ class ChangeTopicConfig(ChangeConfig):
     kind = requests.TOPIC
 
     def inject(self, hit: str) -> Effect:  # type: ignore[override]
-        """The same for a topic. Raises LabError."""
         return super().inject([hit])  # type: ignore[list-item]
 
 

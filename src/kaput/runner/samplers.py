@@ -71,7 +71,6 @@ class LagSampler(Sampler):
         super().__init__("lag", every_s)
 
     def look(self) -> None:
-        """Samples every group."""
         for group, topics in self._groups.items():
             if not self.stopping.is_set():
                 self.sample(group, topics)
@@ -144,7 +143,6 @@ class CpuSampler(Sampler):
         super().__init__("cpu", every_s, at_once=True)
 
     def look(self) -> None:
-        """Samples every running node."""
         at_ns = time.time_ns()
         for id_, node in sorted(self._nodes.items()):
             pid = node.pid

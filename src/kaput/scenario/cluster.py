@@ -118,7 +118,6 @@ class Cluster(Block):
         return [self._above + FIRST_ZOOKEEPER_ID + n for n in range(self.zookeepers)]
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         if self.disk_mb is not None and self.network == "loopback":
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
         if self.disk_mb is None and self.disk_fs != "tmpfs":

@@ -68,7 +68,6 @@ class Produces(Block):
         )
 
     def rules(self) -> Found:
-        """Mistakes in its settings."""
         return (mistake for mistake in self.producers.config_rules() if mistake[0][0] == "config")
 
 
@@ -179,7 +178,6 @@ class Group(Block):
         return {**data, "commit": "auto"} if automatic else data
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         yield from check_reserved(self.config, _RESERVED)
         yield from check_client(self.client, self.client_version, self.command, self.config)
         parts = {"classic": self._classic, "consumer": self._consumer, "share": self._share}

@@ -72,7 +72,6 @@ class Mirror(Block):
         return topic if self.policy == "identity" else f"{self.from_}.{topic}"
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         if self.from_ == self.to:
             yield ("to",), "a cluster cannot be mirrored to itself; write another one"
         for name in _WHOLE_SECONDS:

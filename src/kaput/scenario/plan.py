@@ -113,7 +113,6 @@ class PlanStep(Block):
         return (self.wait or _WAIT_MS) / 1000
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         yield from inapplicable_keys(self, self.step, KEYS)
         for key in REQUIRED.get(self.step, ()):
             if getattr(self, key) is None:

@@ -167,7 +167,6 @@ class Producers(Block):
         return int(given) if given.isdecimal() else KAFKAS_TIMEOUT_MS
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         if self.messages is not None and self.duration is not None:
             yield ("duration",), "messages is also given; write only one of the two"
         if self.messages is None and self.duration is None:

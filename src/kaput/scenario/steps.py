@@ -77,7 +77,6 @@ class StepKeys(Block):
         return kind.model_construct(**{name: value for name, value in given.items() if value is not None})
 
     def rules(self) -> Found:
-        """Mistakes between its fault, target and options."""
         taken = {name: list(defaults_of(name)) for name in KINDS}
         for path, text in inapplicable_keys(self, self.fault, taken):
             key = path[0]

@@ -36,7 +36,6 @@ class Store(Block):
         return self.kind in SERVER_KINDS
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         if self.where is None:
             return
         if not self.is_server:
@@ -76,7 +75,6 @@ class OnFailure(Block):
     """How many messages may wait for that."""
 
     def rules(self) -> Found:
-        """Mistakes between its keys."""
         for index, name in enumerate(self.stores):
             if name in self.stores[:index]:
                 yield ("stores", index), f"{name} is listed twice"

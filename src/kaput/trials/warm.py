@@ -279,7 +279,6 @@ class SharedRunCluster(RunCluster):
         """Does nothing: the cluster stays up, and the runs of a batch are cleaned up together."""
 
     def has_client(self, client_id: str) -> bool:
-        """Whether the client is one of the run's producers or members."""
         return client_id.endswith(f"@{self.tag}") or any(map(client_id.startswith, self._members))
 
     def restart_all(self, timeout_s: float) -> None:

@@ -162,7 +162,6 @@ class MirrorNode(Node):
         return f"mirror {self.mirror.name}"
 
     def start(self) -> None:
-        """Starts it, unless it runs."""
         self._killing.clear()
         super().start()
 

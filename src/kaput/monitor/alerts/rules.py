@@ -228,7 +228,6 @@ class AlertRule(Block):
         return None
 
     def rules(self) -> Found:
-        """Mistakes that involve several of its keys."""
         yield from self._conditions()
         yield from self._windows()
         yield from self._labels()
@@ -322,7 +321,6 @@ class AlertRules(Block):
         return {rule.name: rule for rule in self}
 
     def rules(self) -> Found:
-        """Mistakes that involve several rules."""
         first: dict[str, int] = {}
         for at, rule in enumerate(self):
             if rule.name in first:

@@ -261,7 +261,6 @@ class TransactionalCommandSender(CommandSender):
         self._record.close()
 
     def on_line(self, line: Line) -> str | None:
-        """One line of output, in the reader thread; a clause about what is wrong with it, or None."""
         if "transaction" not in line:
             wrong = super().on_line(line)
             if wrong is None and line.get("outcome") in ("failed", "unknown"):

@@ -60,7 +60,6 @@ class KeepingSender(Sender):
         return self._kafka
 
     def connect(self, timeout_s: float = 30) -> None:
-        """See Sender."""
         self.authorization.describe_topic(self._kafka, self.spec.topic, timeout_s)
 
     def on_queue_full(self, seq: int, attempt_ns: int, error: BufferError) -> int:
@@ -69,7 +68,6 @@ class KeepingSender(Sender):
         return seq + 1
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
-        """The client rejected the message."""
         self.reports.row(seq, attempt_ns, "refused", None, str(error.args[0]))
 
     def timeout_ms(self) -> int:
@@ -86,7 +84,6 @@ class KeepingSender(Sender):
         return given_up
 
     def begin_client(self, move: MoveTo) -> None:
-        """See Sender."""
         self._kept.cluster = move.to.cluster
         super().begin_client(move)
 

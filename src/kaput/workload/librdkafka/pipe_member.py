@@ -103,7 +103,6 @@ class PipeMember(GroupMember):
         self.outputs.stopping = self.stopping
 
     def run(self) -> None:
-        """Polls until stopped, then leaves the group."""
         if (why := connect_error(self.outputs)) is not None:
             notify("trouble", message=why)
             raise SystemExit(1)

@@ -269,7 +269,6 @@ class MemberSlot(PausableProcess):
 
     @property
     def title(self) -> str:
-        """Its name in messages and as a target."""
         return f"member {self.id} of {self.group}"
 
     @property
@@ -302,7 +301,6 @@ class MemberSlot(PausableProcess):
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; a paused process counts as running."""
         return bool(self._clients) and self.process.running
 
     @property

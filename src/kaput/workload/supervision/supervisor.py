@@ -49,7 +49,6 @@ class ProducerHandle(PausableProcess):
 
     @property
     def title(self) -> str:
-        """Its name in messages and as a target."""
         return f"producer {self.id}"
 
     @property
@@ -59,7 +58,6 @@ class ProducerHandle(PausableProcess):
 
     @property
     def running(self) -> bool:
-        """Whether its process exists; a paused process counts as running."""
         return self._started().process.running
 
     def start(self) -> None:
