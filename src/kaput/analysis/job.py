@@ -175,7 +175,6 @@ def _unpacked(data: bytes) -> Any:
 
 
 def part_key(part: int) -> int:
-    """The partitioner: pieces are keyed by the number of their part."""
     return part
 
 

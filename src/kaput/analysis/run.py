@@ -97,7 +97,6 @@ class Run:
 
     @property
     def names(self) -> Names:
-        """The names and their numbers."""
         return self.given.names
 
     @property
@@ -107,7 +106,6 @@ class Run:
 
     @property
     def groups(self) -> range:
-        """The indices of all groups."""
         return range(len(self.given.groups))
 
     @cached_property

@@ -43,17 +43,14 @@ class Shape:
 
     @property
     def messages(self) -> int:
-        """The number of messages."""
         return sum(self.counts)
 
     @property
     def producers(self) -> int:
-        """The number of producers."""
         return len(self.counts)
 
     @property
     def slabs(self) -> int:
-        """The number of slabs."""
         return -(-max(self.counts) // self.width)
 
     @property
@@ -68,7 +65,6 @@ class Shape:
 
     @property
     def ended_ns(self) -> int:
-        """The end of the run."""
         return self.starts_ns(self.slabs)
 
     def starts_ns(self, slab: int) -> int:
@@ -84,7 +80,6 @@ class Shape:
         return f"group-{group}-member-{number}"
 
     def partition(self, producer: Longs, number: Longs) -> Longs:
-        """The partition of a producer's batch."""
         return (producer + number) % self.partitions
 
 

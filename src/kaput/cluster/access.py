@@ -88,7 +88,6 @@ class Access:
 
     @property
     def protocol(self) -> str:
-        """security.protocol"""
         return self.properties.get("security.protocol", "PLAINTEXT").upper()
 
     @property

@@ -59,7 +59,6 @@ def dump(distribution: Distribution, java: Java, files: Sequence[Path]) -> Dump:
 
 
 def dump_tool_class(distribution: Distribution) -> str:
-    """The tool's main class."""
     return _TOOL if distribution.has_class(_TOOL) else _OLDER_TOOL
 
 

@@ -91,7 +91,6 @@ class Node(PausableProcess):
 
     @property
     def id(self) -> int:
-        """Its id in the cluster."""
         return self.layout.id
 
     @property
@@ -115,7 +114,6 @@ class Node(PausableProcess):
 
     @property
     def data(self) -> Path:
-        """The folder of its data."""
         return self.layout.data
 
     @property

@@ -121,8 +121,6 @@ def plan(racks: Racks, now: Assignment, chosen: Collection[TopicPartition], goal
 
 
 class _Planner:
-    """Computes one plan."""
-
     def __init__(self, racks: Racks, now: Assignment, chosen: Sequence[TopicPartition], goal: Goal) -> None:
         self._now, self._chosen, self._goal = now, chosen, goal
         # A broker without a rack is its own rack.

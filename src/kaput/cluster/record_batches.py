@@ -142,7 +142,6 @@ class Records:
         return np.repeat(np.array(values, dtype=np.int64), self.counts)
 
     def values(self) -> list[bytes | None]:
-        """The value of each message."""
         return self._cut(2, self.null_value)
 
     def whole(self) -> Iterator[LogRecord]:

@@ -67,7 +67,6 @@ class SegmentReader:
         return self._file, self._position
 
     def close(self) -> None:
-        """Closes the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -198,7 +197,6 @@ class FollowedLog:
         return [complete[key] for key in sorted(complete)]
 
     def close(self) -> None:
-        """Closes the files."""
         for reader in self._readers.values():
             if reader is not None:
                 reader.close()

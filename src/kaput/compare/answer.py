@@ -39,7 +39,6 @@ class AspectRow:
     partitions: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The value in --json."""
         return {
             "what": self.what,
             "aspect": self.aspect,
@@ -88,7 +87,6 @@ class ComparisonAnswer:
         return next((one for one in _WORST if any(row.status == one for row in self.rows)), IDENTICAL)
 
     def as_json(self) -> dict[str, Any]:
-        """The value in --json."""
         return {
             "schema": COMPARE_SCHEMA,
             "source": self.source,

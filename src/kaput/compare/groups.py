@@ -42,7 +42,6 @@ class GroupPlace:
         return self.target is not None and self.target_end is not None and self.target > self.target_end
 
     def as_json(self) -> dict[str, Any]:
-        """The place as an example."""
         return {
             "topic": self.place.topic,
             "partition": self.place.partition,
@@ -196,7 +195,6 @@ class GroupPositions:
         return positions + checkpoint_points
 
     def places(self, totals: RecordTotals, ends: Mapping[TopicPartition, int]) -> dict[str, list[GroupPlace]]:
-        """By group, its places. `ends`: of the target's partitions."""
         numbers = {(group, pair.source): number for number, (group, pair, _) in enumerate(self._in_both())}
         return {
             group: [
@@ -209,7 +207,6 @@ class GroupPositions:
         }
 
     def checkpoint_places(self, totals: RecordTotals) -> dict[str, list[GroupPlace]]:
-        """By group, the places in the mirror's checkpoints."""
         result: dict[str, list[GroupPlace]] = {}
         first = len(self._in_both())
         for number, (checkpoint, pair) in enumerate(self._paired_checkpoints(), first):

@@ -50,7 +50,6 @@ class RecordColumns:
         return len(self.offset)
 
     def table(self) -> pa.Table:
-        """As an Arrow table."""
         return pa.table({name: getattr(self, name) for name in SCHEMA.names}, schema=SCHEMA)
 
     def between(self, start: int, end: int) -> RecordColumns:

@@ -67,7 +67,6 @@ class TopicTotals:
         counts: Mapping[str, Any] | None = None,
         examples: Sequence[Mapping[str, Any]] = (),
     ) -> AspectRow:
-        """A row about the topic as a whole."""
         return AspectRow(self.what, aspect, status, meaning, reason, counts or {}, examples)
 
     def counted(

@@ -188,7 +188,6 @@ class Dashboard:
         return JSONResponse(done)
 
     async def replay(self, name: str) -> Response:
-        """The replay page."""
         self._check_run(name)
         charts = await asyncio.to_thread(charts_of, self.runs, name)
         data = chart_data([charts]) if charts else None

@@ -32,8 +32,6 @@ def kinds(name: str) -> Any:
 
 
 class ClusterReader:
-    """Reads the state of a cluster from its daemon."""
-
     def __init__(self, name: str) -> None:
         self._name, self._version = name, 0
 

@@ -56,7 +56,6 @@ class FormField:
 
     @property
     def name(self) -> str:
-        """The label of the field."""
         return (
             self.key.rpartition(".")[2] if ".config." not in self.key else self.key.partition(".config.")[2]
         )
@@ -83,8 +82,6 @@ class FieldGroup:
 
 @dataclass(frozen=True)
 class Form:
-    """The form of one scenario."""
-
     name: str
     title: str
     description: str

@@ -37,8 +37,6 @@ Place = tuple[str, str]
 
 
 class RunMetrics:
-    """The metrics of one run. Not thread-safe."""
-
     def __init__(self, runs: Runs, name: str) -> None:
         self._tails = RunTails(runs, name, _COLUMNS)
         self._name = name

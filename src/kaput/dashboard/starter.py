@@ -60,7 +60,6 @@ class Starter:
 
     @property
     def pid(self) -> int:
-        """The pid of the process that starts runs."""
         return self._process.pid
 
     @property

@@ -136,7 +136,6 @@ class RunFolder:
 
     @property
     def manifest_path(self) -> Path:
-        """manifest.json"""
         return self.path / "manifest.json"
 
     @property
@@ -146,7 +145,6 @@ class RunFolder:
 
     @property
     def findings_path(self) -> Path:
-        """findings.json"""
         return self.path / "findings.json"
 
     @property
@@ -160,7 +158,6 @@ class RunFolder:
         return self.derived or self.path / "analysis"
 
     def comparison(self, source: str, target: str) -> Path:
-        """compare/SOURCE-TARGET.json"""
         return self.path / "compare" / f"{source}-{target}.json"
 
     def table(self, name: str) -> Path:

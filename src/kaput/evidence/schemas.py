@@ -38,7 +38,6 @@ class EvidenceTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Arrow schema."""
         return pa.schema([pa.field(c.name, c.type, nullable=c.null is not None) for c in self.columns])
 
     @property

@@ -99,7 +99,6 @@ class StreamTail:
         return pa.ipc.open_stream(pa.PythonFile(self._source, "r"), options=options)
 
     def close(self) -> None:
-        """Closes the file."""
         os.close(self._descriptor)
 
 
@@ -124,5 +123,4 @@ class AttemptsTail:
         return cells[:made].astype(np.int64)
 
     def close(self) -> None:
-        """Closes the file."""
         os.close(self._descriptor)

@@ -32,7 +32,6 @@ class _Write(threading.Thread):
         self.returned_ns: int | None = None
 
     def run(self) -> None:
-        """Writes a byte."""
         self._path.write_bytes(b"x")
         self.returned_ns = time.time_ns()
         self._path.unlink()

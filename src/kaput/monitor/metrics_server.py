@@ -98,7 +98,6 @@ class ListenAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The URL to scrape."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/metrics"
 

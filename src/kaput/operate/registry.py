@@ -53,8 +53,6 @@ class ClusterEntry:
 
 @dataclass(frozen=True)
 class ClusterDirectory:
-    """The directory for one name."""
-
     name: str
     path: Path
 

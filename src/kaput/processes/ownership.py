@@ -49,7 +49,6 @@ class OwnedProcess:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         return self.popen.pid
 
     @property

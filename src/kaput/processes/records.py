@@ -76,8 +76,6 @@ def registry() -> Path:
 
 @dataclass(frozen=True)
 class StartedProcess:
-    """A process on record."""
-
     pid: int
     start: str
     name: str
@@ -139,7 +137,6 @@ class ProcessRecord:
         return [StartedProcess(pid, start, name) for pid, start, name in self._read("processes")]
 
     def paths(self) -> list[Path]:
-        """All directories on record."""
         return [Path(path) for path in self._read("paths")]
 
     def remove(self) -> None:

@@ -83,7 +83,6 @@ def _limit(name: str, before: float, allowed: Mapping[str, Tolerance]) -> float:
 
 
 def lines(before: Findings, now: Findings, figures: Sequence[ComparedFigure]) -> list[str]:
-    """The comparison as text."""
     worse = [one for one in figures if one.worse]
     are = "is" if len(worse) == 1 else "are"
     verdict = f"{len(worse)} of {len(figures)} figures {are} worse" if worse else "no figure is worse"

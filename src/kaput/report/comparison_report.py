@@ -147,7 +147,6 @@ def notable(entries: Sequence[Entry]) -> Section | None:
 
 
 def reports(entries: Sequence[Entry], paths: Sequence[str]) -> Section:
-    """The path of each run's report."""
     rows = list(zip(unique_labels(entries), paths, strict=False))
     return Section("Reports", [Table(["run", "report"], rows, "ll")])
 

@@ -54,7 +54,6 @@ class CellRuns:
 
     @cached_property
     def counted(self) -> list[Findings]:
-        """The conclusive runs."""
         return [findings for _, findings in self.runs if findings.verdict != "inconclusive"]
 
     @property

@@ -87,7 +87,6 @@ class Pairs:
 
     @property
     def differs(self) -> bool:
-        """Whether any pair differs."""
         return any(self.differences)
 
 
@@ -220,7 +219,6 @@ class Sides:
         return min(len(each.values) for each in pairs)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON."""
         folders = {
             scenario: {side: [folder for folder, _ in runs.values()] for side, runs in by_side.items()}
             for scenario, by_side in self.runs.items()

@@ -108,7 +108,6 @@ class MemberEvents:
         return list(occurrences.values())
 
     def close(self) -> None:
-        """Closes the files."""
         for tail in self._tails.values():
             tail.close()
 
@@ -163,7 +162,6 @@ class MetadataEvents:
         ]
 
     def close(self) -> None:
-        """Closes the files."""
         self._log.close()
 
 
@@ -230,7 +228,6 @@ class TransactionEvents:
         return [occurrence for occurrence in last.values() if occurrence]
 
     def close(self) -> None:
-        """Closes the files."""
         for log in self._logs:
             log.close()
 

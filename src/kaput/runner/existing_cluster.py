@@ -150,7 +150,6 @@ class ExistingRunCluster(RunCluster):
         return self._poller.take() if self._poller else []
 
     def leaders(self) -> Mapping[TopicPartition, int]:
-        """The leader of each partition at the last poll."""
         return self._poller.leaders if self._poller else {}
 
     def start_offsets(self) -> Mapping[TopicPartition, int]:

@@ -180,7 +180,6 @@ class RunClusters(ExitStack):
 
     @property
     def network(self) -> Network:
-        """The network that they share."""
         return self.first.kafka.network
 
     @property

@@ -90,7 +90,6 @@ class RunMirrors:
         return {node.id: node for node in self._nodes.values()}
 
     def running(self) -> list[Mirror]:
-        """The mirrors whose process is running."""
         return [node.mirror for node in self._nodes.values() if node.running]
 
     def node(self, name: str) -> MirrorNode:

@@ -135,7 +135,6 @@ class Topic(Block):
             yield ("name",), "names that begin with __ are for Kafka's own topics"
 
     def replica_count(self, partition: int = 0) -> int:
-        """The number of replicas of a partition at creation."""
         return len(self.assignment[partition]) if self.assignment else self.replication_factor
 
 

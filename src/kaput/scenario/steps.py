@@ -71,7 +71,6 @@ class StepKeys(Block):
 
     @property
     def options(self) -> Options:
-        """The options of its fault."""
         kind = self.kind.options
         given = {name: getattr(self, name) for name in kind.model_fields}
         return kind.model_construct(**{name: value for name, value in given.items() if value is not None})

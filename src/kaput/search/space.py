@@ -62,7 +62,6 @@ class Template:
         return dict(made)
 
     def has(self, step: Mapping[str, Any]) -> bool:
-        """Whether the step is one of the template's."""
         picked = {knob.path: _at(step, knob.path) for knob in self.knobs}
         return self.step(picked) == step and all(picked[knob.path] in knob.options for knob in self.knobs)
 

@@ -145,7 +145,6 @@ class SearchStore:
             raise UsageError(f"{folder / FILE}: not a search store ({error})") from None
 
     def close(self) -> None:
-        """Closes the file."""
         self._db.close()
 
     @property

@@ -52,7 +52,6 @@ def find_numbers(store: SearchStore, find: Find) -> dict[str, Any]:
 
 
 def lines(space: Space, store: SearchStore) -> Iterator[str]:
-    """The state of a search as lines of text."""
     of = numbers(space, store)
     yield f"{space.name}: {space.file.title}"
     yield (

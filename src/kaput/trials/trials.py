@@ -140,7 +140,6 @@ class Trials:
             return [PlayedTrial(trial, None, str(error), began) for trial in batch]
 
     def _alone(self, trial: Trial, scenario: Scenario, began: float) -> PlayedTrial:
-        """Plays a trial on its own clusters."""
         provider = own_provider(scenario, self._java, self._kafka_home, self._progress.note)
         experiment = Experiment(
             trial.name,

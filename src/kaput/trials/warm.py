@@ -116,7 +116,6 @@ class WarmCluster:
         self.spoiled = self.spoiled or why
 
     def close(self) -> None:
-        """Stops the cluster."""
         self._stack.close()
 
     def _delete(self) -> None:

@@ -33,7 +33,6 @@ class Ruling(NamedTuple):
 
 
 def permitted(why: str) -> Ruling:
-    """What the configuration permits."""
     return Ruling("permitted", why)
 
 

@@ -234,7 +234,6 @@ def client_properties(spec: ProducerSpec | MemberSpec) -> dict[str, str]:
 def write_spec(
     path: Path, spec: ProducerSpec | SharedProducersSpec | MemberSpec | WarmUpSpec | ReplaySpec
 ) -> None:
-    """Writes the spec as a JSON file."""
     path.write_text(json.dumps(asdict(spec)))
 
 

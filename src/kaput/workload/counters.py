@@ -132,5 +132,4 @@ class TransactionRecord:
             self.end(len(made) - 1, "unknown", None, UNRESOLVED)
 
     def close(self) -> None:
-        """Ends the recording."""
         self._rows.close()

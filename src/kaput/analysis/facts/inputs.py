@@ -39,7 +39,6 @@ class Inputs:
 
     @property
     def manifest(self) -> Manifest:
-        """manifest.json"""
         return self.evidence.manifest
 
     @property

@@ -42,7 +42,6 @@ class Partitions:
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def extents(self) -> dict[TopicPartition, Extent]:
-        """The Extent of each log."""
         return {p: Extent(self.starts.get(p), self.firsts.get(p), end) for p, end in self.ends.items()}
 
     def topics(self) -> Mapping[str, bool]:

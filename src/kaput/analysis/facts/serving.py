@@ -120,7 +120,6 @@ def serving(
     scenario: Scenario | None,
     group_events: Sequence[Mapping[str, Any]] = (),
 ) -> Serving:
-    """Reads faults, cluster events and group events."""
     events = list(events)
     lives, signs = downtimes(events), _signs_of_life(events)
     brokers: dict[int, list[Hindrance]] = defaultdict(list)

@@ -336,7 +336,6 @@ class _Walk:
         return Story([], why=self._why())
 
     def _why(self) -> str:
-        """Why it is not known."""
         group, known = self.waiter.group, self.place in self.record.history.changes
         came = "an acknowledgement" if group is None else "a delivery"
         lasting = sorted({name.partition(" ")[0] for name, _ in self.slow} - {""})

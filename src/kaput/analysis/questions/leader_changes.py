@@ -78,7 +78,6 @@ def leader_changes(
     seen_by_epoch: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> list[LeaderChange]:
-    """See LeaderChanges."""
     elections = {place: list(_elections(changes)) for place, changes in history.changes.items()}
     by_epoch: dict[tuple[TopicPartition, int], list[Deposed]] = defaultdict(list)
     for row in deposed:

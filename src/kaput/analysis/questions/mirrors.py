@@ -231,8 +231,6 @@ _ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}
 
 
 class Mirrors(Question):
-    """Reports mirrors, from the counts of the other questions on mirrors."""
-
     def report(self, run: Run) -> Iterator[Reported]:
         compared = [(mirror, _compared(run, mirror)) for mirror in run.mirrors]
         yield findings(mirrors=[_findings(run, mirror, one) for mirror, one in compared])

@@ -496,7 +496,6 @@ class RunEvents:
 
     @cached_property
     def _events(self) -> list[_Event]:
-        """All events, by time."""
         every = [*self._of_faults(), *self._of_brokers(), *self._of_groups(), *self._of_partitions()]
         return sorted(every, key=lambda one: (*one[:3], str(one.place)))
 

@@ -290,7 +290,6 @@ class HangingTransactions(Question):
 
 
 def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFindings | None:
-    """The findings; None without evidence of transactions."""
     if most is None and counts.is_empty():
         return None
     by_state = dict(counts.group_by("state").agg(pl.col("begins").sum()).iter_rows())

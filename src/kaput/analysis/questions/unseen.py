@@ -192,7 +192,6 @@ def _attempted_by(until_ns: int, stretches: pl.DataFrame, messages: Messages) ->
 
 
 def rulings(by_cause: Mapping[str, int]) -> Iterator[tuple[Ruling, int]]:
-    """The ruling and number of each cause."""
     for cause, n in sorted(by_cause.items()):
         if cause == UNREAD:
             yield _UNREAD, n

@@ -264,7 +264,6 @@ def type_of(name: str) -> pl.DataType:
 
 @cache
 def empty_tables(view: View) -> Mapping[str, pl.DataFrame]:
-    """The tables of a view, without rows."""
     return {
         name: pl.DataFrame(schema=columns) for name, table in ENCODINGS.items() if (columns := table.of(view))
     }

@@ -25,7 +25,6 @@ class Axis(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """The names of all columns."""
         return [*self.keys, self.along]
 
 

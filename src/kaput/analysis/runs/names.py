@@ -64,7 +64,6 @@ class Names:
         return None if code is None else self.located(code)
 
     def located(self, code: int) -> TopicPartition:
-        """The partition with this number."""
         return TopicPartition(self.topics[code // SHIFT], code % SHIFT)
 
     def code(self, place: TopicPartition) -> int:

@@ -105,7 +105,6 @@ def of_frame(frame: pl.DataFrame) -> TableRows:
 
 
 def together(parts: Sequence[TableRows]) -> TableRows:
-    """The rows of all parts, of which there is at least one."""
     if len(parts) == 1:
         return parts[0]
     rest = [part.same for part in parts[1:]]

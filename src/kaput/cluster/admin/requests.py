@@ -322,7 +322,6 @@ def delete_group(group: str) -> Any:
 
 
 def delete_group_config(group: str, keys: Iterable[str]) -> Any:
-    """IncrementalAlterConfigs: deletes settings of a group."""
     return alter_configs(GROUP, [group], dict.fromkeys(keys))
 
 

@@ -141,7 +141,6 @@ class ResourceAdmin(GroupAdmin):
         return list(answers.values())
 
     def topic_settings(self, topics: Iterable[str]) -> dict[str, ResourceSettings]:
-        """The settings of each topic that the user may describe."""
         names = sorted(topics)
         answer = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, names), "settings of topics")
         return {

@@ -41,12 +41,10 @@ class Request(Frame):
 
     @property
     def api(self) -> int:
-        """The API key."""
         return self.number(4, 6)
 
     @property
     def version(self) -> int:
-        """The version of the API."""
         return self.number(6, 8)
 
     @property

@@ -125,8 +125,6 @@ class Queue(Protocol):
 
 @dataclass(frozen=True)
 class Queued:
-    """The state of a queue."""
-
     kind: str  # tbf: a limit; netem: a delay; "": neither
     sent: int = 0  # bytes
     waited: int = 0  # how often a packet had to wait for the limit

@@ -36,7 +36,6 @@ class Ports:
         raise LabError(f"only {len(ports)} of {count} free ports found on {HOST}")
 
     def close(self) -> None:
-        """Releases all ports."""
         for held in self._held:
             held.close()
         self._held.clear()
@@ -94,7 +93,6 @@ class Loopback:
         return self._ports.reserve(count)
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
-        """The command itself."""
         return list(command)
 
     def filter(self, node: int) -> PacketFilter:

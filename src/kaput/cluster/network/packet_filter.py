@@ -127,7 +127,6 @@ class KernelFilter:
         self._change(_removal(table))
 
     def tables(self) -> set[str]:
-        """All IPv4 tables."""
         return {table.get_attr("NFTA_TABLE_NAME") for table in self._list("table", [])}
 
     def counters(self, table: str) -> dict[str, int]:
@@ -262,7 +261,6 @@ def _message(kind: Any, number: int, flags: int, attributes: Sequence[tuple[str,
 
 
 def _transaction_message(which: int) -> Any:
-    """The message that begins or commits a transaction."""
     from pyroute2.netlink import NLM_F_REQUEST
     from pyroute2.netlink.nfnetlink import NFNL_SUBSYS_NFTABLES, nfgen_msg
 

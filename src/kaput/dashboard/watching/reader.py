@@ -210,7 +210,6 @@ class RunReader:
         return RunSnapshot(self._version, head, table, over=verdict is not None or watched, more=more)
 
     def close(self) -> None:
-        """Closes all files."""
         self._tails.close()
 
     def _manifest(self) -> Manifest:

@@ -58,7 +58,6 @@ class RunTails:
         self._tails[table, file] = AttemptsTail(descriptor) if attempts else StreamTail(descriptor, columns)
 
     def close(self) -> None:
-        """Closes all files."""
         for tail in self._tails.values():
             tail.close()
         self._tails.clear()

@@ -279,7 +279,6 @@ def text_line(transition: Transition) -> str:
 
 
 def json_line(transition: Transition) -> str:
-    """The transition's document on one line."""
     return json.dumps(document(transition))
 
 

@@ -73,7 +73,6 @@ class PendingQueue:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
         return self._closed
 
     def __len__(self) -> int:

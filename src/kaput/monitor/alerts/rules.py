@@ -305,7 +305,6 @@ class AlertRules(Block):
     """The rules; their order does not matter."""
 
     def __iter__(self) -> Iterator[AlertRule]:  # type: ignore[override]
-        """The rules in order."""
         return iter(self.alert_rules)
 
     @property
@@ -365,12 +364,10 @@ def load(path: Path) -> AlertRules:
 
 
 def builtin() -> AlertRules:
-    """kaput's built-in rules."""
     return from_text("builtin.yaml", builtin_text())
 
 
 def builtin_text() -> str:
-    """The text of the built-in rules file."""
     return (files("kaput.monitor.alerts") / "builtin.yaml").read_text(encoding="utf-8")
 
 

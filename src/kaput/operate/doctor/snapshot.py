@@ -67,7 +67,6 @@ class TopicState:
 
     @property
     def throttles(self) -> dict[str, str]:
-        """Its replication throttles, if any."""
         return {key: self.config[key] for key in THROTTLED_REPLICAS if self.config.get(key)}
 
     @property

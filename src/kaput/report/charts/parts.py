@@ -102,7 +102,6 @@ def y_axis(**more: Any) -> alt.Axis:
 
 
 def color_of(name: str, colors: Mapping[str, str], legend: alt.Legend | None = None) -> alt.Color:
-    """A color encoding of the field `name`."""
     scale = alt.Scale(domain=list(colors), range=list(colors.values()))
     return alt.Color(f"{name}:N", scale=scale, legend=legend)
 

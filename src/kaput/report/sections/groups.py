@@ -101,7 +101,6 @@ def members_table(group: GroupFindings) -> Table:
 
 
 def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:
-    """A row for each rebalance."""
     columns: dict[str, Callable[[RebalanceFindings], str | float]] = {
         Term("rebalance at (s)", "rebalance"): lambda one: _seconds(run, one.started_ns),
         Term("trigger"): lambda one: one.trigger,

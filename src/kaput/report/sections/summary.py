@@ -62,7 +62,6 @@ def _upgrades(run: JudgedRun) -> Iterator[str]:
 
 
 def reasons(run: JudgedRun) -> Section | None:
-    """The reasons for the verdict."""
     found = [*run.findings.reasons, *run.findings.notes]
     return Section("Why", [Bullets(found)]) if found else None
 

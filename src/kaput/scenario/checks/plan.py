@@ -13,7 +13,6 @@ from kaput.scenario.plan import PlanStep
 
 
 def check_plan(scenario: Scenario) -> Found:
-    """Mistakes in the plan."""
     if not scenario.plan:
         return
     if not scenario.clusters:

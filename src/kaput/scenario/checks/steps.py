@@ -38,7 +38,6 @@ _BY_LISTENER = ("clients", "brokers", "all-nodes", "everybody")  # can be distin
 
 
 def check_steps(scenario: Scenario) -> Found:
-    """Mistakes in all steps."""
     options = [step.options for step in scenario.faults]
     more = sum(each.brokers for each in options if isinstance(each, GrowOptions))
     # Including brokers that are added later.
@@ -289,7 +288,6 @@ _ENDING = ("kill", "stop", "leave")
 
 
 def check_members(step: FaultStep, scenario: Scenario) -> Found:
-    """Mistakes in a step."""
     target, name = step.target, step.target.members_of
     if name is None:
         if step.kind.hits == (MEMBERS,):
@@ -339,7 +337,6 @@ def _member_numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -
 
 
 def check_event(step: FaultStep, scenario: Scenario) -> Found:
-    """Mistakes in the event that a step waits for."""
     if isinstance(step.at, str) or step.at.event is None:
         return
     moment, event = step.at, step.at.event

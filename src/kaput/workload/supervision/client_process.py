@@ -280,7 +280,6 @@ class MemberSlot(PausableProcess):
 
     @property
     def clients(self) -> list[ClientProcess]:
-        """All processes it has had."""
         return list(self._clients)
 
     @property

@@ -252,7 +252,6 @@ class Supervisor:
         return ProducerHandle(number, self)
 
     def process_of_producer(self, number: int) -> ClientProcess:
-        """Its current process."""
         return self._by_number[number]
 
     def start_again(self, number: int) -> None:

@@ -41,7 +41,6 @@ class Recording:
 
     @property
     def signals(self) -> set[str]:
-        """The signals that have samples."""
         return {sample.name for samples in self.steps.values() for sample in samples}
 
     @property
@@ -147,7 +146,6 @@ class _ClusterSoFar:
     unclean: int = 0
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Applies an event."""
         match event["kind"]:
             case "fenced" | "unfenced":
                 self.brokers[event["broker"]] = event["kind"] == "unfenced"

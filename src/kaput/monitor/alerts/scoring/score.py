@@ -344,7 +344,6 @@ def _rule(score: RuleScore) -> dict[str, Any]:
 
 
 def figures(score: RuleScore) -> dict[str, Any]:
-    """A rule's score as JSON."""
     return {
         "right": score.right,
         "needless": score.needless,
