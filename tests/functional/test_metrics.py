@@ -395,6 +395,7 @@ def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: py
     assert standing.left() == []
 
 
+@pytest.mark.long  # its siblings: a standing cluster above, and unit/dashboard/test_sidecar.py
 def test_metrics_are_served_during_a_run(tmp_path: Path) -> None:
     """And nothing of it afterwards. The run lasts until it is interrupted, once its numbers were seen."""
     scenario = tmp_path / "long.yaml"

@@ -73,7 +73,8 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-@pytest.mark.parametrize("made", [FEW, pytest.param(MANY, marks=pytest.mark.long)], indirect=True)
+@pytest.mark.long  # its sibling: functional/test_scenarios.py, where Spark judges with another --master
+@pytest.mark.parametrize("made", [FEW, MANY], indirect=True)
 def test_spark_cluster_gives_the_same_findings(made: Path, local: dict[str, Any], tmp_path: Path) -> None:
     """Two workers, no shared memory: findings and every table are those of one process."""
     with standalone(tmp_path) as cluster:

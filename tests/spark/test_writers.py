@@ -24,6 +24,12 @@ SPARKS = {
     "Spark, no dictionary": {"parquet_enable_dictionary": "false"},
 }
 PLAIN, *VARIANTS = SPARKS
+# Each is another width, version or codec of one that is read sooner.
+LONG = {
+    *(f"pyarrow, dictionary {sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32)),
+    *("pyarrow, DELTA_LENGTH_BYTE_ARRAY", "pandas, str", "pandas, object", "Polars, String"),
+    *("DuckDB, VARCHAR, V2", "DuckDB, ENUM, V2"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +57,9 @@ class _Plain:
         return RunFolder(path)
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in WRITERS]
+)
 def test_findings_do_not_depend_on_writer_or_encoding(name: str, plain: _Plain, tmp_path: Path) -> None:
     """All tables by one writer in one encoding: what is found."""
     folder = plain.rewritten(tmp_path / plain.folder.path.name, WRITERS[name])
@@ -67,6 +75,10 @@ def test_findings_of_files_written_by_spark(
     folder = plain.rewritten(tmp_path / plain.folder.path.name, by_spark(spark, **SPARKS[name]))
     found = analyse(check(folder), spark)
     assert differences(comparable(found), comparable(plain.findings)) == {}
+
+
+def test_long_writers_are_writers() -> None:
+    assert not LONG - WRITERS.keys()
 
 
 def test_reference_folder_has_anomalies(plain: _Plain) -> None:

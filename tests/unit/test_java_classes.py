@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from waiting import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 JAVAC = shutil.which("javac")
 
@@ -27,7 +29,11 @@ def test_classes_are_compiled_from_their_sources(tmp_path: Path) -> None:
         pytest.skip("no JDK of release 17 here: another one writes other bytes")
     script = ROOT / "scripts" / "compile_java.py"
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
     )
     assert (done.returncode, done.stderr) == (0, "")
     kept = {path.name: path.read_bytes() for path in (ROOT / "src").rglob("*.class")}

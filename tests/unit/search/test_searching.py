@@ -24,6 +24,7 @@ from kaput.search.store import SearchSettings, SearchStore
 from kaput.search.summary import lines
 from kaput.search.symptoms import symptoms
 from kaput.trials.batch import Judged, Trial
+from waiting import PATIENCE_S
 
 SPACE = """\
 version: 1
@@ -237,7 +238,7 @@ def test_search_resumes_after_sigkill(tmp_path: Path) -> None:
     tests = str(Path(__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)], check=False, cwd=tests,
-        env={"PYTHONPATH": tests, "PATH": ""}, timeout=60,
+        env={"PYTHONPATH": tests, "PATH": ""}, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == -9
     store, world = SearchStore(tmp_path), World(loses)

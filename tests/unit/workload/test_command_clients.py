@@ -169,17 +169,19 @@ def test_transactions_of_a_program(play: Play) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "patience", "said"),
     [
-        ("sys.exit(3)", "it ended on its own (exit status 3)"),
-        ("time.sleep(60)", "it hangs: it has printed nothing for 3 s (patience)"),
-        ("say(transaction='perhaps')", "(transaction is one of committed, aborted, unknown)"),
+        ("sys.exit(3)", "300s", "it ended on its own (exit status 3)"),
+        ("time.sleep(600)", "10s", "it hangs: it has printed nothing for 10 s (patience)"),
+        ("say(transaction='perhaps')", "10s", "(transaction is one of committed, aborted, unknown)"),
     ],
 )
-def test_transaction_without_a_reported_end_is_unknown(answer: str, said: str, play: Play) -> None:
+def test_transaction_without_a_reported_end_is_unknown(
+    answer: str, patience: str, said: str, play: Play
+) -> None:
     """The one that was open; those before it keep their outcome."""
     program = play.program(transactional(f"{ENDED} if nth == 1 else {answer}"))
-    troubles = play(scenario(program, patience="3s", transactions={"size": 50}))
+    troubles = play(scenario(program, patience=patience, transactions={"size": 50}))
     assert any(said in trouble for trouble in troubles), troubles
     rows = sorted(play.rows("transactions"), key=lambda row: row["transaction"])
     assert [(row["outcome"], row["end_ns"] is None) for row in rows] == [
