@@ -60,7 +60,8 @@ class Groups:
     def producers_quick(self, place: Place | None) -> set[Quick]:
         """Of acknowledgements, in one partition or in all."""
         sends = self.tables.rows("sends") if place is None else self.tables.sends_of.get(place, [])
-        quick = [s for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None]
+        sends = [s for s in sends if s["outcome"] != "acked" or s["done_ns"] is not None]
+        quick = [s for s in sends if s["outcome"] == "acked"]
         return {Quick(len(sends), sum(s["done_ns"] - s["attempt_ns"] <= SECOND for s in quick))}
 
     def quick(self, group: str, place: Place | None) -> set[Quick]:

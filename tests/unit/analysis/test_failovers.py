@@ -230,6 +230,23 @@ def test_acknowledgements_without_times_make_no_silence(tmp_path: Path) -> None:
     assert (claim.decidable, claim.figures) == (False, {"messages": 50})
 
 
+def test_nothing_is_told_of_acknowledgements_of_which_none_has_a_time(tmp_path: Path) -> None:
+    history = _load(10)
+    for row in history.rows["sends"]:
+        row["done_ns"] = None
+    text = to_text(judged(history, tmp_path), "x").plain
+    assert text.splitlines()[1] == "When messages were acknowledged is not known."
+    assert "acknowledged per second" not in text
+    assert "acknowledged, all partitions" not in text
+
+
+def test_acknowledgements_without_a_time_may_have_come_during_a_standstill(tmp_path: Path) -> None:
+    history = _load(10, (4, 6))
+    history.rows["sends"][0]["done_ns"] = None
+    lines = to_text(judged(history, tmp_path), "x").plain.splitlines()
+    assert lines[1].startswith("Nothing with a known time was acknowledged for 2.0 s (from 4.0 s on)")
+
+
 def test_share_is_of_the_acknowledgements_with_a_time(tmp_path: Path) -> None:
     history = _load(10)
     for row in history.rows["sends"][:20]:

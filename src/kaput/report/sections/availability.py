@@ -83,6 +83,8 @@ def _groups(run: JudgedRun) -> Iterator[str]:
 def _service(run: JudgedRun) -> Iterator[str]:
     service = next((one for one in run.findings.availability if _of_service(one)), None)
     if service is None or not service.messages:
+        if not timed(run):
+            yield "When messages were acknowledged is not known."
         return
     found = [one for one in run.findings.standstills if _of_service(one)]
     share = _share(run, service)
@@ -92,20 +94,18 @@ def _service(run: JudgedRun) -> Iterator[str]:
     longest = max(found, key=lambda one: one.length_ms)
     total = f"{service.standstill_s:,.1f} s in {plural(service.standstills, 'standstill')}; the longest: "
     several = total if service.standstills > 1 else ""
-    yield f"Nothing at all was acknowledged for {several}{_length_and_end(run, longest)}. {share}"
+    nothing = "Nothing at all" if timed(run) else "Nothing with a known time"
+    yield f"{nothing} was acknowledged for {several}{_length_and_end(run, longest)}. {share}"
 
 
 def _share(run: JudgedRun, service: Availability) -> str:
     """The share acknowledged within 1 s, and how many acknowledgements were worth nothing."""
-    timed = all(claim.kind != "times-unknown" for claim in run.findings.claims)
-    which = "all messages" if timed else f"the {service.messages:,} messages with a known time"
+    which = "all messages" if timed(run) else f"the {service.messages:,} messages with a known time"
     share = f"{percent(service.within_1s_share)} of {which} were acknowledged within 1 s"
-    if service.within_1s_share is None:
-        return "When messages were acknowledged is not known."
     lost, acked = run.findings.lost, run.findings.totals.acked
     if lost:
         return f"{share}, but {percent(lost / acked)} of the acknowledged ones ({lost:,}) are lost."
-    silent, late = _share_of_time(service, 0), 1 - service.within_1s_share
+    silent, late = _share_of_time(service, 0), 1 - (service.within_1s_share or 0)
     # Who waits sends little, so few messages are late: fewer than half of those of a constant rate.
     if silent >= _MUCH_OF_THE_TIME and late < _share_of_time(service, 1) / 2:
         return f"{share}, but little was sent meanwhile: {percent(silent)} of the time was silent."
@@ -114,6 +114,11 @@ def _share(run: JudgedRun, service: Availability) -> str:
     if p99 is not None and p99 >= 1000 and not service.standstills:
         return f"{share}; during the faults it took up to {p99 / 1e3:,.1f} s (99th percentile)."
     return f"{share}."
+
+
+def timed(run: JudgedRun) -> bool:
+    """Whether each acknowledgement has a time."""
+    return all(claim.kind != "times-unknown" for claim in run.findings.claims)
 
 
 def _share_of_time(service: Availability, without_s: float) -> float:
@@ -129,7 +134,8 @@ def _partition(run: JudgedRun) -> Iterator[str]:
     of_service = {(one.from_ns, one.to_ns) for one in found if _of_service(one)}
     if longest is not None and (longest.from_ns, longest.to_ns) not in of_service:
         length = _length_and_end(run, longest)
-        yield f"{longest.topic}/{longest.partition} had no acknowledgement for {length}."
+        known = "" if timed(run) else " with a known time"
+        yield f"{longest.topic}/{longest.partition} had no acknowledgement{known} for {length}."
 
 
 def _length_and_end(run: JudgedRun, one: Standstill) -> str:
@@ -186,7 +192,10 @@ def section(run: JudgedRun) -> Section | None:
     """Shares, then standstills of all partitions together, of single partitions, and of groups. A group's
     single partitions are only in findings.json: they mostly repeat the standstills of acknowledgements.
     """
-    shares = [one for one in run.findings.availability if _shown(one)]
+    # Acknowledgements without any time have no share, and standstills of theirs are not known.
+    shares = [
+        one for one in run.findings.availability if _shown(one) and (one.messages or one.group or timed(run))
+    ]
     if not shares:
         return None
     found = [one for one in run.findings.standstills if _shown(one)]

@@ -24,7 +24,7 @@ from kaput.report.document import (
     percent,
 )
 from kaput.report.sections import JudgedRun
-from kaput.report.sections.availability import outages
+from kaput.report.sections.availability import outages, timed
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 from kaput.scenario.fault_kinds import GrowOptions, ReassignOptions, ResizeOptions, RollingUpgradeOptions
 from kaput.scenario.model import Config, Scenario
@@ -37,7 +37,8 @@ def head(run: JudgedRun) -> Head:
     findings, about = run.findings, run.findings.run
     verdict, _, answer = verdict_sentence(findings).partition(": ")
     kafka = f"Kafka {', then '.join([about.kafka or 'of unknown version', *_upgrades(run)])} ({about.mode})"
-    rates = f"{number(findings.rates.sent_per_s)} sent and {number(findings.rates.acked_per_s)} acknowledged"
+    rates = f"{number(findings.rates.sent_per_s)} sent"
+    rates += f" and {number(findings.rates.acked_per_s)} acknowledged" if timed(run) else ""
     return Head(
         verdict=verdict,
         answer=answer,
