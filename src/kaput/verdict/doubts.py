@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Sequence
 from kaput.core import clock, counted
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
-from kaput.evidence.findings_parts import NOTHING_KEPT
 from kaput.scenario.events import Moment
 from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Scenario
@@ -26,8 +25,6 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     """A sentence for each reason why the run is inconclusive."""
     if facts.sent == 0:
         yield "no message was sent."
-    elif facts.acked == 0 and facts.kept == NOTHING_KEPT:
-        yield "no message was acknowledged: there was nothing to lose."
     if facts.state == "recording":
         yield "the run was never finished: it is judged by what had been recorded."
     if facts.unread:

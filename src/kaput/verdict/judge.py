@@ -177,7 +177,9 @@ def _held_sentence(facts: Facts, absent: Mapping[str, str]) -> str:
     lost = facts.counts.get("lost")
     gone = lost or facts.counts.get("removed")
     stored = "every acknowledged message is stored" if not gone else "no promise was broken"
-    if facts.acked_elsewhere and not gone:
+    if not facts.acked and not facts.kept.kept:
+        stored = "none was promised to be there"
+    elif facts.acked_elsewhere and not gone:
         visible = facts.acked - facts.acked_elsewhere
         stored = f"no acknowledged message is lost, and {visible:,} are visible to every reader"
     counts = [f"{plural(facts.sent, 'message')} sent", f"{facts.acked:,} acknowledged"]

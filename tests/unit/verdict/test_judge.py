@@ -41,7 +41,6 @@ REST = "What else may be there, such as duplicates, phantoms and corrupt records
 
 DOUBTS: list[tuple[dict[str, Any], str]] = [
     ({"sent": 0}, "No message was sent."),
-    ({"acked": 0}, "No message was acknowledged: there was nothing to lose."),
     ({"state": "recording"}, "The run was never finished: it is judged by what had been recorded."),
     (
         {"unread": 4000},
@@ -169,6 +168,8 @@ def test_reason_of_a_held_run_counts_messages_and_faults(scenario: Make) -> None
     assert judge(facts_of(), scenario()).reasons == [f"{kept}."]
     two = judge(facts_of(faults=[KILL, KILL]), scenario(faults=["kill"])).reasons
     assert two == [f"{kept}, and 2 of 2 faults took effect."]
+    none = "1,000 messages sent, 0 acknowledged: none was promised to be there."
+    assert judge(facts_of(acked=0), scenario()).reasons == [none]
     lost = facts_of(counts={"lost": 5}, losses=[Loss(0, "orders", "deposed-leader", 5)])
     assert judge(lost, scenario(acks=1)).reasons == [
         "1,000 messages sent, 990 acknowledged: no promise was broken.",
