@@ -241,22 +241,25 @@ def _known(
 def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineReader) -> dict[int, Intervals]:
     """The numbers in these files, by producer. Raises UsageError for lines that have none."""
     from kaput.sequence.checking import collect
-    from kaput.sequence.parsing import PatternFormat, TextFormat
+    from kaput.sequence.parsing import PatternFormat, TextFormat, Times
     from kaput.sequence.reading import blocks
 
     sets: dict[int, Intervals] = {}
     for path in files:
-        reader.lines = 0
+        reader.lines, reader.times = (
+            0,
+            Times(reader.given_unit),
+        )  # another program's file has times of its own
         parser = TextFormat(reader, role) if pattern is None else PatternFormat(pattern, reader)
         for block in blocks([str(path)]):
             before = reader.lines
             parsed = parser.parse(block)
             if len(parsed.unreadable):
                 line = int(parsed.unreadable[0])
-                text = block.split(b"\n")[line][:120].decode(errors="replace")
-                raise UsageError(f"{path}:{before + line + 1}: has no number: {text!r}")
+                text = block.split(b"\n")[line][:120].decode(errors="replace").rstrip()
+                raise UsageError(f"{path}:{before + line + 1}: has no number: {text!r}; {_advice(text)}")
             collect([parsed], sets)
-    reader.lines = 0
+    reader.lines, reader.times = 0, Times(reader.given_unit)
     if not sets:
         raise UsageError(f"{files[0]}: has no number that was {role.value}")
     return sets

@@ -141,7 +141,8 @@ class TextFormat:
         plain = self._plain(characters, separators, line_ends, fields)
         if len(plain) and plain[0]:
             self._meaning.at_start = False
-        if self._meaning.in_xml or (len(plain) and not plain[0] and self.reader.times.unit is None):
+        in_xml = self._meaning.in_xml or b"<testResults" in block or b"<?xml" in block
+        if in_xml or (len(plain) and not plain[0] and self.reader.times.unit is None):
             parsed = self._each(block)  # the first time decides the unit of all
         elif plain.all():
             parsed = self._bulk(characters, fields)
@@ -244,11 +245,12 @@ class ProducerNumbers:
 
 class LineReader:
     """What lines of one input have in common: the unit of their times, and the names of their producers.
-    `lines`: of earlier blocks; `example`: the first line that was read one by one, as a sentence.
+    `lines`: of earlier blocks; `example`: the first line that was read one by one, as a sentence;
+    `given_unit`: of the times, None to recognize it.
     """
 
     def __init__(self, unit: str | None = None) -> None:
-        self.times, self.producers = Times(unit), ProducerNumbers()
+        self.given_unit, self.times, self.producers = unit, Times(unit), ProducerNumbers()
         self.lines = 0
         self.example: str | None = None
 

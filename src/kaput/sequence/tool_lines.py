@@ -137,7 +137,8 @@ def _of_row(row: dict[str, str], role: Role) -> Fields | Skipped | None:
         tags = {key: values[0] for key, values in parse_qs(row.get("extra_tags", "")).items()}
         failed = row.get("expected_response") == "false"
         return _of_k6(row["metric_name"], row["metric_value"], row.get("timestamp"), tags, failed, role)
-    if row.get("success", "true").lower() == "false" and role is not Role.SENT:
+    failed = row.get("success", "true").lower() == "false" and role is not Role.SENT
+    if failed or (role is Role.ACKED and row.get("outcome", "acked").lower() != "acked"):
         return SKIPPED
     number = next((row[name] for name in _NUMBERS if name in row), None)
     if number is None:
@@ -227,6 +228,8 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
     data = event.get("data")
     if "metric" in event and isinstance(data, dict):
         return _of_k6_event(event, data, role)
+    if role is Role.ACKED and str(event.get("outcome", "acked")).lower() != "acked":
+        return SKIPPED
     return _of_keys(event) or (SKIPPED if isinstance(name, str) else None)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kaput.core import NULL_LONG
@@ -390,6 +390,9 @@ def test_times_in_a_form_that_differs_by_country_are_refused() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
+@example(b"<testResults", 18)
+@example(b'number\n3\nnumber\n"4"\n 5\nsep=;', 0)
+@example(b"sep=;\nnumber;time\n1;2\n2 1700000000000", 0)
 def test_bulk_parser_matches_a_line_by_line_parser(junk: bytes, at: int) -> None:
     """What is read in bulk is what is read line by line, and nothing raises but for times."""
     whole = b"".join(b"%d 1700000000000 1\n" % n for n in range(12))

@@ -233,11 +233,23 @@ def test_evidence_has_what_was_acknowledged(tmp_path: Path) -> None:
     assert (findings.totals.sent, findings.totals.acked, lost) == (10, 8, 3)
 
 
+def test_files_of_sends_have_times_and_outcomes_of_their_own(tmp_path: Path) -> None:
+    """Another program wrote them; what failed was not acknowledged."""
+    sent = tmp_path / "sent.csv"
+    sent.write_text("seq,time,outcome\n1,2026-11-27T10:00:00Z,acked\n2,2026-11-27T10:00:01Z,failed\n")
+    acked = tmp_path / "acked.jsonl"
+    acked.write_text('{"seq": 1, "outcome": "ACKED"}\n{"seq": 2, "outcome": "failed"}\n')
+    for acks in (sent, acked):
+        found = told("1 1795773600000\n", "--sent", str(sent), "--acked", str(acks), status=0)
+        assert (found["expected"], found["acked"], found["missing"], found["lost"]) == (2, 1, 1, 0)
+
+
 @pytest.mark.parametrize(
     ("sent", "acked", "message"),
     [
         ("1\n2\n", "1\n3\n", "--acked has number 3, which is not in --sent"),
-        ("1\nx\n", "1\n", "sent:2: has no number: 'x'"),
+        ("1\nx\n", "1\n", "sent:2: has no number: 'x'; --pattern finds"),
+        ("got 17\r\n", "1\n", "sent:1: has no number: 'got 17'; --pattern 'got (?P<number>"),
         ("", "1\n", "has no number that was sent"),
     ],
 )
