@@ -287,6 +287,16 @@ def test_leader_that_was_in_sync_was_replaced_as_planned(
     assert (by in leader_sentences(found)[0]) == planned
 
 
+def test_election_that_was_noticed_after_the_first_acknowledgement(tmp_path: Path) -> None:
+    """By polling, 100 ms late; the acknowledgement is known to be of the new leader."""
+    history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3], within_ns=0)
+    history.led(2, 1, 6_100, [2, 3], within_ns=200_000_000)
+    found = judged(_killed(history, 4, 9, 1), tmp_path)
+    assert "its first acknowledgement before the election was noticed" in leader_sentences(found)[0]
+    told = "election 2,100 ms (noticed by polling, after the first acknowledgement)"
+    assert told in " ".join(to_text(found, "x").plain.split())
+
+
 def test_power_loss_behind_a_change_of_leader_is_no_planned_change(tmp_path: Path) -> None:
     """All brokers lost power, and no ISR shrank."""
     history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 5_500, [1, 2, 3])

@@ -57,7 +57,7 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by)
     for name, ms, more in (
-        (Term("election", "election_ms"), fault.election_ms, ""),
+        (Term("election", "election_ms"), fault.election_ms, _noticed_late(fault)),
         (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
         (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
@@ -66,6 +66,13 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
     yield from _affected_messages(fault)
+
+
+def _noticed_late(fault: FaultFindings) -> str:
+    """Where leaders are polled, the first acknowledgement may be known to have come before the poll."""
+    first, election = fault.first_ack_after_ms, fault.election_ms
+    late = first is not None and election is not None and first < election - 1
+    return "noticed by polling, after the first acknowledgement" if late else ""
 
 
 def began_at(fault: FaultFindings) -> str | None:

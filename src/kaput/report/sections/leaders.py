@@ -92,7 +92,9 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
     if change.first_ack_ns is not None:
         after = (change.first_ack_ns - change.elected_ns) / 1e6
-        yield f"its first acknowledgement {milliseconds(max(0.0, after))} after the election"
+        # The cluster's own record has a resolution of 1 ms; a poll may come later than the acknowledgement.
+        when = f"{milliseconds(max(0.0, after))} after the election"
+        yield f"its first acknowledgement {when if after > -1 else 'before the election was noticed'}"
     # Left out for a single producer of kaput's own.
     if {known.client for known in change.learned} - {"librdkafka"} or _producers(change) > 1:
         yield f"known to {' and to '.join(map(_known_after, change.learned))}"
