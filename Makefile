@@ -42,10 +42,10 @@ demo: setup
 	$(BIN)/kaput demo
 
 test: setup-dev
-	$(MAKE) --no-print-directory compiled
 	$(MAKE) --no-print-directory --jobs=2 test-brokers checked-others
 
-# What pytest compiles is compiled once, and not by each of its workers; mistakes show when the tests run.
+# What pytest compiles is compiled once, during the checks, and not by each of its workers; mistakes show when the
+# tests run.
 compiled: .venv/.compiled
 
 .venv/.compiled: $(DEV_STAMP) $(shell find src tests -name '*.py')
@@ -53,11 +53,11 @@ compiled: .venv/.compiled
 	@touch $@
 
 # Both at once: the tests with brokers wait, the checks and the others compute with what CPU time is left.
-test-brokers:
+test-brokers: compiled
 	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
 	$(PYTEST) tests/functional -m "not alone and not tools and not long"
 
-checked-others: check
+checked-others: check compiled
 	$(MAKE) --no-print-directory test-others
 
 test-others:
