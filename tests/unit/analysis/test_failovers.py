@@ -297,6 +297,14 @@ def test_election_that_was_noticed_after_the_first_acknowledgement(tmp_path: Pat
     assert told in " ".join(to_text(found, "x").plain.split())
 
 
+def test_first_lines_name_the_step_that_moved_the_clients_meanwhile(tmp_path: Path) -> None:
+    history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3])
+    times = {"started_ns": at(4_500), "ended_ns": at(5_000)}
+    history.add("plan", step="2 fence", kind="fence", outcome="done", proof="no ACL", **times)
+    told = "what it waited for is not known (the plan's step 2 fence was under way)."
+    assert told in to_text(judged(history, tmp_path), "x").plain.splitlines()[1]
+
+
 def test_power_loss_behind_a_change_of_leader_is_no_planned_change(tmp_path: Path) -> None:
     """All brokers lost power, and no ISR shrank."""
     history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 5_500, [1, 2, 3])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -147,6 +147,8 @@ class _Stories:
         story = Story(why="no single partition stood still until its end")
         if first is not None:
             story = run.story(run.names.located(first), from_ns, to_ns, name, producer)
+        if not story.decidable and (moves := _moves(run, from_ns, to_ns, name)):
+            story = replace(story, why=moves[0].text)
         return Silence(where, name, producer, from_ns, to_ns, ended, story)
 
 
@@ -352,6 +354,18 @@ class Cause(NamedTuple):
     fault: str | None = None
 
 
+def _moves(run: Run, from_ns: int, to_ns: int, group: str | None) -> list[Cause]:
+    """The first step of the plan that moved these clients meanwhile."""
+    kinds = _MOVES_PRODUCERS if group is None else _MOVES_GROUPS
+    return [
+        Cause(f"the plan's step {step['step']} was under way", step["started_ns"])
+        for step in run.given.evidence.rows("plan")
+        if step["kind"] in kinds
+        and step["started_ns"] < to_ns
+        and (step["ended_ns"] is None or step["ended_ns"] > from_ns)
+    ][:1]
+
+
 class RunEvents:
     def __init__(self, run: Run) -> None:
         self._run, self._faults = run, run.given.faults
@@ -393,7 +407,11 @@ class RunEvents:
             if text is None and one.id in healed:
                 text = f"{_fault_text(one)} was in effect; it waited for the heal"
             likely += [Cause(text, one.effective_ns or from_ns, one.id)] if text is not None else []
-        return likely or self._rebalances(from_ns, to_ns, group, waits) or self._moves(from_ns, to_ns, group)
+        return (
+            likely
+            or self._rebalances(from_ns, to_ns, group, waits)
+            or _moves(self._run, from_ns, to_ns, group)
+        )
 
     def _rebalances(self, from_ns: int, to_ns: int, group: str | None, waits: Sequence[Wait]) -> list[Cause]:
         if not any(wait.condition == "rebalance" for wait in waits):
@@ -404,16 +422,6 @@ class RunEvents:
             if one.group == group
             and one.started_ns <= to_ns
             and (one.ended_ns is None or one.ended_ns >= from_ns)
-        ][:1]
-
-    def _moves(self, from_ns: int, to_ns: int, group: str | None) -> list[Cause]:
-        kinds = _MOVES_PRODUCERS if group is None else _MOVES_GROUPS
-        return [
-            Cause(f"the plan's step {step['step']} was under way", step["started_ns"])
-            for step in self._run.given.evidence.rows("plan")
-            if step["kind"] in kinds
-            and step["started_ns"] < to_ns
-            and (step["ended_ns"] is None or step["ended_ns"] > from_ns)
         ][:1]
 
     def _hit(
