@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import ExitStack
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -37,14 +36,7 @@ if TYPE_CHECKING:
 _MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
 
 
-class LedgerGrain(Enum):
-    """The rows of analysis/ledger."""
-
-    STRETCHES = "stretches"
-    MESSAGES = "messages"
-    NONE = "none"
-
-
+LedgerGrain = Literal["stretches", "messages", "none"]
 RunDirs = Annotated[
     list[str],
     Argument(
@@ -87,7 +79,7 @@ def analyze_command(
     master: Master = None,
     spark_conf: SparkConf = None,
     json: AsJson = False,
-    ledger: LedgerRow = LedgerGrain.STRETCHES,
+    ledger: LedgerRow = "stretches",
     page: Page = True,
     profile: Profile = False,
     baseline: Baseline = None,
@@ -127,7 +119,7 @@ def analyze_command(
         varied = [key for evidence in folders for key in evidence.manifest.varied]
         printed = TableOptions(columns_of(columns, len(folders) > 1, varied), reports)
         baselines.check(evidence.manifest.scenario for evidence in folders)
-        results = _judge(folders, spark, space, ledger.value, page)
+        results = _judge(folders, spark, space, ledger, page)
         if profile:
             _print_profile()
         show(results, json, page, baselines, printed)

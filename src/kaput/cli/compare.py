@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -18,13 +17,7 @@ if TYPE_CHECKING:
     from kaput.compare.answer import ComparisonAnswer
 
 
-class PolicyName(StrEnum):
-    """Naming of topics in the target."""
-
-    IDENTITY = "identity"
-    DEFAULT = "default"
-
-
+PolicyName = Literal["identity", "default"]
 Topics = Annotated[
     list[str] | None,
     Option(metavar="NAME", help="Topic, or a pattern like 'orders-*' (default: all). Repeatable."),
@@ -97,7 +90,7 @@ def compare_command(
         standing_cluster(target, target_command_config),
         topic or [],
         group or [],
-        None if policy is None else policy.value,
+        policy,
         None if wait is None else milliseconds("--wait", wait) / 1000,
     )
     with interrupts(), ExitStack() as stack:

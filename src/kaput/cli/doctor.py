@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -32,23 +31,8 @@ if TYPE_CHECKING:
     from kaput.operate.doctor.snapshot import ClusterSnapshot
 
 
-class DoctorFormat(StrEnum):
-    """Output formats."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-
-
-class Severity(StrEnum):
-    """The lowest severity for which the exit status is 1."""
-
-    CRITICAL = "critical"
-    WARNING = "warning"
-    INFO = "info"
-    NEVER = "never"
-
-
+DoctorFormat = Literal["text", "json", "sarif"]
+Severity = Literal["critical", "warning", "info", "never"]
 CheckIds = Annotated[
     list[str] | None, Argument(metavar="ID", help="With --prove: only these checks, for example KP003.")
 ]
@@ -72,8 +56,8 @@ def doctor_command(
     ] = None,
     fail_on: Annotated[
         Severity, Option(help="Exit status 1 for findings of this severity or worse.")
-    ] = Severity.WARNING,
-    format_: Annotated[DoctorFormat, Option("--format", help="Output format.")] = DoctorFormat.TEXT,
+    ] = "warning",
+    format_: Annotated[DoctorFormat, Option("--format", help="Output format.")] = "text",
     json: Annotated[bool, Option("--json", help="The same as --format json.")] = False,
     fix: Annotated[bool, Option("--fix", help="Apply the fixes; shows each and asks first.")] = False,
     yes: Annotated[bool, Option("--yes", help="With --fix: do not ask for confirmation.")] = False,
@@ -107,9 +91,9 @@ def doctor_command(
     snapshot, findings = look()
     if prove:
         return prove_findings(check or [], snapshot, findings, runs, json)
-    shown, fixed = DoctorFormat.JSON if json else format_, None
+    shown, fixed = "json" if json else format_, None
     if fix:
-        quiet = shown is not DoctorFormat.TEXT
+        quiet = shown != "text"
         if not quiet:
             _show(shown, findings, snapshot.unknown)
         fixed = list[str]()
@@ -147,9 +131,9 @@ def _show(
     from kaput.console import Console
     from kaput.operate.doctor.diagnosis import as_json, as_sarif
 
-    if shown is DoctorFormat.JSON:
+    if shown == "json":
         typer.echo(as_json(findings, unknown, fixed))
-    elif shown is DoctorFormat.SARIF:
+    elif shown == "sarif":
         typer.echo(as_sarif(findings))
     else:
         Console(soft_wrap=True).print(render(findings, unknown), end="")
@@ -160,7 +144,7 @@ def _status(findings: list[Finding], fail_on: Severity) -> int:
     from kaput.operate.doctor.checks import SEVERITIES
     from kaput.operate.doctor.diagnosis import at_or_above
 
-    bad = [severity for severity in SEVERITIES if severity == fail_on.value]  # none for "never"
+    bad = [severity for severity in SEVERITIES if severity == fail_on]  # none for "never"
     return int(any(at_or_above(findings, severity) for severity in bad))
 
 

@@ -7,9 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from typer import Argument, Option
 
@@ -24,11 +23,7 @@ if TYPE_CHECKING:
     from kaput.evidence.reading import Evidence
 
 
-class ExportFormat(StrEnum):
-    """Output formats."""
-
-    JEPSEN = "jepsen"
-    CSV = "csv"
+ExportFormat = Literal["jepsen", "csv"]
 
 
 def export_command(
@@ -63,13 +58,13 @@ def export_command(
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
-    if table is not None and format_ is ExportFormat.JEPSEN:
+    if table is not None and format_ == "jepsen":
         raise UsageError("--table requires --format csv; a Jepsen history always covers the whole run")
     if out is not None and out.exists():
         raise UsageError(f"{out}: already exists, and is not overwritten; give a new name")
     with interrupts(), Scratch() as scratch:
         evidence = sealed_evidence(RunFolder(run_dir), scratch)
-        if format_ is ExportFormat.JEPSEN:
+        if format_ == "jepsen":
             _jepsen(evidence, scratch.directory(), out)
         elif out is not None and table is None:
             _tables(evidence.folder, out)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from kaput.cli.run import Varied
-from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
+from kaput.cli.trials import Budget, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import UsageError
@@ -41,7 +41,7 @@ def matrix_command(
     budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "matrix",
     resume: Resume = False,
-    format: FormatOption = Format.TEXT,
+    format: FormatOption = "text",
     json: Json = False,
 ) -> None:
     """Measure what is lost, by fault and settings.
@@ -76,7 +76,7 @@ def matrix_command(
     verdicts = [one.verdict for each in found for _, one in each.runs]
     if verdicts or played.ended is None:
         made = document(matrix, found, again)
-        show(made, matrix.title, lambda: [each.to_json() for each in found], Format.JSON if json else format)
+        show(made, matrix.title, lambda: [each.to_json() for each in found], "json" if json else format)
     played.end(verdicts)
 
 

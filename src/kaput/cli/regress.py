@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.run import Overrides, Tags
-from kaput.cli.trials import Budget, Format, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
+from kaput.cli.trials import Budget, FormatOption, Json, JudgedRuns, Resume, key_of, play, show
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import UsageError
@@ -49,7 +49,7 @@ def regress_command(
     budget: Budget = None,
     runs: Runs = DEFAULT_RUNS / "regress",
     resume: Resume = False,
-    format: FormatOption = Format.TEXT,
+    format: FormatOption = "text",
     json: Json = False,
 ) -> None:
     """Compare versions or settings in runs with the same seeds.
@@ -78,7 +78,7 @@ def regress_command(
         drawn = [] if space is None else [f"--space={space}"]
         options = [*tags, *drawn, *(f"--set={text}" for text in set_ or ()), "--repeat", str(repeat)]
         command = shlex.join(["kaput", "regress", *words, *options])
-        show(document(sides, command), "Regressions", sides.to_json, Format.JSON if json else format)
+        show(document(sides, command), "Regressions", sides.to_json, "json" if json else format)
     if sides.regressions() and played.ended is None:
         raise typer.Exit(1)
     # A promise that the first side also breaks is not a regression.

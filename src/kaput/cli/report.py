@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -19,16 +18,7 @@ if TYPE_CHECKING:
     from kaput.evidence.folder import RunFolder
 
 
-class ReportFormat(StrEnum):
-    """Output formats."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    JSON = "json"
-    JUNIT = "junit"
-    HTML = "html"
-    SVG = "svg"
-    PNG = "png"
+ReportFormat = Literal["text", "markdown", "json", "junit", "html", "svg", "png"]
 
 
 def report_command(
@@ -38,7 +28,7 @@ def report_command(
     ],
     format: Annotated[
         ReportFormat, Option("--format", help="Output format; svg and png show only the timeline.")
-    ] = ReportFormat.TEXT,
+    ] = "text",
     json: Annotated[bool, Option("--json", help="The same as --format json.")] = False,
     columns: Columns = None,
 ) -> None:
@@ -52,8 +42,8 @@ def report_command(
     Example: kaput report runs/*leader-kill* --format markdown
     """
     results = _read(run_dir)
-    form = ReportFormat.JSON if json else format
-    tabled = len(results) > 1 and form in (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML)
+    form = "json" if json else format
+    tabled = len(results) > 1 and form in ("text", "markdown", "html")
     varied = [key for result in results for key in result.findings.run.varied]
     _print(form, results, columns_of(columns, tabled, varied))
 
@@ -61,38 +51,38 @@ def report_command(
 def _print(form: ReportFormat, results: list[Result], names: tuple[str, ...]) -> None:
     """Imports only what the format needs."""
     match form:
-        case ReportFormat.JSON:
+        case "json":
             texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]
             print_json(texts, as_list=len(texts) > 1)
-        case ReportFormat.JUNIT:
+        case "junit":
             from kaput.report.junit import to_junit
 
             sys.stdout.write(to_junit(*(result.findings for result in results)).rstrip() + "\n")
-        case ReportFormat.HTML if len(results) > 1:
+        case "html" if len(results) > 1:
             from kaput.report.comparison_report import to_html as compared
 
             sys.stdout.write(compared(_pairs(results), entries(results), names).rstrip() + "\n")
-        case ReportFormat.HTML:
+        case "html":
             from kaput.report.run_report import to_html
 
             sys.stdout.write(to_html(results[0].folder, results[0].findings).rstrip() + "\n")
-        case ReportFormat.SVG:
+        case "svg":
             from kaput.report.images import to_svg
 
             sys.stdout.write(to_svg(_pairs(results), entries(results)).rstrip() + "\n")
-        case ReportFormat.PNG:
+        case "png":
             from kaput.report.images import to_png
 
             sys.stdout.buffer.write(to_png(_pairs(results), entries(results)))
-        case ReportFormat.MARKDOWN if len(results) == 1:
+        case "markdown" if len(results) == 1:
             from kaput.report.run_report import scenario_of, to_markdown
 
             sys.stdout.write(to_markdown(results[0].findings, scenario_of(results[0].folder)))
-        case ReportFormat.MARKDOWN:
+        case "markdown":
             from kaput.report.comparison_report import to_markdown as compared_markdown
 
             sys.stdout.write(compared_markdown(entries(results), names))
-        case ReportFormat.TEXT:
+        case "text":
             from kaput.console import Console
             from kaput.report import comparison_report
             from kaput.report.run_report import scenario_of, to_text

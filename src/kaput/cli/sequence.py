@@ -6,9 +6,8 @@ import re
 import sys
 import time
 import uuid
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -34,28 +33,9 @@ app = group(
 _HIGHEST = 2**62
 
 
-class LineFormatName(StrEnum):
-    """Formats of the lines."""
-
-    TEXT = "text"
-    PAYLOAD = "payload"
-
-
-class TimeUnit(StrEnum):
-    """Units of the times that are written."""
-
-    MS = "ms"
-    NS = "ns"
-    NONE = "none"
-
-
-class InputUnit(StrEnum):
-    """Units of the times that are read."""
-
-    S = "s"
-    MS = "ms"
-    US = "us"
-    NS = "ns"
+LineFormatName = Literal["text", "payload"]
+TimeUnit = Literal["ms", "ns", "none"]
+InputUnit = Literal["s", "ms", "us", "ns"]
 
 
 @app.command("generate", cls=Verb)
@@ -75,10 +55,10 @@ def generate_command(
     producer: Annotated[int, Option(min=0, max=2**31 - 1, metavar="N", help="Number of the producer.")] = 0,
     time_: Annotated[
         TimeUnit, Option("--time", help="Unit of the timestamps since the epoch; none: numbers only.")
-    ] = TimeUnit.MS,
+    ] = "ms",
     line_format: Annotated[
         LineFormatName, Option(help="text: NUMBER TIME PRODUCER; payload: kaput's payload in base64.")
-    ] = LineFormatName.TEXT,
+    ] = "text",
     payload_bytes: Annotated[
         int, Option(min=45, max=1 << 20, metavar="N", help="Size of each payload.")
     ] = 100,
@@ -94,7 +74,7 @@ def generate_command(
     from kaput.processes.signals import interrupts
     from kaput.sequence.generating import GeneratorSpec, write
 
-    order = GeneratorSpec(count, start, rate, producer, time_.value, line_format.value, run_id, payload_bytes)
+    order = GeneratorSpec(count, start, rate, producer, time_, line_format, run_id, payload_bytes)
     with interrupts():
         write(1, order)
 
@@ -149,7 +129,7 @@ def check_command(
     ] = None,
     line_format: Annotated[
         LineFormatName, Option(help="The --line-format the lines were generated with.")
-    ] = LineFormatName.TEXT,
+    ] = "text",
     run_id: Annotated[
         uuid.UUID | None,
         Option(metavar="UUID", help="Run id in the payloads (default: that of the first payload)."),
@@ -279,7 +259,7 @@ def _parser(
 ) -> LineFormat:
     from kaput.sequence.parsing import PatternFormat, PayloadFormat, TextFormat
 
-    if line_format is LineFormatName.PAYLOAD:
+    if line_format == "payload":
         if pattern is not None:
             raise UsageError("--pattern and --line-format payload cannot be combined")
         return PayloadFormat(run_id)

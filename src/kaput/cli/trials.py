@@ -10,10 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 from typer import Option
@@ -34,15 +33,7 @@ Key = tuple[str, str, int]  # the scenario, the changes to it, the seed
 JudgedRuns = Mapping[Key, tuple[str, "Findings"]]  # (name of the folder, findings)
 
 
-class Format(StrEnum):
-    """Output formats of results."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    JSON = "json"
-    HTML = "html"
-
-
+Format = Literal["text", "markdown", "json", "html"]
 FormatOption = Annotated[Format, Option("--format", help="Output format.")]
 Json = Annotated[bool, Option("--json", help="The same as --format json.")]
 Budget = Annotated[
@@ -191,12 +182,12 @@ def show(document: Document, title: str, to_json: Callable[[], object], form: Fo
     from kaput.report.render import html, markdown, terminal
 
     match form:
-        case Format.JSON:
+        case "json":
             print_json(to_json(), indent=2)
-        case Format.MARKDOWN:
+        case "markdown":
             sys.stdout.write(f"# {title}\n\n{markdown.render(document, heading='## {}')}")
-        case Format.HTML:
+        case "html":
             sys.stdout.write(html.render(document))
-        case Format.TEXT:
+        case "text":
             console = Console(soft_wrap=True)
             console.print(terminal.render(document, width_of(console)), end="")
