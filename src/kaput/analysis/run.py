@@ -179,9 +179,10 @@ class Run:
         senders, given_up = self._senders.get(self.names.code(place), ([], []))
         mine = [producer] if producer is not None else senders
         spans = [(first, last) for number, first, last in given_up if number in mine]
+        stalls: list[tuple[int, int]] = []
         isolations = dict(zip(self.given.groups, self.given.isolations, strict=True))
-        reads_committed = group is not None and isolations[group] == "read_committed"
-        stalls = [(one.from_ns, one.to_ns) for one in self._stalls if reads_committed and one.place == place]
+        if group is not None and isolations[group] == "read_committed":
+            stalls = [(one.from_ns, one.to_ns) for one in self._stalls if one.place == place]
         return Waiter(frozenset(f"producer {number}" for number in mine), group, spans, stalls)
 
     @cached_property
