@@ -37,9 +37,11 @@ RESULTS = Path(__file__).with_name("results")
 KAPUT = str(Path(sys.executable).with_name("kaput"))
 OURS = "kaput analyze"
 NO_LEDGER, BY_MESSAGE = "kaput analyze --ledger none", "kaput analyze --ledger messages"
+WITH_SPARK = "kaput analyze --ledger none --master local[*]"
 KAPUTS = {
     OURS: "all findings, a ledger row a stretch",
     NO_LEDGER: "all findings",
+    WITH_SPARK: "all findings, by a local Spark",
     BY_MESSAGE: "all findings, a ledger row a message",
 }
 EVERYTHING = "polars-everything"  # a script of its own, everything.py
@@ -169,7 +171,7 @@ def once(way: str, run: Path) -> tuple[float, float, float]:
         raise SystemExit(f"{way} disagrees: {found}\nexpected.json: {fates}")
     if way in KAPUTS or way == EVERYTHING:
         check_findings(way, said, expected)
-    if way == NO_LEDGER and (run / "analysis" / "ledger").exists():
+    if way in (NO_LEDGER, WITH_SPARK) and (run / "analysis" / "ledger").exists():
         raise SystemExit(f"{run}: {way} has left a ledger")
     sys.stderr.write(f"{way}: {report['wall_s']:.2f} s, {report['cpu_s']:.2f} CPU s, {peak_mb:,.0f} MB\n")
     return report["wall_s"], report["cpu_s"], peak_mb

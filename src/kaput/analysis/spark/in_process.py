@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _THREADS_MAX = 4  # each holds a task of some 300 MB
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
 @dataclass
@@ -125,8 +125,10 @@ class WithoutSpark:
 
 def _keep_freed_memory() -> None:
     """Columns of a million rows come and go: returning each to the kernel and getting it again costs a tenth
-    of the CPU time, so glibc keeps the last 256 MB, for numpy and for Arrow.
+    of the CPU time. So glibc keeps the last 256 MB, for numpy and Arrow, and jemalloc what was freed in the
+    last second, for Polars, which reads this when it is loaded.
     """
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "oversize_threshold:0,dirty_decay_ms:1000,muzzy_decay_ms:0")
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
@@ -134,6 +136,7 @@ def _keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_TRIM_THRESHOLD, 2**28)
         mallopt(_M_MMAP_THRESHOLD, 2**28)
+        mallopt(_M_ARENA_MAX, 1)  # of all threads: what one has freed is there for the others
 
 
 def _load() -> None:
