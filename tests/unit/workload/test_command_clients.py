@@ -6,7 +6,9 @@ Real processes; where a cluster is needed, librdkafka's own mock of brokers.
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from kaput.errors import LabError
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
+from kaput.workload.command.program import ClientProgram
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from streams import rows_so_far
 from waiting import PATIENCE_S, eventually
@@ -335,6 +338,17 @@ def test_misbehaving_member_is_reported(text: str, said: str, play: Play) -> Non
     assert re.search(said, trouble)
     seal(play.folder)
     assert [(row["offset"], row["seq"]) for row in play.rows("deliveries")] == [(n, None) for n in range(3)]
+
+
+def test_last_words_that_are_read_late_are_in_the_sentence(tmp_path: Path) -> None:
+    """On a busy machine a program is over before the thread that reads its stderr had a turn."""
+    program = ClientProgram.__new__(ClientProgram)
+    program._process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+    program._process.communicate()
+    program._stderr = tmp_path / "stderr"
+    program._errors = threading.Timer(0.5, lambda: program._stderr.write_text("bye\n"))
+    program._errors.start()
+    assert program.error_output() == ": bye"
 
 
 def test_seeks_of_a_member_are_recorded(play: Play) -> None:

@@ -202,7 +202,8 @@ class ClientProgram:
 
     def error_output(self) -> str:
         """The end of its stderr after a colon, without stack traces; empty if there is none."""
-        self._errors.join(_TICK_S)
+        # Its last words may still be in the pipe; its child may hold that open.
+        self._errors.join(_KILL_S if self._process.poll() is not None else _TICK_S)
         every = self._stderr.read_text(errors="replace").strip().splitlines()
         lines = [line for line in every if not line.startswith(("\tat ", "\t..."))][-5:]
         return ": " + "\n".join(line[:_LONGEST_SHOWN] for line in lines) if lines else ""
