@@ -78,11 +78,14 @@ def _of_parquet(path: str) -> Iterator[bytes]:
     try:
         file = pq.ParquetFile(path)
         names = {name: name.lower() for name in file.schema_arrow.names if name.lower() in COLUMNS}
+        if not {"number", "seq"} & set(names.values()):
+            has = ", ".join(file.schema_arrow.names[:10])
+            raise UsageError(f"{path}: has no column number or seq (its columns: {has})")
         for batch in file.iter_batches(columns=list(names)):
             texts = [each.cast(pa.string()) if pa.types.is_timestamp(each.type) else each for each in batch]
             rows = pa.RecordBatch.from_arrays(texts, [names[name] for name in batch.schema.names])
             yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows.to_pylist())
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(f"{path}: cannot be read as Parquet ({error})") from None
 
 

@@ -176,6 +176,8 @@ def test_folders_parquet_and_utf_16_are_read(tmp_path: Path) -> None:
     assert (found["seen"], found["missing_ranges"], found["unreadable"]) == (6, [[4, 4]], 0)
     (tmp_path / "empty").mkdir()
     assert b"is a directory without files" in check("", str(tmp_path / "empty"), status=2).stderr
+    parquet.write_table(pa.table({"id": [1]}), tmp_path / "three")
+    assert b"has no column number or seq (its columns: id)" in check("", paths[1], status=2).stderr
     (tmp_path / "three").write_bytes(b"PAR1, or not")
     assert b"cannot be read as Parquet" in check("", str(tmp_path / "three"), status=2).stderr
 
