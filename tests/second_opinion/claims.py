@@ -265,7 +265,7 @@ class Claims:
     def _times_unknown(self, claim: Row) -> Iterator[Opinion]:
         acked = [s for s in self.of.tables.rows("sends") if s["outcome"] == "acked"]
         untimed = sum(s["done_ns"] is None for s in acked)
-        yield one_of(_words(claim), claim["figures"]["messages"], {untimed} - {0})
+        yield one_of(_words(claim), claim["figures"].get("messages"), {untimed} - {0})
 
     # What should have been claimed.
 
