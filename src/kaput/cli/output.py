@@ -22,15 +22,14 @@ def printed_as(form: str, *, lines: bool = False) -> Iterator[None]:
     """
     if lines:
         raise UsageError(f"--watch prints results again and again, which --output {form} cannot; use --json")
-    with contextlib.redirect_stdout(io.StringIO()) as kept:
-        try:
+    kept = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(kept):
             yield
-        finally:
-            text = kept.getvalue()
-    # What a verb prints before it fails is a document, too.
-    if text.strip():
-        rows = rows_of(json.loads(text))
-        sys.stdout.write(to_csv(rows) if form == "csv" else to_markdown(rows))
+    finally:  # a verb may end with its exit status as an exception, and what it prints before it fails counts
+        if kept.getvalue().strip():
+            rows = rows_of(json.loads(kept.getvalue()))
+            sys.stdout.write(to_csv(rows) if form == "csv" else to_markdown(rows))
 
 
 def rows_of(document: Any) -> list[dict[str, str]]:

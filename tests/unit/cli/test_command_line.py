@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from fakes.called import called
 from fakes.trials import findings as findings_of
-from kaput.cli.output import rows_of
+from kaput.cli.output import printed_as, rows_of
 from kaput.cli.verbs import Verbosity
 from kaput.console import Console
 from kaput.evidence.folder import RunFolder, replace_text
@@ -74,6 +75,14 @@ def test_a_list_as_csv_and_markdown(
     assert list(csv.DictReader(io.StringIO(text))) == entries
     table = called(["fault", "targets", "-o", "markdown"], monkeypatch, capsys).stdout.splitlines()
     assert table[:2] == ["| target | meaning |", "| --- | --- |"] and len(table) == len(entries) + 2
+
+
+def test_a_verb_that_exits_with_its_verdict_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """`analyze` and `run` raise their exit status, also 0."""
+    with pytest.raises(typer.Exit), printed_as("csv"):
+        sys.stdout.write('[{"lost": 3}]')
+        raise typer.Exit(1)
+    assert capsys.readouterr().out == "lost\n3\n"
 
 
 def test_figures_of_runs_as_csv(
