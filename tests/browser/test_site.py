@@ -171,5 +171,7 @@ def test_kaput_docs_prints_the_page(site: Path, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(UsageError, match=hint):
             printed(wrong)
     monkeypatch.setattr(docs, "SITE", site / "elsewhere")
+    assert printed("faults") == str(docs.SOURCES / "FAULTS.md")
+    monkeypatch.setattr(docs, "SOURCES", site / "elsewhere")
     with pytest.raises(LabError, match="make site"):
         printed()
