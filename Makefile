@@ -54,7 +54,7 @@ compiled: .venv/.compiled
 
 # Both at once: the tests with brokers wait, the checks and the others compute with what CPU time is left.
 test-brokers: compiled
-	$(BIN)/pytest tests/functional tests/spark/test_background.py -m "alone and not long"
+	$(BIN)/pytest tests/functional -m "alone and not long"
 	$(PYTEST) tests/functional -m "not alone and not tools and not long"
 
 checked-others: check compiled
@@ -133,11 +133,9 @@ wheel: $(DEV_STAMP)
 # The jars are looked at each time, which takes less than a second: their cache is the user's, not ours.
 setup: $(RUN_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
-	@$(BIN)/python -m kaput.analysis.spark.archive
 
 setup-dev: $(DEV_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
-	@$(BIN)/python -m kaput.analysis.spark.archive
 
 # Java is missed at once, not after minutes of downloads.
 preflight:

@@ -91,7 +91,7 @@ _SLOW = (
     *("alert_builtin_rules", "alert_properties", "alert_rules_never_crash", "alerts_command"),
     *("checking", "client_moves", "command_clients", "compared", "control_room", "damage"),
     *("dashboard_command", "delivery_reports", "exit_status", "export", "false_acks", "forms"),
-    *("generated_traffic", "idle_priority", "java_classes", "java_clients", "kept_messages_report"),
+    *("generated_traffic", "java_classes", "java_clients", "kept_messages_report"),
     *("loader_never_crashes", "matrix_report", "member_slot", "metrics_command", "mirrors_report"),
     *("nemesis", "new_runs", "orphans", "ownership", "page", "payload_bulk", "pipe_member"),
     *("placement", "printable", "python", "quick_commands", "recording", "records_compared", "replays"),

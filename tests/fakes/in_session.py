@@ -38,10 +38,8 @@ class _There:
     def __init__(self, spark: SparkContext | InProcess) -> None:
         self._spark = spark
 
-    def prepare(self) -> None:
+    def begin(self) -> None:
         """Nothing takes long."""
-
-    begin = prepare
 
     def session(self) -> SparkContext | InProcess:
         return self._spark

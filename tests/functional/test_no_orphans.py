@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from driving import KAPUT, Kaput, mentions
-from kaput.processes.idle_priority import find_method
 from waiting import PATIENCE_S, wait_for
 
-# So many that Spark is to judge them: its Java starts behind the load.
+# So many that the run is ended in the middle of them.
 MANY = ["--set", "workload.producers.0.messages=100000000"]
 
 
@@ -37,8 +36,6 @@ def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     assert process.poll() is None and process.stderr is not None
     for line in process.stderr:
         if "injected: pause" in line:
-            if find_method() is not None:
-                wait_for(lambda: bool(mentions(scratch)), "the start of Spark's Java behind the load")
             return process
     raise AssertionError("the pause was never injected")
 

@@ -191,7 +191,6 @@ def _record(
         runs,
         provider,
         progress,
-        on_load=spark.prepare,
         on_load_over=spark.begin,
         compare=mirror_comparison(PROGRAM.session, scratch),
     )

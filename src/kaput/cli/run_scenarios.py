@@ -71,7 +71,7 @@ def run_all(
         plans = _plans(choices, first_seed, repeat, runs, kafka_home)
         provider = partial(_provider, java, existing)
         most = max(messages_to_judge(choice.scenario) for choice in choices)
-        with interrupts(), Scratch() as scratch, engine_for(most, rehearse=True) as spark:
+        with interrupts(), Scratch() as scratch, engine_for(most) as spark:
             reap_orphans()
             between = _keep if pages else lambda _result: None
             yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
@@ -93,7 +93,6 @@ def run_together(
 
     Raises UsageError if their clusters or faults differ.
     """
-    from kaput.analysis.spark.background import messages_to_judge, without_spark
     from kaput.cli.progress import RunProgress
     from kaput.java import find_java
     from kaput.runner.folder_setup import check_runs
@@ -109,9 +108,7 @@ def run_together(
     first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     plans = _plans(choices, first_seed, repeat, runs, kafka_home)
     shown = progress or RunProgress(f"{len(choices)} together")
-    messages = sum(messages_to_judge(choice.scenario) for choice in choices)
-    spark = repeat > 1 or not without_spark(messages)
-    with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home, spark=spark) as trials:
+    with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home) as trials:
         with shown:
             series = _played_together(plans, trials)
         yield series
@@ -313,7 +310,6 @@ def run_one(
             provider,
             progress,
             varied=plan.varied,
-            on_load=spark.prepare,
             on_load_over=spark.begin,
             compare=mirror_comparison(spark.session, scratch),
         )

@@ -46,9 +46,9 @@ TICK_S = 0.05
 
 class Experiment:
     """One run of one scenario. `varied`: the settings from --vary. `nemesis` creates the nemesis. `on_ready`
-    is called once, when every client is ready: the load begins when it returns. `on_load` is called when the
-    load begins, `on_load_over` when everything is sent and no fault is active. `compare` compares two
-    clusters, if the scenario has expectations of its mirrors.
+    is called once, when every client is ready: the load begins when it returns. `on_load_over` is
+    called when everything is sent and no fault is active. `compare` compares two clusters, if the scenario
+    has expectations of its mirrors.
     """
 
     def __init__(
@@ -63,14 +63,13 @@ class Experiment:
         varied: Mapping[str, JsonValue] | None = None,
         nemesis: NemesisOfRun = nemesis_of_run,
         on_ready: Callable[[], None] = lambda: None,
-        on_load: Callable[[], None] = lambda: None,
         on_load_over: Callable[[], None] = lambda: None,
         compare: CompareMirror | None = None,
     ) -> None:
         self._scenario, self._seed = scenario, seed
         self._provider, self._progress = provider, progress
         self._nemesis_of_run, self._on_ready = nemesis, on_ready
-        self._on_load, self._on_load_over = on_load, on_load_over
+        self._on_load_over = on_load_over
         self._compare_mirror = compare
         self._total = total_messages(scenario)
         self._troubles: list[str] = []
@@ -184,7 +183,6 @@ class Experiment:
         started = self._supervisor.go()
         self._nemesis.start()
         self._plan.start()
-        self._on_load()
         self._update(started_ns=started)
         sent = healed = moved = False
         while not (sent and healed and moved):

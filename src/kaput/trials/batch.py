@@ -185,8 +185,7 @@ class StartBarrier:
 
 class TrialBatch:
     """Experiments on one cluster. `number`: of the first trial, which is part of its names; `scale`: for the
-    manifests; `on_load_over`: called when everything is sent and healed. All have the seed of the first,
-    since they share its random choices.
+    manifests. All have the seed of the first, since they share its random choices.
     """
 
     def __init__(
@@ -199,11 +198,8 @@ class TrialBatch:
         scale: float,
         progress: Progress,
         stop: threading.Event,
-        on_load: Callable[[], None],
-        on_load_over: Callable[[], None],
     ) -> None:
         self._trials, self._cluster = trials, cluster
-        self._on_load, self._on_load_over = on_load, on_load_over
         self._tags = [str(number + index) for index in range(len(trials))]
         self._scenarios = [
             with_unique_names(trial.scenario, tag) for trial, tag in zip(trials, self._tags, strict=True)
@@ -245,8 +241,6 @@ class TrialBatch:
             varied=trial.labels,
             nemesis=partial(self._faults.nemesis_of_run, cluster),
             on_ready=partial(self._barrier.arrive, number),
-            on_load=self._on_load if number == 0 else _nothing,
-            on_load_over=self._on_load_over if number == 0 else _nothing,
         )
 
     def play(self) -> list[PlayedTrial]:
@@ -286,10 +280,6 @@ class TrialBatch:
                 else:
                     os.link(kept, path)
                 kept = kept or path
-
-
-def _nothing() -> None:
-    pass
 
 
 def nothing_sent(scenarios: Sequence[Scenario]) -> dict[int, _Counts]:

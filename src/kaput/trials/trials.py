@@ -44,9 +44,8 @@ def _silent(_text: str) -> None:
 
 class Trials:
     """A context manager that plays trials. `runs`: where run folders are created; `scale`: the factor of all
-    times; `together`: how many trials may share a cluster and its faults; `spark`: whether to judge by Spark,
-    or in this process, which suits a single small batch. `kafka_home`: an installation to use instead of the
-    locked jars. Entering raises JavaError, UsageError.
+    times; `together`: how many trials may share a cluster and its faults; `kafka_home`: an installation to
+    use instead of the locked jars. Entering raises JavaError, UsageError.
     """
 
     def __init__(
@@ -57,12 +56,12 @@ class Trials:
         scale: float = 1.0,
         together: int = 1,
         kafka_home: Path | None = None,
-        spark: bool = True,
     ) -> None:
         self._runs, self._kafka_home = runs, kafka_home
         self._progress = progress or NotesOnly(_silent)
         self._scale, self._together = scale, together
-        self._spark: Background | WithoutSpark = Background(rehearse=True) if spark else WithoutSpark()
+        # One thread: the next trials are played meanwhile. Spark compares the clusters of mirrors.
+        self._engine, self._spark = WithoutSpark(threads=1), Background()
         self._stack = ExitStack()
         self._count = 0  # of trials on warm clusters
 
@@ -72,7 +71,9 @@ class Trials:
         with ExitStack() as stack:
             stack.enter_context(interrupts())
             self._scratch = stack.enter_context(Scratch())
+            stack.enter_context(self._engine)
             stack.enter_context(self._spark)
+            self._engine.begin()
             reap_orphans()
             self._clusters = stack.enter_context(
                 WarmClusters(self._runs, self._java, self._distribution, self._progress.note)
@@ -132,7 +133,7 @@ class Trials:
             number, self._count = self._count + 1, self._count + len(trials)
             made = TrialBatch(
                 trials, cluster, number, runs=self._runs, scale=self._scale, progress=self._progress,
-                stop=stop, on_load=self._spark.prepare, on_load_over=self._spark.begin,
+                stop=stop,
             )  # fmt: skip
             # The caller expects its own trials, with unscaled times.
             return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
@@ -149,7 +150,6 @@ class Trials:
             provider,
             self._progress,
             varied=trial.labels,
-            on_load=self._spark.prepare,
             compare=mirror_comparison(self._spark.session, self._scratch),
         )
         experiment.manifest = experiment.manifest.model_copy(update={"scale": self._scale})
@@ -164,7 +164,7 @@ class Trials:
         try:
             if error is None and played.folder is not None:
                 evidence = sealed_evidence(played.folder, self._scratch)
-                findings = judge(evidence, self._spark.session, self._scratch)
+                findings = judge(evidence, self._engine.session, self._scratch)
         except KaputError as failure:
             error = str(failure)
         return Judged(played.trial, played.folder, findings, error, time.monotonic() - played.began)

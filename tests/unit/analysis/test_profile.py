@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fakes import sample_run
 from fakes.in_process import InProcess
 from fakes.in_session import InSession
-from kaput.analysis import rehearsal
 from kaput.analysis.engine import asking
 
 
@@ -17,7 +17,7 @@ def test_the_profile_adds_up_and_names_questions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Lines go to stderr, greatest first; without the option there are none."""
-    folder = rehearsal.write(tmp_path / "run").path
+    folder = sample_run.write(tmp_path / "run").path
     kaput = InSession(InProcess(), monkeypatch, capsys)
     monkeypatch.setattr(asking, "CPU", asking.CpuTimes())
     plain = kaput("analyze", str(folder), "--no-page", "--json")

@@ -65,7 +65,6 @@ def test_the_programs_own_session_is_used(own: ProgramSession, monkeypatch: pyte
     """Nothing is started next to it, not even for a run."""
     theirs = SimpleNamespace(_jsc=object())
     monkeypatch.setattr(SparkContext, "_active_spark_context", theirs)
-    own.prepare()
     own.begin()
     assert own.session() is theirs and not FakeBackground.made
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from fakes import sample_run
 from fakes.in_process import InProcess
 from fakes.run_folders import Site, judged, made, served, tree
-from kaput.analysis import rehearsal
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.reading import check
 
@@ -40,7 +40,7 @@ def site(outside: Path) -> Iterator[Site]:
     (leaking / "report.html").symlink_to(outside / "secret.txt")
     os.utime(leaking / "findings.json", (1, 1))
     (judged(runs, "sideways").path / "analysis").symlink_to(outside)
-    whole = rehearsal.write(runs / "whole")
+    whole = sample_run.write(runs / "whole")
     spark: Any = InProcess()
     whole.findings_path.write_text(analyse(check(whole), spark).to_json())
     shutil.copytree(whole.path, runs / "again")

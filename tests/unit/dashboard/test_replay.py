@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from fakes import sample_run
 from fakes.in_process import InProcess
 from fakes.run_folders import Site, made, served, tree
-from kaput.analysis import rehearsal
 from kaput.analysis.pipeline import analyse
 from kaput.dashboard.guard import REPORT_POLICY
 from kaput.evidence.reading import check
@@ -22,7 +22,7 @@ from kaput.evidence.reading import check
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Two runs of one of everything; a run whose analysis has gone; one that was never judged."""
     runs = tmp_path_factory.mktemp("runs")
-    folder = rehearsal.write(runs / "first")
+    folder = sample_run.write(runs / "first")
     spark: Any = InProcess()
     findings = analyse(check(folder), spark)
     folder.findings_path.write_text(findings.to_json())
@@ -39,7 +39,7 @@ def test_missing_report_is_generated_without_writing(site: Site) -> None:
     """The page that `kaput report --format html` gives; the folder stays as it is."""
     before = tree(site.dashboard.runs.root / "first")
     answer = site.ask("/runs/first")
-    assert answer.status == 200 and "<h1>" in answer.text and "rehearsal" in answer.text
+    assert answer.status == 200 and "<h1>" in answer.text and "sample" in answer.text
     assert tree(site.dashboard.runs.root / "first") == before
     assert site.ask("/runs/first").text == answer.text
 

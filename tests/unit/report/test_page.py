@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from fakes import sample_run
 from fakes.in_process import InProcess
-from kaput.analysis import rehearsal
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
@@ -55,7 +55,7 @@ class Tags(HTMLParser):
 
 def _judged(path: Path) -> tuple[RunFolder, Findings]:
     """A small run with one of everything."""
-    folder = rehearsal.write(path / "run")
+    folder = sample_run.write(path / "run")
     spark: Any = InProcess()
     return folder, analyse(check(folder), spark)
 

@@ -1,13 +1,12 @@
-"""Starts the driver JVM quickly: by Spark's own command line, from the cache, with a class data archive.
+"""Starts the driver JVM quickly: by Spark's own command line, from the cache.
 
 Spark's spark-submit starts one JVM to find out how to start another. The result depends only on the
-installation, so it is cached (`_recipe`). The archive (AppCDS) is made by archive.py. Not here: when this
-shortcut is used, and Spark's settings (session.py).
+installation, so it is cached (`_recipe`). Not here: when this shortcut is used, and Spark's settings
+(session.py).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import json
@@ -32,7 +31,6 @@ _MAIN = "org.apache.spark.deploy.SparkSubmit"
 FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError")
 OnSpawn = Callable[[subprocess.Popen[bytes]], object]
 _WITH_JARS = {"spark.jars", "spark.jars.packages"}  # only Spark's own scripts resolve these for the driver
-_REHEARSAL_VERSION = "2"  # bump when the analysis loads other classes than before
 
 
 @dataclass(frozen=True)
@@ -53,22 +51,11 @@ def spark_home() -> Path:
 
 
 def key(java: Java) -> str:
-    """The cache key of recipe and archive: a hash of Java, jars, flags and _REHEARSAL_VERSION."""
+    """The cache key of the recipe: a hash of Java and jars."""
     jars = sorted((spark_home() / "jars").glob("*.jar"))
     stats = [f"{jar}:{jar.stat().st_size}:{jar.stat().st_mtime_ns}" for jar in jars]
-    facts = [_REHEARSAL_VERSION, str(java.path), java.build, *stats, *FLAGS]
+    facts = [str(java.path), java.build, *stats]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
-
-
-def find_archive(java: Java) -> Path | None:
-    """The archive if complete. Its name includes its size: a truncated one crashes the JVM."""
-    for archive in cache_dir("cds").glob(f"spark-{key(java)}-*.jsa"):
-        if archive.stem.endswith(f"-{archive.stat().st_size}"):
-            # Marks it as used: archive.py deletes the least recently used ones.
-            with contextlib.suppress(OSError):
-                os.utime(archive)
-            return archive
-    return None
 
 
 def can_launch_directly(master: str, settings: Iterable[str]) -> bool:
@@ -84,14 +71,11 @@ def launch(
     settings: Mapping[str, str],
     options: Sequence[str],
     on_spawn: OnSpawn = lambda process: None,
-    at_idle_priority: Callable[[], bool] = lambda: False,
     jars: Sequence[Path] = (),
 ) -> Driver:
     """Starts the JVM with Spark's settings, extra JVM options and extra jars.
 
-    `on_spawn` is called with its process at once. `at_idle_priority`: whether it runs at idle priority now;
-    that time does not count toward the timeout, because on a busy machine it may not run at all. Raises
-    JavaError with the end of its log.
+    `on_spawn` is called with its process at once. Raises JavaError with the end of its log.
     """
     command = _command(java, settings, options, jars)
     info, log = scratch / "gateway", scratch / "jvm.log"
@@ -110,8 +94,6 @@ def launch(
     on_spawn(process)
     limit = time.monotonic() + START_TIMEOUT_S
     while not info.exists():
-        if at_idle_priority():
-            limit = time.monotonic() + START_TIMEOUT_S
         if process.poll() is not None or time.monotonic() > limit:
             process.kill()
             raise JavaError(f"Spark's Java did not start: {log_tail(log)}")
@@ -166,7 +148,7 @@ def _command(
     """Spark's own command line with our JVM options and jars, and our settings before `pyspark-shell`."""
     recipe = _recipe(java)
     if jars:
-        # After Spark's own: the archive stays valid for those.
+        # After Spark's own.
         at = recipe.index("-cp") + 1
         recipe[at] = os.pathsep.join([recipe[at], *map(str, jars)])
     main = recipe.index(_MAIN)

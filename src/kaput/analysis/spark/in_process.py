@@ -111,11 +111,8 @@ class WithoutSpark:
     def __exit__(self, *error: object) -> None:
         """Does nothing."""
 
-    def prepare(self) -> None:
-        """Does nothing: under load, an import would hold the interpreter's lock."""
-
     def begin(self) -> None:
-        """Loads the analysis in the background."""
+        """Loads the analysis in the background: not under load, as an import holds the interpreter's lock."""
         threading.Thread(target=_load, name="load-analysis", daemon=True).start()
 
     def session(self) -> SparkContext:

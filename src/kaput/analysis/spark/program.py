@@ -30,11 +30,6 @@ class ProgramSession:
     def __init__(self) -> None:
         self._background: Background | None = None
 
-    def prepare(self) -> None:
-        """Prepares a session in the background, at low priority."""
-        if self._program_context() is None:
-            self._own_background().prepare()
-
     def begin(self) -> None:
         """Starts a session in the background."""
         if self._program_context() is None:

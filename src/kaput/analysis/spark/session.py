@@ -45,17 +45,14 @@ def start(
     own: Callable[[Path], object],
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
-    options: Sequence[str] = (),
     on_spawn: driver.OnSpawn = lambda process: None,
-    at_idle_priority: Callable[[], bool] = lambda: False,
     jars: Sequence[Path] = (),
 ) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
     `own` is called with the scratch directory, which must not outlive this process (Owner.own_path). `jars`
-    are loaded by its JVMs. `options` are extra flags of a local driver JVM. If this process starts the JVM
-    itself, `on_spawn` is called with it, and `at_idle_priority` says whether it runs at idle priority now.
-    Raises JavaError if no JVM starts.
+    are loaded by its JVMs. If this process starts the JVM itself, `on_spawn` is called with it. Raises
+    JavaError if no JVM starts.
     """
     user_defaults = _user_defaults()
     master = master or user_defaults.get("spark.master", "local[*]")
@@ -70,7 +67,7 @@ def start(
     settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
     if SparkContext._gateway is None:
         if driver.can_launch_directly(master, _user_settings):
-            gateway = _own_gateway(scratch, options, on_spawn, at_idle_priority, jars)
+            gateway = _own_gateway(scratch, on_spawn, jars)
         else:
             if jars and "spark.jars" not in _user_settings:
                 settings.set("spark.jars", ",".join(map(str, jars)))
@@ -120,21 +117,17 @@ def _without_pandas() -> Iterator[None]:
 
 def _own_gateway(
     scratch: Path,
-    options: Sequence[str],
     on_spawn: driver.OnSpawn,
-    at_idle_priority: Callable[[], bool],
     jars: Sequence[Path],
 ) -> Any:
     java = find_java()
-    archive = None if options else driver.find_archive(java)
-    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive else []
     log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
     # By default C1 gets a code cache of 48 MB, which the queries' generated code fills.
     code_cache = "-XX:ReservedCodeCacheSize=240m"
     # If killed while starting, it leaves nothing outside its scratch.
     tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
-    flags = [log4j, code_cache, *tidy, *shared, *options]
-    started = driver.launch(java, scratch, {}, flags, on_spawn, at_idle_priority, jars)
+    flags = [log4j, code_cache, *tidy]
+    started = driver.launch(java, scratch, {}, flags, on_spawn, jars)
     with driver.advertised(started):
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     _own_drivers.append(started)
@@ -215,17 +208,15 @@ def owned(
             close(context)
 
 
-def close(spark: SparkContext, timeout_s: float = 10, gracefully: bool = False) -> None:
+def close(spark: SparkContext) -> None:
     """Stops Spark and, if kaput started it, its JVM.
 
-    kaput's own JVM has nothing to shut down, and an orderly shutdown takes a second: unless `gracefully`, it
-    is killed, and its Python workers end when their connection closes.
+    kaput's own JVM has nothing to shut down, and an orderly shutdown takes a second: so it is killed, and its
+    Python workers end when their connection closes.
     """
     if not _own_drivers:
         spark.stop()
         return
-    if gracefully:
-        spark.stop()
     # Disconnects first: objects garbage-collected later would still call the JVM.
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
@@ -233,6 +224,5 @@ def close(spark: SparkContext, timeout_s: float = 10, gracefully: bool = False) 
     # Others who hold this context then see that it has stopped, and do not call the JVM.
     spark._jsc = None
     own = _own_drivers.pop()
-    if not gracefully:
-        own.process.kill()
-    driver.end(own, timeout_s)
+    own.process.kill()
+    driver.end(own)

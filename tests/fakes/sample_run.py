@@ -1,8 +1,4 @@
-"""A small run folder with one of everything, for rehearsing an analysis: to make the class data archive, and
-to warm up a session.
-
-Not a test and not a sample: its content only has to exercise every step of the pipeline.
-"""
+"""A small run folder with one of everything: a loss, a duplicate, a redelivery, a kill, an election."""
 
 from __future__ import annotations
 
@@ -10,12 +6,9 @@ import uuid
 from pathlib import Path
 
 import yaml
-from pyspark import SparkContext
 
-from kaput.analysis.pipeline import analyse
 from kaput.core import MS
 from kaput.evidence.folder import GroupDrain, Manifest, RunFolder, replace_text
-from kaput.evidence.reading import check
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.scenario.model import Scenario
@@ -28,7 +21,7 @@ _ELECTION_NS = _START_NS + 150 * MS
 
 _SCENARIO = {
     "version": 1,
-    "title": "rehearsal",
+    "title": "sample",
     "topics": [{"name": "t", "partitions": 1, "replication-factor": 3}],
     "workload": {
         "producers": [{"topic": "t", "acks": "1", "messages": MESSAGES}],
@@ -36,11 +29,6 @@ _SCENARIO = {
     },
     "faults": [{"at": "1s", "fault": "kill", "target": "leader-of t/0", "for": "1s"}],
 }
-
-
-def rehearse(spark: SparkContext, path: Path) -> None:
-    """Writes the folder to `path` and analyzes it, so that the next analysis finds everything loaded."""
-    analyse(check(write(path)), spark)
 
 
 def write(path: Path) -> RunFolder:
@@ -53,7 +41,7 @@ def write(path: Path) -> RunFolder:
     folder.write_manifest(
         Manifest(
             run_id=uuid.UUID(int=0),
-            scenario="rehearsal",
+            scenario="sample",
             state="sealed",
             started_ns=_START_NS,
             ended_ns=_START_NS + 1000 * MS,
@@ -94,9 +82,9 @@ def _cluster(path: Path) -> None:
         groups.row("g", "m", "assigned", "t", 0, None, _START_NS)
         groups.row("g", "m", "committed", "t", 0, 50, _START_NS + 100 * MS)
         groups.row("g", "m", "left", None, None, None, _START_NS + 950 * MS)
-        cluster.row("leader", None, "t", 0, 1, 0, [1, 2, 3], _START_NS - MS, "rehearsal")
-        cluster.row("leader", None, "t", 0, 2, 1, [2, 3], _ELECTION_NS, "rehearsal")
-        cluster.row("isr", None, "t", 0, 2, 1, [1, 2, 3], _START_NS + 500 * MS, "rehearsal")
+        cluster.row("leader", None, "t", 0, 1, 0, [1, 2, 3], _START_NS - MS, "sample")
+        cluster.row("leader", None, "t", 0, 2, 1, [2, 3], _ELECTION_NS, "sample")
+        cluster.row("isr", None, "t", 0, 2, 1, [1, 2, 3], _START_NS + 500 * MS, "sample")
         end = MESSAGES - len(_LOST) + 1
         ends.row("t", 0, end, end)
         faults.row(
