@@ -42,7 +42,7 @@ public final class KaputProducer {
     private final Properties settings = new Properties();
     private final String topic;
     private final Thread main = Thread.currentThread();
-    private final Set<Long> refused = ConcurrentHashMap.newKeySet();
+    private final Set<Long> awaited = ConcurrentHashMap.newKeySet(); // whose outcome has not been printed
     private KafkaProducer<byte[], byte[]> client;
     private boolean sending;
 
@@ -114,21 +114,21 @@ public final class KaputProducer {
             partition == null ? null : partition.asInt(),
             key.isNull() ? null : key.asText().getBytes(StandardCharsets.UTF_8),
             Base64.getDecoder().decode(line.get("payload").asText()));
+        awaited.add(seq);
         sending = true;
         try {
             client.send(record, (place, error) -> answer(seq, place, error));
         } catch (RuntimeException error) {
-            // In a transaction that cannot go on, the client refuses what it has put into its buffer already.
-            boolean buffered = settings.containsKey("transactional.id");
-            if (buffered) refused.add(seq);
-            refuse(seq, buffered ? "unknown" : "failed", error);
+            // In a transaction that cannot go on, the client refuses what it has put into its buffer already:
+            // then it answers as well, before this or after it.
+            if (awaited.remove(seq)) refuse(seq, settings.containsKey("transactional.id") ? "unknown" : "failed", error);
         } finally {
             sending = false;
         }
     }
 
     private void answer(long seq, RecordMetadata place, Exception error) {
-        if (refused.remove(seq)) return; // its outcome was told
+        if (!awaited.remove(seq)) return;
         if (error == null) {
             String offset = place.hasOffset() ? ", \"offset\": " + place.offset() : "";
             say("{\"seq\": " + seq + ", \"outcome\": \"acked\", \"partition\": " + place.partition() + offset + "}");
