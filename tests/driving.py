@@ -13,16 +13,10 @@ from typing import Any
 import psutil
 import pyarrow.dataset as ds
 
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings_file import read_findings
-from kaput.evidence.folder import RunFolder
-from kaput.evidence.reading import check
 from waiting import PATIENCE_S
 
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
 # The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
-WITHOUT_JVM = [sys.executable, str(Path(__file__).with_name("fakes") / "kaput_without_jvm.py")]
 # For every run whose verdict is looked at: brokers stay cold (most tests don't look at latencies), and the
 # drain ends when everything is read, which on a busy machine may take longer than a user would wait.
 UNHURRIED = ["--set", "workload.warm-up=0s", "--set", f"workload.drain.timeout={PATIENCE_S:.0f}s"]
@@ -131,17 +125,13 @@ class Kaput:
     def __init__(self, runs: Path) -> None:
         self.runs = runs
 
-    def run(self, scenario: str, *options: str, jvm: bool = False) -> Result:
+    def run(self, scenario: str, *options: str) -> Result:
         """`kaput run SCENARIO --json`; fails if stdout is not one JSON document. Brokers stay cold:
         most tests don't look at latencies.
-
-        `jvm`: judged as users' runs are, with Spark's JVM started behind the load. Spark played in this
-        process must find the same. Else the findings are of a Spark played in kaput's process.
         """
-        kaput = KAPUT if jvm else WITHOUT_JVM
         done = subprocess.run(
             # Most tests don't look at the page, which takes seconds; `--page` among the options has it again.
-            [*kaput, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *UNHURRIED, *options],
+            [*KAPUT, "run", scenario, "--json", "--no-page", "--runs", str(self.runs), *UNHURRIED, *options],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -153,15 +143,12 @@ class Kaput:
         (folder,) = [
             p.parent for p in self.runs.glob("*/manifest.json") if findings["run"]["id"] in p.read_text()
         ]
-        if jvm:
-            again = analyse(check(RunFolder(folder)), InProcess())  # type: ignore[arg-type]
-            assert again == read_findings(folder / "findings.json")
         return Result(done.returncode, findings, done.stderr, folder)
 
     def analyze(self, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-        """`kaput analyze FOLDER --no-page`, without a JVM."""
+        """`kaput analyze FOLDER --no-page`."""
         return subprocess.run(
-            [*WITHOUT_JVM, "analyze", str(folder), "--no-page", *options],
+            [*KAPUT, "analyze", str(folder), "--no-page", *options],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,

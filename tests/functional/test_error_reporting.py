@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from driving import KAPUT, WITHOUT_JVM, WITHOUT_RIGHTS, Kaput, client
+from driving import KAPUT, WITHOUT_RIGHTS, Kaput, client
 from waiting import PATIENCE_S, blocked, wait_for
 
 _TWO = """
@@ -78,7 +78,7 @@ def test_a_run_folder_that_becomes_read_only_ends_the_run(kaput: Kaput, tmp_path
     """The file and where the evidence is are in the message; once it can be written again, that is judged."""
     (tmp_path / "two.yaml").write_text(_TWO)
     words = ["run", str(tmp_path / "two.yaml"), "--runs", str(kaput.runs), "--no-page"]
-    running = subprocess.Popen([*WITHOUT_RIGHTS, *WITHOUT_JVM, *words], stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([*WITHOUT_RIGHTS, *KAPUT, *words], stderr=subprocess.PIPE, text=True)
     wait_for(lambda: any(kaput.runs.glob("*/evidence/sends/*.arrows")), "the first producer")
     (folder,) = kaput.runs.iterdir()
     directories = [folder, *(path for path in folder.rglob("evidence/**") if path.is_dir())]

@@ -88,7 +88,7 @@ def test_run_on_an_existing_cluster_is_judged_and_leaves_nothing(
         {"at": {"message": 100}, "fault": "move-leader", "target": place},
     ]
     path = scenario(tmp_path / "stop.yaml", keeper, steps)
-    result = kaput.run(str(path), *cluster(keeper), jvm=True)
+    result = kaput.run(str(path), *cluster(keeper))
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.count("lost") == 0 and result.findings["totals"]["acked"] == 2000
     fault = result.fault("command")

@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from driving import KAPUT, WITHOUT_JVM, Standing
+from driving import KAPUT, Standing
 from kaput.core import TopicPartition as Place
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.operate.doctor.snapshot import read_snapshot
@@ -401,7 +401,7 @@ def test_metrics_are_served_during_a_run(tmp_path: Path) -> None:
     scenario = tmp_path / "long.yaml"
     scenario.write_text(LONG_RUN)
     port = _free_port()
-    command = [*WITHOUT_JVM, "run", str(scenario), "--runs", str(tmp_path / "runs"), "--no-page"]
+    command = [*KAPUT, "run", str(scenario), "--runs", str(tmp_path / "runs"), "--no-page"]
     command += ["--metrics", f"127.0.0.1:{port}"]
     found = Exporter(port)
     seen: dict[str, float] = {}

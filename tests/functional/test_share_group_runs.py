@@ -41,7 +41,7 @@ def test_share_group_settles_each_record_once(kaput: Kaput, tmp_path: Path) -> N
     """Every record is accepted or rejected once; what was released came again, with the next count."""
     scenario = tmp_path / "queue.yaml"
     scenario.write_text(_QUEUE)
-    result = kaput.run(str(scenario), jvm=True)
+    result = kaput.run(str(scenario))
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.status == 0
     (group,) = result.findings["groups"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from driving import KAPUT, WITHOUT_JVM
+from driving import KAPUT
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.recorder import Recorder
 from waiting import PATIENCE_S
@@ -26,8 +26,7 @@ SCENARIO = {
 
 def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
     """`kaput analyze --json`; of a URL with Spark, whose file systems bring it."""
-    kaput = KAPUT if any("file:" in str(argument) for argument in arguments) else WITHOUT_JVM
-    command = [*kaput, "analyze", *map(str, arguments), "--json"]
+    command = [*KAPUT, "analyze", *map(str, arguments), "--json"]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from driving import KAPUT, WITHOUT_JVM
+from driving import KAPUT
 from fakes.histories import History
 from fakes.in_session import InSession
 from spark.test_analyze_while_recording import opened
@@ -36,7 +36,7 @@ def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
     """`kaput analyze --json`, by a user who may not write."""
     command = [
         *bound(),
-        *WITHOUT_JVM,
+        *KAPUT,
         "analyze",
         *map(str, arguments),
         "--json",

@@ -265,7 +265,7 @@ def reporting_tasks(
     """Inside the block, `progress` gets the number of finished tasks."""
     from kaput.analysis.engine.spark_jobs import watched
 
-    if not hasattr(spark, "_jsc"):  # a fake session in this process: nothing to watch
+    if not hasattr(spark, "_jsc"):  # this process: nothing to watch
         return nullcontext()
     return watched(spark, total, lambda done, of: progress(what, done, of))
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kaput.analysis.spark.background import Background
 from kaput.analysis.spark.in_process import WithoutSpark
 from kaput.api.judging import Scratch, judge, mirror_comparison, sealed_evidence
 from kaput.api.running import own_provider
@@ -60,8 +59,7 @@ class Trials:
         self._runs, self._kafka_home = runs, kafka_home
         self._progress = progress or NotesOnly(_silent)
         self._scale, self._together = scale, together
-        # One thread: the next trials are played meanwhile. Spark compares the clusters of mirrors.
-        self._engine, self._spark = WithoutSpark(threads=1), Background()
+        self._engine = WithoutSpark(threads=1)  # the next trials are played meanwhile
         self._stack = ExitStack()
         self._count = 0  # of trials on warm clusters
 
@@ -72,7 +70,6 @@ class Trials:
             stack.enter_context(interrupts())
             self._scratch = stack.enter_context(Scratch())
             stack.enter_context(self._engine)
-            stack.enter_context(self._spark)
             self._engine.begin()
             reap_orphans()
             self._clusters = stack.enter_context(
@@ -150,7 +147,7 @@ class Trials:
             provider,
             self._progress,
             varied=trial.labels,
-            compare=mirror_comparison(self._spark.session, self._scratch),
+            compare=mirror_comparison(self._engine.session, self._scratch),
         )
         experiment.manifest = experiment.manifest.model_copy(update={"scale": self._scale})
         try:

@@ -35,12 +35,10 @@ def without_spark(messages: int) -> bool:
 
 
 def messages_to_judge(scenario: Scenario) -> int:
-    """How many messages a run will have, 0 if that is unknown. As many as need Spark if Spark compares the
-    clusters of its mirrors.
-    """
+    """How many messages a run will have, 0 if that is unknown."""
     from kaput.scenario.timeline import total_messages
 
-    return MANY if scenario.mirrors else total_messages(scenario) or 0
+    return total_messages(scenario) or 0
 
 
 def engine_for(

@@ -44,10 +44,8 @@ def test_only_spark_needs_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         engine_for(MANY)
 
 
-def test_a_mirror_needs_spark_and_a_duration_does_not() -> None:
-    """Spark compares the clusters of a mirror; one of unknown size is hardly that large."""
-    counts = {name: messages_to_judge(resolve(find(name)[1], [])) for name in ("noop", "mirror")}
-    assert 0 < counts["noop"] < MANY == counts["mirror"]
+def test_a_run_of_unknown_size_needs_no_spark() -> None:
+    assert 0 < messages_to_judge(resolve(find("noop")[1], [])) < MANY
     changes = ["workload.producers.0.duration=5s", "workload.producers.0.messages=null"]
     assert messages_to_judge(resolve(find("noop")[1], changes)) == 0
 
