@@ -19,7 +19,7 @@ class Telling(Background):
 
 
 def main() -> None:
-    """Prints the JVM's id, and after each line on stdin a sum by Spark, and that it goes."""
+    """Prints the JVM's id; after a line on stdin, a count by Spark; ends after another line."""
     with interrupts(), Telling("local[2]") as spark:
         spark.begin()
         sys.stdin.readline()

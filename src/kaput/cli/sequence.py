@@ -226,10 +226,8 @@ def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineRea
 
     sets: dict[int, Intervals] = {}
     for path in files:
-        reader.lines, reader.times = (
-            0,
-            Times(reader.given_unit),
-        )  # another program's file has times of its own
+        # Another program's file: its times may have another unit.
+        reader.lines, reader.times = 0, Times(reader.given_unit)
         parser = TextFormat(reader, role) if pattern is None else PatternFormat(pattern, reader)
         for block in blocks([str(path)]):
             before = reader.lines

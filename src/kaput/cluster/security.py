@@ -340,7 +340,7 @@ class Security(Unsecured):
 
 
 def secrets_folder(nodes: Path, spec: Cluster) -> Path:
-    """The folder of a cluster's secrets, beside the folders of its nodes, whose ids are unique."""
+    """The folder of a cluster's secrets, next to the folders of its nodes, whose ids are unique."""
     first, *_ = spec.broker_ids()
     return nodes / (_FOLDER if first == 1 else f"{_FOLDER}-{first}")
 

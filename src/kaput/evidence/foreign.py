@@ -38,7 +38,7 @@ _HIGHEST = 2**31 - 1
 
 
 def files_of(folder: RunFolder, table: EvidenceTable) -> tuple[Path, ...]:
-    """The files of a table, whoever wrote it: evidence/TABLE/*, or evidence/TABLE.*, where Spark makes a
+    """The files of a table, from any writer: evidence/TABLE/*, or evidence/TABLE.*, where Spark makes a
     folder of that name. Raises EvidenceError.
     """
     directory = folder.table(table.name)

@@ -12,7 +12,7 @@
 - a record as Java prints it: `ConsumerRecord(topic = t, ..., CreateTime = TIME, ..., value = VALUE)`
 - JSON objects with `number` or `seq`; Docker's, whose `log` is a line
 
-The value of a message is read as text or JSON again, so it may have a time and a producer of its own.
+The value of a message is read as text or JSON again, so it may name a time and a producer itself.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
 
 def steps_that_met_nothing(facts: Facts, scenario: Scenario) -> dict[str, str]:
     """Optional steps that count as steps that were not there: what each did not meet, by its id. A step whose
-    injection or heal failed is none of them: nobody knows what it met.
+    injection or heal failed is none of them: what it met is not known.
     """
     recorded, absent = {fault.id: fault for fault in facts.faults}, {}
     for number, step in enumerate(scenario.faults, start=1):

@@ -17,7 +17,7 @@ from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.fault_kinds import MOVES
 from kaput.scenario.vocabulary import NOOP, UNSYNCED_DATA_FAULTS
 
-# Faults that end a process: when started again, it registers anew, and answers nobody until it is unfenced.
+# Faults that end a process: when started again, it registers anew, and serves no client until it is unfenced.
 # As long as its last session counts, which may be until it times out, it cannot register.
 ENDS_PROCESS = frozenset({"kill", "stop", "power-loss"})
 
