@@ -1,5 +1,5 @@
 """Basic types and constants of all layers: versions, partitions, nanoseconds, limits of 64-bit columns,
-runs/; and the format of topics of named clusters, times of day and plurals.
+runs/; and the format of topics of named clusters, times of day, plurals and percentages.
 
 Imports nothing of kaput, and no library.
 """
@@ -59,6 +59,14 @@ def clock(at_ns: int | None) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """The count with its noun: `1 message`, `2,000 messages`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def percent(share: float) -> str:
+    """0.1068 -> `10.7 %`. More decimals where one would claim none or all: 0.99951 -> `99.95 %`."""
+    decimals = 1
+    while 0 < share < 1 and round(share * 100, decimals) in (0, 100) and decimals < 15:
+        decimals += 1
+    return f"{share * 100:.{decimals}f} %"
 
 
 def counted(count: int, what: str) -> str:

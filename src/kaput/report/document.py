@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from kaput import core
+
 NOTHING = "-"
 Item = TypeVar("Item")
 
@@ -29,8 +31,8 @@ def milliseconds(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """0.1068 -> `10.7 %`, or `-`."""
-    return NOTHING if share is None else f"{share * 100:.1f} %"
+    """core.percent, or `-`."""
+    return NOTHING if share is None else core.percent(share)
 
 
 def seconds(value: float | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kaput.core import MS, NULL_LONG, SECOND
+from kaput.core import MS, NULL_LONG, SECOND, percent
 from kaput.sequence.checking import Checker, ProducerSequence, Sent, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.parsing import LineReader
@@ -282,7 +282,7 @@ def _window_texts(window: Window, of: str) -> str:
         if ns is not None
     ]
     return (
-        f"{window.missing:,} of {window.numbers:,}{lasted}, {window.percent:.1f} % "
+        f"{window.missing:,} of {window.numbers:,}{lasted}, {percent(window.percent / 100)} "
         f"(numbers {window.first} to {window.last}{of}; {', '.join(between)})"
     )
 

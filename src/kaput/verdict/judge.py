@@ -207,7 +207,7 @@ def _notes(facts: Facts, scenario: Scenario, absent: Mapping[str, str]) -> list[
         if difference < lost:
             notes.append(
                 f"Subtracting end offsets from acknowledgements ({facts.acked:,} - {facts.end_offsets:,}) "
-                f"says {max(difference, 0):,} lost. The exact count is {lost:,}: "
+                f"gives {difference:,} lost. The exact count is {lost:,}: "
                 "end offsets also count what is no acknowledged message."
             )
     return notes

@@ -9,6 +9,7 @@ import pytest
 from handmade_findings import SECOND
 from junitparser import JUnitXml
 
+from kaput.core import percent
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Standstill, Wait
 from kaput.evidence.folder import RunFolder
@@ -226,3 +227,19 @@ def test_junit_has_availability_expectations(raw: dict[str, Any]) -> None:
 def test_expectations_are_in_the_report(raw: dict[str, Any]) -> None:
     raw["expectations"] = [{"name": "lost", "wanted": "<5", "found": 23, "met": "exceeded"}]
     assert "  lost         <5        23  exceeded\n" in to_text(Findings.model_validate(raw), "x").plain
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0.0 %"),
+        (1, "100.0 %"),
+        (0.1068, "10.7 %"),
+        (0.9995, "99.95 %"),
+        (0.999_999, "99.9999 %"),
+        (0.00015, "0.01 %"),
+        (1e-9, "0.0000001 %"),
+    ],
+)
+def test_a_percentage_claims_all_or_none_only_where_it_is_so(share: float, text: str) -> None:
+    assert percent(share) == text

@@ -482,7 +482,7 @@ LUCK = (
             1,
             {"end_offsets": 985, "end_offsets_known": True, "counts": {"lost": 1600}},
             [
-                "Subtracting end offsets from acknowledgements (990 - 985) says 5 lost. "
+                "Subtracting end offsets from acknowledgements (990 - 985) gives 5 lost. "
                 "The exact count is 1,600: end offsets also count what is no acknowledged message."
             ],
         ),
@@ -490,7 +490,7 @@ LUCK = (
             1,
             {"acked": 4000, "end_offsets": 5000, "end_offsets_known": True, "counts": {"lost": 1}},
             [
-                "Subtracting end offsets from acknowledgements (4,000 - 5,000) says 0 lost. "
+                "Subtracting end offsets from acknowledgements (4,000 - 5,000) gives -1,000 lost. "
                 "The exact count is 1: end offsets also count what is no acknowledged message."
             ],
         ),
