@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/OUTAGES.md: what the reports of runs in tests/recorded print.
+"""The examples of README.md and of pages in docs: what the reports of runs in tests/recorded print.
 
 Used by reference.py. The runs are recorded anew by record_runs.py; the tests judge them, and hold every claim
 to the raw tables.
@@ -21,6 +21,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.report.comparison import Entry
 from kaput.report.comparison_report import to_text
+from kaput.report.run_report import to_text as report_text
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages
 from kaput.report.sections.leaders import leader_sentences
@@ -38,10 +39,11 @@ _COLUMNS = (
     "election ms",
 )
 _WIDTH = 110
+_CUT = 150  # of the tutorial's lines
 
 
 def examples() -> dict[str, str]:
-    """The text of each example, by its name in README.md or docs/OUTAGES.md."""
+    """The text of each example, by its name in its page."""
     killed, isolated = (_judged(name) for name in OUTAGES)
     lines = [
         f"{name}: {' '.join(outages(JudgedRun(run)))}"
@@ -52,6 +54,8 @@ def examples() -> dict[str, str]:
         "demo": _code(summary([_entry(_judged(name)) for name in PAIR]).rstrip()),
         "outages": _code(_table([killed, isolated], _COLUMNS), *lines),
         "two-leaders": _code(verdict_sentence(alone), *leader_sentences(alone)),
+        "report": _report(PAIR[0], ("Why", "Faults", "Leader changes")),
+        "orders": _report("orders", ("Why", "Expectations", "Availability", "Faults", "Consumer groups")),
     }
 
 
@@ -62,6 +66,27 @@ def _judged(name: str) -> Findings:
         shutil.copytree(RECORDED / name, folder)
         spark: Any = InProcess()
         return analyse(check(RunFolder(folder)), spark)
+
+
+def _report(name: str, sections: Sequence[str]) -> str:
+    """The head of a report, and these of its sections, with long lines cut; `...` for what is left out."""
+    head, *blocks = report_text(_judged(name), f"runs/20260101T120000-{name}").plain.strip().split("\n\n")
+    shown, kept = [_shortened(head)], False
+    for block in blocks:
+        title = block.partition("\n")[0]
+        if not title.startswith(" "):  # a new section
+            kept = title in sections
+        if kept:
+            shown.append(_shortened(block))
+        elif shown[-1] != "...":
+            shown.append("...")
+    return "\n" + textwrap.indent("\n\n".join(shown), "    ") + "\n"
+
+
+def _shortened(block: str) -> str:
+    """The block with its long lines cut."""
+    lines = block.split("\n")
+    return "\n".join(line if len(line) <= _CUT else f"{line[: _CUT - 4].rstrip()} ..." for line in lines)
 
 
 def _table(runs: Sequence[Findings], columns: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""Records the runs of tests/recorded anew: one built-in of each family, kept small.
+"""Records the runs of tests/recorded anew: one built-in of each family, and the tutorial's, kept small.
 
     .venv/bin/python scripts/record_runs.py                     all of them (about a minute and a half each)
     .venv/bin/python scripts/record_runs.py broker-killed mirror
@@ -22,6 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kaput.scenario.builtin import builtin_names
+
 RECORDED = Path(__file__).parents[1] / "tests" / "recorded"
 # What no claim is made from: requests are counted elsewhere, and replica logs repeat the log.
 LEFT_OUT = ("requests", "replica_log")
@@ -40,7 +42,7 @@ def main() -> int:
         keep(run)
     if arguments.keep:
         return 0
-    recorded = sorted(path.name for path in RECORDED.iterdir())
+    recorded = sorted(path.name for path in RECORDED.iterdir() if path.name in builtin_names())
     return max(record(name) for name in arguments.names or recorded)
 
 

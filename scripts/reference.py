@@ -1,5 +1,5 @@
 """Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), findings.schema.json, and
-the examples of README.md and docs/OUTAGES.md from recorded runs (examples.py).
+the examples of README.md, docs/OUTAGES.md and docs/TUTORIAL.md from recorded runs (examples.py).
 
     .venv/bin/python scripts/reference.py          writes them anew (make reference)
 
@@ -45,8 +45,8 @@ README = ROOT / "README.md"
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    names = ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md", "METRICS.md", "OUTAGES.md")
-    folder, faults, expect, metrics, outages = (ROOT / "docs" / name for name in names)
+    names = ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md", "METRICS.md", "OUTAGES.md", "TUTORIAL.md")
+    folder, faults, expect, metrics, outages, tutorial = (ROOT / "docs" / name for name in names)
     recorded = examples()
     return {
         ROOT / "monitor" / "kaput-dashboard.json": dashboard_text(),
@@ -65,6 +65,7 @@ def pages() -> dict[Path, str]:
         expect: _filled(expect, {"expect": _expect()}),
         metrics: _filled(metrics, {"signals": _signals()}),
         README: _filled(README, {"demo": recorded.pop("demo")}),
+        tutorial: _filled(tutorial, {name: recorded.pop(name) for name in ("report", "orders")}),
         outages: _filled(outages, recorded),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }

@@ -338,6 +338,11 @@ class Examiner:
         yield from self._unavailable(words, row, effect)
         yield from self._stuck(words, row, effect)
         yield self._backlog(words, row, effect)
+        if row.get("lag_ended_by") == "heal":
+            turned = any(self._turned_at_the_heal(effect, group) for group in self.tables.groups)
+            served = self._served_before_the_heal(effect, elections)
+            text = "the lag turned at another time" if not turned else "new leaders served before the heal"
+            yield Opinion(f"{words}: lag_ended_by", TRUE if turned and not served else FALSE, text)
 
     def _polled_ms(self) -> float:
         return max((self.tables.polled(p) for p in self.failovers.places()), default=0) / MS
@@ -425,6 +430,29 @@ class Examiner:
                 allowed.add(None)
         allowed |= largest(sums)
         return equal(f"{words}: backlog_drained_ms", row["backlog_drained_ms"], allowed, 0.001)
+
+    def _turned_at_the_heal(self, effect: Effect, group: str) -> bool:
+        """Whether the heal lies between the samples around one in which a group's lag was greatest."""
+        samples = self.groups.lag(group)
+        greatest = {backlog.greatest for backlog in self.backlogs(effect, group) if backlog}
+        ends = range(len(samples) - 1)
+        return any(
+            samples[max(n - 1, 0)].at <= effect.healed <= samples[min(n + 1, ends.stop)].at
+            for n, sample in enumerate(samples)
+            if sample.at >= effect.begin and sample.lag in greatest
+        )
+
+    def _served_before_the_heal(self, effect: Effect, elections: dict[Place, set[Election | None]]) -> bool:
+        """Whether groups got something of each partition with a new leader that this one had taken."""
+        epochs = {p: min(e.epoch for e in found if e) for p, found in elections.items() if any(found)}
+        taken = {
+            (place, r["offset"])
+            for r in self.tables.rows("log")
+            if (place := self.tables.place(r)) in epochs and (r["leader_epoch"] or 0) >= epochs[place]
+        }
+        early = (d for d in self.tables.rows("deliveries") if d["polled_ns"] < effect.healed)
+        served = {place for d in early if ((place := self.tables.place(d)), d["offset"]) in taken}
+        return bool(epochs) and served == epochs.keys()
 
     def backlogs(self, effect: Effect, group: str) -> set[Backlog | None]:
         """A group's backlog after a fault; the next fault is the next one of brokers, or of anything."""

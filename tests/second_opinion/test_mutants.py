@@ -171,6 +171,10 @@ def _client_instead_of_an_election(found: Row, _: RunTables) -> None:
         row["ended_by"], row["waited_for"] = "client", []
 
 
+def _the_lag_grew_until_the_heal(found: Row, _: RunTables) -> None:
+    found["faults"][0]["lag_ended_by"] = "heal"
+
+
 def _ended_by_nothing(found: Row, _: RunTables) -> None:
     _longest(found)["ended_by"] = None
 
@@ -353,6 +357,7 @@ MUTANTS: dict[str, Mutant] = {
     "no leader is a leader": Mutant("no leader", _no_leader_is_a_leader),
     "a table shows a dead leader": Mutant("no leader", _a_table_shows_a_dead_leader),
     "a longer outage": Mutant("kill", _a_longer_outage),
+    "the lag grew until the heal": Mutant("kill", _the_lag_grew_until_the_heal),
     "stuck by commits": Mutant("kill", _stuck_by_commits),
     "nothing was stuck": Mutant("stuck", _nothing_was_stuck),
     "a backlog that was not there": Mutant("kill", _a_backlog_that_was_not_there),

@@ -15,6 +15,7 @@ VARIANTS = {
     "broker-killed",
     "leader-isolated-acks-1",
     "leader-kill-lagging-acks-all",
+    "orders",
     "power-loss-flush",
     "unclean-election-elr",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kaput.core import plural
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.scenario.vocabulary import PROMISE, UNSYNCED_DATA_FAULTS
@@ -17,6 +19,7 @@ _PERMITTED_BECAUSE = {
 
 
 _UNCLEAR = "not known to be permitted"
+_NAMED = 3  # partitions in a sentence
 
 
 def verdict_sentence(findings: Findings) -> str:
@@ -127,6 +130,9 @@ def confirmation(fault: FaultFindings) -> str:
 def arithmetic_sentence(findings: Findings) -> str:
     """The loss by high-watermark arithmetic, the exact count, and what explains the difference."""
     sums = findings.high_watermark_arithmetic
+    without = [f"{one.topic}/{one.partition}" for one in findings.unread_partitions if one.end_offset is None]
+    if without:
+        return f"not possible: no end offset of {_first(without)} is recorded."
     sentence = (
         f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets gives "
         f"{sums.difference:,} lost; the exact count is {findings.lost:,}"
@@ -139,6 +145,12 @@ def arithmetic_sentence(findings: Findings) -> str:
     parts = ["the end offsets also count " + _listed(counted)] if any(counted.values()) else []
     parts += [_listed(elsewhere)] if any(elsewhere.values()) else []
     return f"{sentence}: {'; '.join(parts)}."
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -127,6 +127,17 @@ def test_heal_of_a_mirror_ends_no_growth_of_a_lag(target: str, by: str) -> None:
     assert _lag_ended_by(fault, {"g": grew}) == by
 
 
+@pytest.mark.parametrize(("resumed_s", "by"), [(12.9, "unknown"), (13, "heal"), (None, "heal")])
+def test_heal_ends_no_growth_of_a_lag_if_new_leaders_served_before_it(
+    resumed_s: float | None, by: str
+) -> None:
+    """A sample just before the heal and one just after it tell nothing of what came in between."""
+    fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S, brokers=(1,), target="broker 1")
+    grew = Backlog(1, 10 * S, None, 9, 10 * S, 13 * S, (12 * S, 14 * S))
+    resumed_ns = None if resumed_s is None else int(resumed_s * S)
+    assert _lag_ended_by(fault, {"g": grew}, resumed_ns) == by
+
+
 def test_partitions_searched_for_the_first_ack() -> None:
     """Under the new leader where a log tells epochs; where others were elected, not where none was."""
     one, two, three = (TopicPartition("orders", number) for number in range(3))

@@ -26,6 +26,7 @@ from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import Evidence, check
 from kaput.evidence.schemas import TABLES
+from kaput.report.run_report import to_text
 
 START_MS = 1_700_000_000_000
 
@@ -334,3 +335,22 @@ def test_pandas_floats_for_numbers_with_nulls(tmp_path: Path) -> None:
     frame.to_parquet(path)
     with pytest.raises(EvidenceError, match=r"row 1: table sends: column 'offset' has 0.5"):
         check(folder)
+
+
+def test_report_claims_nothing_that_bare_evidence_does_not_have(tmp_path: Path) -> None:
+    """Three tables of another program, and no scenario: no mode, seed, type of group or command, which would
+    be defaults; no arithmetic with end offsets that are not recorded; no standstill while nothing was sent.
+    """
+    history = History(groups={"billing": True}).acked(0, 0, 0).acked(0, 5_000, 1).acked(0, 9_000, 2)
+    folder = history.handed(0, 0, 0, 5).write(tmp_path / "run")
+    shutil.rmtree(folder.table("end_offsets"), ignore_errors=True)
+    (folder.path / "scenario.yaml").unlink(missing_ok=True)
+    manifest = json.loads(folder.manifest_path.read_text())
+    kept = ("schema", "run_id", "scenario", "state", "groups")
+    folder.manifest_path.write_text(json.dumps({name: manifest[name] for name in kept}))
+    spark: Any = InProcess()
+    text = to_text(analyse(check(folder), spark), folder.path).plain
+    assert "Kafka of unknown version, run " in text and "seed" not in text and "kaput run" not in text
+    assert "billing: drained" in text and "classic" not in text
+    assert "High-watermark arithmetic: not possible: no end offset of orders/0 is recorded." in text
+    assert "never went a second without an acknowledgement while messages were waiting." in text

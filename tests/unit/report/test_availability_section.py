@@ -114,7 +114,8 @@ def test_run_without_standstills_says_so(raw: dict[str, Any]) -> None:
     assert section(JudgedRun(Findings.model_validate(raw))) is None
     raw["availability"] = [share([], 1_000)]
     assert outages(JudgedRun(Findings.model_validate(raw))) == [
-        "No standstill: the service never went a second without an acknowledgement. "
+        "No standstill: the service never went a second without an acknowledgement while messages were "
+        "waiting. "
         "100.0 % of all messages were acknowledged within 1 s, "
         "but 0.1 % of the acknowledged ones (23) are lost."
     ]

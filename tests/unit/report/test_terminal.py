@@ -62,7 +62,7 @@ def test_text_report_contains_every_finding(findings: Findings) -> None:
     for expected in (
         "23 losses by a deposed leader are permitted with acks=1",
         "1-kill: kill leader-of orders/0 (broker 1) confirmed: broker 1 (pid 77): gone",
-        "election 9,480 ms",
+        "leader elected after 9,480 ms",
         "lost 23: 0.6 % of the 3,987 that were acknowledged in the loss window",
         "loss window 1,990 ms, 3,990 attempts in it",
         "affected 1,234 of 5,678 messages to the partitions that it held up, each until the end of its own "

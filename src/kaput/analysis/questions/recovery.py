@@ -78,7 +78,7 @@ class Recovery(Question):
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
                 backlog_drained_ms=_ms(since, _drained_ns(list(backlogs.get(id_, {}).values()))),
-                lag_ended_by=_lag_ended_by(reach.fault, backlogs.get(id_, {})),
+                lag_ended_by=_lag_ended_by(reach.fault, backlogs.get(id_, {}), _resumed_ns(run, reach)),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
             )
@@ -188,9 +188,19 @@ def _drained_ns(backlogs: Sequence[Backlog]) -> int | None:
     return max(ends) if ends and len(ends) == len(backlogs) else None
 
 
-def _lag_ended_by(fault: FaultRow, backlogs: Mapping[str, Backlog]) -> EndedBy | None:
+def _resumed_ns(run: Run, reach: Reach) -> int | None:
+    """When each partition with a new leader had been delivered from; None if one was not, or none has one."""
+    elected = sum(election is not None for election in reach.places.values())
+    firsts = run.sums["first_deliveries"].filter(fault=reach.fault.id).drop_nulls()
+    return int(firsts["at_ns"].max()) if elected and firsts.height == elected else None  # type: ignore[arg-type]
+
+
+def _lag_ended_by(
+    fault: FaultRow, backlogs: Mapping[str, Backlog], resumed_ns: int | None = None
+) -> EndedBy | None:
     """What ended the growth of the lag of the group whose lag grew the longest: the heal, if the lag stopped
-    growing between the samples around it. None if it grew for less than a second.
+    growing between the samples around it, and new leaders did not all serve before it. None if it grew for
+    less than a second.
     """
     group = max(backlogs, key=lambda name: backlogs[name].grew_until_ns, default="")
     last = backlogs.get(group)
@@ -201,7 +211,9 @@ def _lag_ended_by(fault: FaultRow, backlogs: Mapping[str, Backlog]) -> EndedBy |
     healed_ns = fault.healed_ns if fault.healed_ns != fault.effective_ns else None
     # The heal of a producer or a mirror lets no group go on.
     hit = bool(fault.brokers) or fault.target.endswith(f" of {group}")
-    return "heal" if hit and healed_ns is not None and begin_ns <= healed_ns <= end_ns else "unknown"
+    if not hit or healed_ns is None or (resumed_ns is not None and resumed_ns < healed_ns):
+        return "unknown"
+    return "heal" if begin_ns <= healed_ns <= end_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:

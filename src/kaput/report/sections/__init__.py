@@ -23,6 +23,13 @@ class JudgedRun:
     scenario: Scenario | None = None
     manifest: Manifest | None = None
 
+    @property
+    def described(self) -> bool:
+        """Whether a scenario or a version is recorded; else mode, seed and types of groups are defaults, of
+        evidence that another program wrote.
+        """
+        return self.scenario is not None or self.findings.run.kafka is not None
+
     def seconds(self, ns: int | None) -> float | None:
         """A time in s since the load began; None if unknown or more than a day away."""
         began_ns = self.findings.run.started_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from kaput.core import plural
+from kaput.core import clock, plural
 from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal
 from kaput.report.document import (
     NOTHING,
@@ -89,7 +89,8 @@ def _service(run: JudgedRun) -> Iterator[str]:
     found = [one for one in run.findings.standstills if _of_service(one)]
     share = _share(run, service)
     if not found:
-        yield f"No standstill: the service never went a second without an acknowledgement. {share}"
+        waiting = "without an acknowledgement while messages were waiting"
+        yield f"No standstill: the service never went a second {waiting}. {share}"
         return
     longest = max(found, key=lambda one: one.length_ms)
     total = f"{service.standstill_s:,.1f} s in {plural(service.standstills, 'standstill')}; the longest: "
@@ -141,8 +142,9 @@ def _partition(run: JudgedRun) -> Iterator[str]:
 def _length_and_end(run: JudgedRun, one: Standstill) -> str:
     """`33.9 s (from 8.0 s on): it waited ...`."""
     begin = run.seconds(one.from_ns)
-    since = "" if begin is None else f" (from {begin:,.1f} s on)"
-    return f"{one.length_ms / 1e3:,.1f} s{since}: {waited(one.waited_for, one.ended_by, _why(run, one))}"
+    since = f"{clock(one.from_ns)} UTC" if begin is None else f"{begin:,.1f} s"
+    story = waited(one.waited_for, one.ended_by, _why(run, one))
+    return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}"
 
 
 def _why(run: JudgedRun, one: Standstill) -> str:

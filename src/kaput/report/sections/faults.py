@@ -57,11 +57,11 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by)
     for name, ms, more in (
-        (Term("election", "election_ms"), fault.election_ms, _noticed_late(fault)),
-        (Term("first acknowledgement", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
-        (Term("first delivery", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
+        (Term("leader elected after", "election_ms"), fault.election_ms, _noticed_late(fault)),
+        (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
+        (Term("first delivery after", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
-        (Term("backlog drained", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(run, fault)),
+        (Term("backlog drained after", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(run, fault)),
         (Term("in every ISR again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")

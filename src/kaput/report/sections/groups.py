@@ -46,7 +46,8 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
         blocks.append(Folded("Partitions revoked and assigned, by member", [handovers], in_text=False))
     summary = (Term("Fates", "fate"), f" for this group, and its members ({len(group.members)})")
     blocks.append(Folded(summary, list(_fates_and_members(group, run.findings))))
-    return NamedPart(f"{group.group} ({group.type})", ", ".join(_summary(group, rebalances)), blocks)
+    kind = f" ({group.type})" if run.described or group.type != "classic" else ""
+    return NamedPart(group.group + kind, ", ".join(_summary(group, rebalances)), blocks)
 
 
 def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:

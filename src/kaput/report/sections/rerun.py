@@ -27,12 +27,14 @@ def configuration(run: JudgedRun) -> Section | None:
     return Section("Configuration and what it promises", [facts], key="configuration", detail=True)
 
 
-def rerun(run: JudgedRun) -> Section:
-    """The command to repeat this run, and the facts that identify it."""
-    blocks: list[Block] = [Code(_command(run))]
+def rerun(run: JudgedRun) -> Section | None:
+    """The command to repeat this run, if there is a scenario, and the facts that identify it."""
+    known = run.scenario is not None or run.findings.run.scenario in builtin_names()
+    blocks: list[Block] = [Code(_command(run))] if known else []
     if run.manifest is not None:
-        blocks.append(NamedValues(_about(run.findings, run.manifest)))
-    return Section("How to run it again", blocks, key="rerun")
+        blocks.append(NamedValues(_about(run.findings, run.manifest, run.described)))
+    title = "How to run it again" if known else "This run"
+    return Section(title, blocks, key="rerun") if blocks else None
 
 
 def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
@@ -84,9 +86,9 @@ def _command(run: JudgedRun) -> str:
     return command
 
 
-def _about(findings: Findings, manifest: Manifest) -> list[tuple[str, str]]:
+def _about(findings: Findings, manifest: Manifest, described: bool) -> list[tuple[str, str]]:
     run = findings.run
-    rows = [("run", run.id), ("seed", str(run.seed))]
+    rows = [("run", run.id), *([("seed", str(run.seed))] if described else [])]
     if run.started_ns:
         began = datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         rows.append(("load began", began))

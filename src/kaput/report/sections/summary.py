@@ -36,7 +36,9 @@ def head(run: JudgedRun) -> Head:
     """The top of the report."""
     findings, about = run.findings, run.findings.run
     verdict, _, answer = verdict_sentence(findings).partition(": ")
-    kafka = f"Kafka {', then '.join([about.kafka or 'of unknown version', *_upgrades(run)])} ({about.mode})"
+    kafka = f"Kafka {', then '.join([about.kafka or 'of unknown version', *_upgrades(run)])}"
+    kafka += f" ({about.mode})" if run.described else ""
+    seed = f", seed {about.seed}" if run.described else ""
     rates = f"{number(findings.rates.sent_per_s)} sent"
     rates += f" and {number(findings.rates.acked_per_s)} acknowledged" if timed(run) else ""
     return Head(
@@ -45,7 +47,7 @@ def head(run: JudgedRun) -> Head:
         tone="loss" if findings.verdict == "held" and findings.lost else findings.verdict,
         name=about.scenario,
         title=about.title,
-        about=f"{about.scenario}: {kafka}, seed {about.seed}, run {about.id}; {rates} per second",
+        about=f"{about.scenario}: {kafka}{seed}, run {about.id}; {rates} per second",
         setup="; ".join(_setup(run)),
         done=f"{faults_in_a_line(run) or 'no fault was injected'} · {kafka}",
         why=" ".join(_why(run)),
