@@ -17,16 +17,7 @@ from kaput.cli.verbs import print_json
 from kaput.core import NEWEST_KAFKA, VERSION
 from kaput.errors import JavaError
 
-_PACKAGES = (
-    "kaput",
-    "kaput-lab",
-    "confluent-kafka",
-    "kafka-python",
-    "pyspark",
-    "pyarrow",
-    "polars",
-    "pydantic",
-)
+_PACKAGES = ("kaput", "confluent-kafka", "kafka-python", "pyspark", "pyarrow", "polars", "pydantic")
 
 
 def version_command(json: Json = False) -> None:
@@ -93,7 +84,8 @@ def installed() -> dict[str, Any]:
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "root": sys.platform != "win32" and os.geteuid() == 0,
-        "packages": {name: _version(name) for name in _PACKAGES},
+        # This file is a part of kaput-lab, also where all of kaput was installed as one (a checkout, the image).
+        "packages": {"kaput-lab": VERSION} | {name: _version(name) for name in _PACKAGES},
     }
 
 

@@ -172,3 +172,4 @@ def test_the_verb_names_the_archive(tmp_path: Path) -> None:
     shown = json.loads(CliRunner().invoke(app, ["version", "--json"]).output)
     assert about == shown, (about, shown)
     assert shown["packages"]["confluent-kafka"]
+    assert shown["packages"]["kaput-lab"] == shown["kaput"]  # installed or a checkout
