@@ -7,6 +7,7 @@ priority then: they take what CPU time is left (LOW_PRIORITY).
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections import Counter
@@ -25,6 +26,7 @@ from xdist.scheduler import LoadScopeScheduling
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 pytest_plugins = ["cpu_seconds"]
+gc.disable()  # until all is collected
 # The tree of commands is built once in each worker, and not for each call of a CliRunner, which takes 0.1 s.
 typer.testing._get_command = cache(typer.testing._get_command)
 # Nothing is timed here: a busy machine must not fail a test.
@@ -132,15 +134,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What has been collected stays: the garbage collector need not look at it again and again, nor after
-    each few hundred rows of a table.
+    each few hundred rows of a table. At the end it goes like everything else: libraries in C++ complain about
+    what is left.
     """
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 20)
-
-
-def pytest_unconfigure() -> None:
-    """At the end it goes like everything else: libraries in C++ complain about what is left."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 def _shared(nodeid: str) -> str | None:

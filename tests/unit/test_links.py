@@ -65,7 +65,7 @@ def test_every_page_is_in_the_index() -> None:
     assert {name for name in pages if f"({name})" not in index} == set()
 
 
-FILES = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("*/**/*.py") if ".venv" not in path.parts]
+FILES = [f"/{path.relative_to(ROOT)}" for part in ("src", "tests") for path in (ROOT / part).rglob("*.py")]
 GUIDES = [ROOT / "docs" / f"{name}.md" for name in ("ARCHITECTURE", "ADDING_A_FAULT", "ADDING_AN_ANOMALY")]
 TO_BE_MADE = ("src/kaput/faults/NAME.py", "src/kaput/analysis/questions/stale.py")  # by the reader
 
