@@ -149,11 +149,10 @@ class Failovers:
         ]
         until = min(later, default=None)
         proven, possible, following = [], [], []
-        for send in self.tables.sends_of.get(place, []):
+        for send, record in self._acked(place):
             done = send["done_ns"]
-            if send["outcome"] != "acked" or done is None or done // MS < election.at // MS:
+            if done is None or done // MS < election.at // MS:
                 continue
-            record = self._record(place, send)
             if record is not None and record["leader_epoch"] is not None:
                 if record["leader_epoch"] == election.epoch:
                     proven.append(done)
@@ -167,6 +166,12 @@ class Failovers:
         if not proven:  # a leader that acknowledged nothing: whether its successor counts is left open
             found |= {None, min(following, default=None)}
         return found
+
+    @cache  # noqa: B019
+    def _acked(self, place: Place) -> list[tuple[Row, Row | None]]:
+        """The acknowledged sends of a partition, each with its record."""
+        sends = self.tables.sends_of.get(place, [])
+        return [(send, self._record(place, send)) for send in sends if send["outcome"] == "acked"]
 
     def _record(self, place: Place, send: Row) -> Row | None:
         """The record that was acknowledged, if it is still where the acknowledgement says."""
@@ -233,11 +238,7 @@ class Failovers:
 
     def overwritten(self, place: Place) -> list[Row]:
         """Acknowledgements whose record is not where it was acknowledged."""
-        found = []
-        for send in self.tables.sends_of.get(place, []):
-            if send["outcome"] == "acked" and self._record(place, send) is None:
-                found.append(send)
-        return found
+        return [send for send, record in self._acked(place) if record is None]
 
     def overwritten_by(self, place: Place, epoch: int) -> tuple[int, int] | None:
         """The least and the most acknowledgements that an epoch may have overwritten; null: not known."""

@@ -69,7 +69,7 @@ class Groups:
         first = self.tables.first_delivery.get(group, {})
         sends = self.tables.rows("sends")
         if place is not None:  # also what only the log tells that it is there
-            lost_track = [s for s in sends if self.tables.place(s) is None and self._is_in(place, s)]
+            lost_track = [s for s in self._without_place if self._is_in(place, s)]
             sends = [*self.tables.sends_of.get(place, []), *lost_track]
         mine = [s for s in sends if self.topics(group, s["cluster"], s["topic"])]
         found = set()
@@ -80,6 +80,10 @@ class Groups:
                 quick += at is not None and at - send["attempt_ns"] <= SECOND
             found.add(Quick(len(owed), quick))
         return found
+
+    @cached_property
+    def _without_place(self) -> list[Row]:
+        return [send for send in self.tables.rows("sends") if self.tables.place(send) is None]
 
     def _is_in(self, place: Place, send: Row) -> bool:
         return any(self.tables.place(record) == place for record in self.tables.home_records(send))

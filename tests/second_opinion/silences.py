@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from second_opinion.raw import SECOND, Place, Row, RunTables
@@ -96,6 +97,7 @@ class Silences:
         """By the first reading, the closest to the words."""
         return self.readings(scope)[0]
 
+    @cache  # noqa: B019
     def backwards(self, scope: Scope) -> bool:
         """Whether anything came before it was attempted: the record contradicts itself."""
         first = self.tables.first_delivery.get(scope.group or "", {})
