@@ -34,15 +34,15 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel site install demo test compiled test-brokers checked-others test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev
+.PHONY: wheel site install demo test compiled test-brokers checked-others test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev jars
 
 install: setup
 
 demo: setup
 	$(BIN)/kaput demo
 
-test: setup-dev
-	$(MAKE) --no-print-directory --jobs=2 test-brokers checked-others
+test: $(DEV_STAMP)
+	$(MAKE) --no-print-directory --jobs=3 test-brokers checked-others
 
 # What pytest compiles is compiled once, during the checks, and not by each of its workers; mistakes show when the
 # tests run.
@@ -52,12 +52,13 @@ compiled: .venv/.compiled
 	-@$(BIN)/pytest --collect-only -q tests >/dev/null 2>&1
 	@touch $@
 
-# Both at once: the tests with brokers wait, the checks and the others compute with what CPU time is left.
-test-brokers: compiled
+# Both at once: the tests with brokers wait, the checks and the others compute with what CPU time is left. Jars are
+# fetched, which the tests of brokers need and some of the others, while the checks run.
+test-brokers: jars compiled
 	$(BIN)/pytest tests/functional -m "alone and not long"
 	$(PYTEST) tests/functional -m "not alone and not tools and not long"
 
-checked-others: check compiled
+checked-others: check jars compiled
 	$(MAKE) --no-print-directory test-others
 
 test-others:
@@ -134,7 +135,9 @@ wheel: $(DEV_STAMP)
 setup: $(RUN_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
 
-setup-dev: $(DEV_STAMP)
+setup-dev: jars
+
+jars: $(DEV_STAMP)
 	@$(BIN)/python -m kaput.cluster.setup
 
 # Java is missed at once, not after minutes of downloads.

@@ -14,7 +14,7 @@ from driving import KAPUT, Kaput, mentions
 from waiting import PATIENCE_S, wait_for
 
 # So many that the run is ended in the middle of them.
-MANY = ["--set", "workload.producers.0.messages=100000000"]
+MANY = ["--set", "workload.producers.0.messages=100000000", "--set", "workload.warm-up=0s"]
 
 
 def start(runs: Path, mode: str) -> subprocess.Popen[str]:

@@ -9,8 +9,7 @@ from driving import Kaput, Result
 _SCENARIO = """
 version: 1
 title: From 2 to 5 partitions
-# The release before the default, which has another layout of storage.
-cluster: {brokers: 1, kafka: 4.3.1}
+cluster: {brokers: 1}
 topics: [{name: orders, partitions: 2, replication-factor: 1}]
 workload:
   producers:

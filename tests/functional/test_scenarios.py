@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -43,18 +44,14 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """The demo, judged in its own process; Spark in a JVM must find the same."""
+    """The demo, judged in its own process."""
     kaput = Kaput(tmp_path_factory.mktemp("demo") / "runs")
     done = kaput.call("demo", "--runs", str(kaput.runs))
     results = []
     for path in sorted(kaput.runs.glob("*/findings.json")):
         results.append(Result(done.returncode, json.loads(path.read_text()), done.stderr, path.parent))
     assert [result.findings["run"]["scenario"] for result in results] == list(PAIR), done.stderr
-    pages = Demo(done.stdout, done.stderr, *results)
-    found = read_findings(results[0].folder / "findings.json")
-    kaput.call("analyze", str(results[0].folder), "--no-page", "--master", "local[*]")
-    assert read_findings(results[0].folder / "findings.json") == found
-    return pages
+    return Demo(done.stdout, done.stderr, *results)
 
 
 @pytest.mark.alone
@@ -70,6 +67,16 @@ def test_demo_prints_one_screen_with_the_address_of_its_page_last(demo: Demo) ->
     for result in (demo.acks_1, demo.acks_all):
         assert f'href="../{result.folder.name}/report.html"' in page.read_text()
         assert "</html>" in (result.folder / "report.html").read_text()
+
+
+@pytest.mark.alone
+@pytest.mark.long  # its sibling: spark/test_run_folder_urls.py, of a smaller run
+def test_spark_in_a_jvm_finds_the_same_of_the_demo(demo: Demo, tmp_path: Path) -> None:
+    """Of a copy, by the command."""
+    found = read_findings(demo.acks_1.folder / "findings.json")
+    copy = shutil.copytree(demo.acks_1.folder, tmp_path / "run")
+    Kaput(tmp_path).call("analyze", str(copy), "--no-page", "--master", "local[*]")
+    assert read_findings(copy / "findings.json") == found
 
 
 @pytest.mark.alone
