@@ -19,6 +19,10 @@ from driving import Kaput, Result
 from fakes.liar import liar
 from waiting import PATIENCE_S
 
+# Their siblings, with librdkafka's own mock of brokers: test_command_clients.py, test_client_moves.py and
+# test_false_acks.py in unit/workload, all with the example in Python.
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
 MESSAGES, EACH = 2000, 100
 
@@ -97,7 +101,6 @@ def played(
     return result, {name: number for number, name in enumerate([*commands, "liar"])}
 
 
-@pytest.mark.long
 def test_client_that_acks_before_sending_is_caught(played: tuple[Result, dict[str, int]]) -> None:
     """Exactly the messages that it never sent are lost, and nothing in the cluster explains them."""
     result, numbers = played
@@ -111,9 +114,7 @@ def test_client_that_acks_before_sending_is_caught(played: tuple[Result, dict[st
     assert suspect["story"] in result.findings["notes"]
 
 
-@pytest.mark.parametrize(
-    "client", ["python", *(pytest.param(name, marks=pytest.mark.long) for name in ("go", "node"))]
-)
+@pytest.mark.parametrize("client", CLIENTS)
 def test_an_example_sends_and_reads_everything(client: str, played: tuple[Result, dict[str, int]]) -> None:
     """All is acknowledged at the offset where it is stored; its group was handed all that is stored."""
     result, numbers = played

@@ -94,7 +94,7 @@ def rows(answer: dict[str, Any], status: str) -> dict[tuple[str, str], dict[str,
     return {(row["what"], row["aspect"]): row for row in answer["rows"] if row["status"] == status}
 
 
-# Its siblings: the next one, unit/compare for each difference by design, test_failover_runs.py with MirrorMaker.
+# Its siblings: the next one; unit/compare for what differs by design; test_failover_runs.py with MirrorMaker.
 @pytest.mark.long
 def test_mirrormaker_copy_differs_only_by_design(
     kaput: Standing, servers: dict[str, str], tmp_path: Path

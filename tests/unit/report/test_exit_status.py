@@ -119,6 +119,8 @@ def test_a_mistake_is_the_status_of_the_process(tmp_path: Path) -> None:
     done = shell(f"cd {tmp_path} && kaput analyze .")
     assert (done.returncode, done.stdout) == (2, "")
     assert "name a run folder" in done.stderr
+    done = shell(f"cd {tmp_path} && kaput run --json nothing")
+    assert (done.returncode, json.loads(done.stdout)["exit_status"]) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +134,20 @@ def test_a_mistake_is_the_status_of_the_process(tmp_path: Path) -> None:
         ("peek --json", "Missing argument"),
     ],
 )
-def test_a_mistake_is_json_too_where_json_is_asked_for(tmp_path: Path, arguments: str, said: str) -> None:
+def test_a_mistake_is_json_too_where_json_is_asked_for(
+    tmp_path: Path,
+    arguments: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """One document with the sentence that stderr has, and the status."""
     (tmp_path / "mine.yaml").write_text("version: 1\nclster: {}\n")
-    done = shell(f"cd {tmp_path} && kaput {arguments}", XDG_STATE_HOME=str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    done = called(arguments.split(), monkeypatch, capsys)
     document = json.loads(done.stdout)
-    assert (done.returncode, document["exit_status"]) == (2, 2)
+    assert (done.status, document["exit_status"]) == (2, 2)
     assert said in document["error"] and said in done.stderr
 
 

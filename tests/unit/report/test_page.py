@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -53,11 +54,18 @@ class Tags(HTMLParser):
             self.text += data
 
 
-def _judged(path: Path) -> tuple[RunFolder, Findings]:
-    """A small run with one of everything."""
-    folder = sample_run.write(path / "run")
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, Findings]:
+    """A small run with one of everything, judged once."""
+    folder = sample_run.write(tmp_path_factory.mktemp("sample") / "run")
     spark: Any = InProcess()
     return folder, analyse(check(folder), spark)
+
+
+@pytest.fixture
+def judged(sample: tuple[RunFolder, Findings], tmp_path: Path) -> tuple[RunFolder, Findings]:
+    """A copy of it."""
+    return RunFolder(Path(shutil.copytree(sample[0].path, tmp_path / "run"))), sample[1]
 
 
 def _evil(findings: Findings) -> Findings:
@@ -94,9 +102,9 @@ def _evil(findings: Findings) -> Findings:
     return Findings.model_validate(poisoned(found))
 
 
-def test_hostile_text_is_escaped_in_html(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped_in_html(judged: tuple[RunFolder, Findings]) -> None:
     """Hostile texts in findings, events and manifest are there to be read, and nothing else."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     events = next((folder.analysis / "events").glob("*.parquet"))
     named = pl.read_parquet(events).with_columns(
         pl.when(pl.col(name).is_not_null()).then(pl.lit(EVIL)).alias(name)
@@ -113,9 +121,9 @@ def test_hostile_text_is_escaped_in_html(tmp_path: Path) -> None:
     assert not [name for _, attributes in evil.tags for name in attributes if name.startswith("on")]
 
 
-def test_page_has_no_external_references(tmp_path: Path) -> None:
+def test_page_has_no_external_references(judged: tuple[RunFolder, Findings]) -> None:
     """Nothing is loaded, and nothing but the charts' bundle as much as names an address."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     document = to_html(folder, findings)
     tags = Tags(document)
     links = [
@@ -128,9 +136,9 @@ def test_page_has_no_external_references(tmp_path: Path) -> None:
     assert "unsafe-eval" not in document
 
 
-def test_page_has_every_section(tmp_path: Path) -> None:
+def test_page_has_every_section(judged: tuple[RunFolder, Findings]) -> None:
     """Verdict, timeline, proof, ledger, stories, changes of leader, command."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     document = to_html(folder, findings)
     text = Tags(document).text
     for said in (
@@ -190,9 +198,9 @@ def _long(folder: RunFolder, began_ns: int, seconds: int, each: int) -> None:
         rows.write_parquet(directory / "part-00000.parquet")
 
 
-def test_a_page_does_not_grow_with_messages(tmp_path: Path) -> None:
+def test_a_page_does_not_grow_with_messages(judged: tuple[RunFolder, Findings]) -> None:
     """Ten thousand messages or ten million, a minute or ten hours: bounded, and hardly different."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     began = findings.run.started_ns
     sizes = []
     for seconds, each in ((60, 10), (60, 10_000), (2_000, 500), (36_000, 300)):
@@ -206,17 +214,17 @@ def test_a_page_does_not_grow_with_messages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "not parquet"])
-def test_damaged_analysis_only_drops_the_timeline(tmp_path: Path, damage: str) -> None:
+def test_damaged_analysis_only_drops_the_timeline(judged: tuple[RunFolder, Findings], damage: str) -> None:
     """Whatever is in analysis/, the page stands."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     events = next((folder.analysis / "events").glob("*.parquet"))
     events.write_text(damage)
     assert "No timeline" in to_html(folder, findings)
 
 
-def test_damaged_times_make_a_page(tmp_path: Path) -> None:
+def test_damaged_times_make_a_page(judged: tuple[RunFolder, Findings]) -> None:
     """One send centuries away: nothing is filled up, nothing fails."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     for level in (folder.analysis / "timeline").glob("*/*.parquet"):
         rows = pl.read_parquet(level)
         far = rows.head(1).with_columns(pl.lit(2**63 - 10**9).alias("at_ns"))
@@ -224,9 +232,9 @@ def test_damaged_times_make_a_page(tmp_path: Path) -> None:
     assert len(to_html(folder, findings)) < 1_600_000
 
 
-def test_timeline_images_need_no_browser(tmp_path: Path) -> None:
+def test_timeline_images_need_no_browser(judged: tuple[RunFolder, Findings]) -> None:
     """SVG and PNG of the timeline."""
-    folder, findings = _judged(tmp_path)
+    folder, findings = judged
     svg = to_svg([(folder, findings)])
     assert svg.startswith("<svg") and "VIOLATED" in svg and "Leader of each partition" in svg
     assert to_png([(folder, findings)]).startswith(b"\x89PNG")
@@ -238,13 +246,13 @@ def test_hostile_text_is_escaped_in_markdown(findings: Findings) -> None:
     assert "<script" not in told.replace("\\<script", "") and "<img" not in told.replace("\\<img", "")
 
 
-def test_words_of_a_page_are_explained_by_the_glossary(tmp_path: Path) -> None:
+def test_words_of_a_page_are_explained_by_the_glossary(judged: tuple[RunFolder, Findings]) -> None:
     """Every term has its meaning on hover; words with a synonym or Jepsen's name in brackets too."""
-    page = to_html(*_judged(tmp_path))
+    page = to_html(*judged)
     explained = re.findall(r'data-about="[^"]*">([^<]*)</dfn>', page)
     assert {"drain", "lost", "permitted", "acked", "affected", "aborted-read"} <= set(explained)
     assert glossary()["rejected"].startswith("what a member of a share group")
-    assert not [word for word in _terms(JudgedRun(_judged(tmp_path / "again")[1])) if word not in glossary()]
+    assert not [word for word in _terms(JudgedRun(judged[1])) if word not in glossary()]
 
 
 def _terms(run: JudgedRun) -> set[str]:
