@@ -49,7 +49,7 @@ def test_missing_java_is_reported_before_start(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.long  # its siblings: cluster/test_lab.py, of such a death; unit/verdict/test_judge.py, of its verdict
+@pytest.mark.long  # its siblings: cluster/test_lab.py, and unit/verdict/test_judge.py for the verdict
 def test_a_broker_that_dies_on_its_own_makes_the_run_inconclusive(kaput: Kaput, tmp_path: Path) -> None:
     """A broker is killed from outside: the run goes on, names its log, and is inconclusive."""
     (tmp_path / "pair.yaml").write_text(_PAIR)

@@ -84,7 +84,7 @@ def installed() -> dict[str, Any]:
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "root": sys.platform != "win32" and os.geteuid() == 0,
-        # This file is a part of kaput-lab, also where all of kaput was installed as one (a checkout, the image).
+        # This file is in kaput-lab, also where all of kaput is installed as one: a checkout, the image.
         "packages": {"kaput-lab": VERSION} | {name: _version(name) for name in _PACKAGES},
     }
 
