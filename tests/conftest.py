@@ -48,7 +48,7 @@ _TOGETHER = {
     ),
 }
 # Those that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
-_COMMANDS = ("analyze_while_recording", "background", "judging_unwritable", "standalone")
+_BY_FILE = ("analyze_while_recording.py", "background.py", "judging_unwritable.py", "standalone.py")
 # Tests of brokers that share nothing with their file: each in whichever worker is free.
 _APART = tuple(
     f"test_{name}.py"
@@ -61,7 +61,7 @@ _APART = tuple(
         "many_runs",
     )
 )
-# Files of tests with brokers that take longest: begun first, so that no worker is alone with one at the end.
+# Files that take longest: begun first, so that no worker is alone with one at the end.
 _FIRST = tuple(
     f"test_{name}.py"
     for name in (
@@ -84,6 +84,7 @@ _FIRST = tuple(
             "lab_loss_accounting",
             "no_orphans",
         ),
+        *("command_clients", "supervisor", "client_moves", "error_messages"),
     )
 )
 # Of tests/unit, not among `make test-fast`: those that judge many histories, start many processes, or draw
@@ -157,7 +158,9 @@ _SHARING = {
 
 
 class ByDirectory(LoadScopeScheduling):
-    """What is in _TOGETHER stays together, tests of brokers by file; every other is on its own."""
+    """What is in _TOGETHER stays together, tests of brokers and of tests/unit by file, which share what they
+    make; every other is on its own.
+    """
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """What is done is dropped: the scheduler counts all that a worker was given after each test."""
@@ -174,7 +177,7 @@ class ByDirectory(LoadScopeScheduling):
             return nodeid
         for one, other in _SHARING.items():
             file = file.replace(one, other)
-        if directory == "functional" or file.endswith(tuple(f"test_{name}.py" for name in _COMMANDS)):
+        if directory in ("functional", "unit") or file.endswith(_BY_FILE):
             return file
         return _shared(nodeid) or nodeid
 
