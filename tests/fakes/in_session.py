@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 from fakes.called import Said, called
 from fakes.in_process import InProcess
-from kaput.analysis.spark import background
+from kaput.analysis.spark import engines
 
 
 class InSession:
@@ -25,21 +25,17 @@ class InSession:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         self._capsys, self._monkeypatch = capsys, monkeypatch
-        for name in ("Background", "engine_for"):
-            monkeypatch.setattr(background, name, lambda *_, **__: _There(spark))
+        monkeypatch.setattr(engines, "engine_for", lambda *_, **__: _There(spark))
 
     def __call__(self, *words: str) -> Said:
         return called(list(words), self._monkeypatch, self._capsys)
 
 
 class _There:
-    """A Background whose session is there already."""
+    """An engine whose session is there already."""
 
     def __init__(self, spark: SparkContext | InProcess) -> None:
         self._spark = spark
-
-    def begin(self) -> None:
-        """Nothing takes long."""
 
     def session(self) -> SparkContext | InProcess:
         return self._spark

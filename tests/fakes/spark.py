@@ -32,5 +32,5 @@ def shared_context() -> SparkContext:
     owner = Owner(marks_environment=False).__enter__()
     atexit.register(owner.__exit__)
     context = start(owner.own_path, "local[2]", _SQL)
-    atexit.register(close, context)
+    atexit.register(close)
     return context

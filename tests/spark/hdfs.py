@@ -12,9 +12,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import SparkContext
 
-from kaput.analysis.spark.driver import spark_home
 from kaput.cluster.distribution import provide
 from kaput.cluster.lock import LockedJar
 from kaput.cluster.network.loopback import HOST, Ports
@@ -29,6 +29,7 @@ _JAR = LockedJar(
 )
 _SERVER = "org.apache.hadoop.hdfs.server"
 _UP_S = 180
+SPARK_HOME = Path(pyspark.__file__).parent
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
@@ -47,7 +48,7 @@ class Hdfs:
         stack.callback(ports.close)
         port, self._web, *more = ports.reserve(5)
         self.url = f"hdfs://{HOST}:{port}"
-        jars = [*provide("Hadoop", [_JAR], find_java()), *sorted((spark_home() / "jars").glob("*.jar"))]
+        jars = [*provide("Hadoop", [_JAR], find_java()), *sorted((SPARK_HOME / "jars").glob("*.jar"))]
         self._class_path = os.pathsep.join(map(str, [directory / "conf", *jars]))
         (directory / "conf").mkdir()
         (directory / "tmp").mkdir()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fakes.in_process import InProcess
 from kaput.bench.generate import generate, shape_of
 from kaput.bench.plan import PlantingPlan
 
 
 def planted(path: Path, messages: int, rate: float) -> Path:
     """A run folder of ten producers, ten partitions and one group; `rate`: of each anomaly."""
-    generate(
-        PlantingPlan(shape_of(messages, 10, 10, 1, seed=3), rate), path, InProcess(), lambda _done, _all: None
-    )
+    generate(PlantingPlan(shape_of(messages, 10, 10, 1, seed=3), rate), path, lambda _done, _all: None)
     return path

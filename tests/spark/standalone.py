@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyspark
 
-from kaput.analysis.spark.driver import spark_home
 from kaput.java import find_java
 from waiting import wait_for
 
+SPARK_HOME = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
 # C1 only, as in a driver of ours: they are over before C2 would pay.
 _FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
@@ -39,13 +40,13 @@ class Standalone:
         wait_for(lambda: (self._state() or {}).get("aliveworkers") == 2, "the start of two workers")
 
     def _start(self, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
-        jars = os.pathsep.join(map(str, sorted((spark_home() / "jars").glob("*.jar"))))
+        jars = os.pathsep.join(map(str, sorted((SPARK_HOME / "jars").glob("*.jar"))))
         command = [str(find_java().path), *_FLAGS, "-cp", jars, f"{_DEPLOY}.{kind.lower()}.{kind}"]
         work = ["--work-dir", str(self._directory / name)] if kind == "Worker" else []
         ui = ["--webui-port", "0"] if kind == "Worker" else []
         log = self._stack.enter_context((self._directory / f"{name}.log").open("wb"))
         # Spark's own scripts set the Scala version; without it the launcher looks for a build tree.
-        env = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_SCALA_VERSION": "2.13"}
+        env = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "SPARK_SCALA_VERSION": "2.13"}
         env["PYSPARK_PYTHON"] = sys.executable
         # What a killed worker or its executor leaves is left among the test's own files.
         scratch = self._directory / "tmp"

@@ -33,7 +33,7 @@ CASES = {
 
 
 def _make(path: Path, spark: SparkContext, shape: Shape, rate: float) -> dict[str, Any]:
-    return generate(PlantingPlan(shape, rate), path, spark, lambda _done, _all: None)
+    return generate(PlantingPlan(shape, rate), path, lambda _done, _all: None)
 
 
 @pytest.mark.parametrize(("shape", "rate"), CASES.values(), ids=CASES)

@@ -26,6 +26,7 @@ from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.tables import Extents, Unit, empty, of_frame, read
+from kaput.analysis.spark.in_process import InProcess
 from kaput.analysis.views import rows
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Keys, Messages
@@ -217,13 +218,12 @@ def _packing(spark: SparkContext, shared: TemporaryDirectory[str] | None, tasks:
     """Into a file, if all tasks see a directory, or are in this process and not a single one."""
     if shared is not None:
         return partial(SliceFile, shared.name)
-    in_process = not hasattr(spark, "master")  # spark/in_process.py
-    return SliceFile if in_process and tasks > 1 else lambda: nullcontext(pack)
+    return SliceFile if spark.master == InProcess.master and tasks > 1 else lambda: nullcontext(pack)
 
 
 def _shared_directory(spark: SparkContext) -> TemporaryDirectory[str] | None:
     """A new directory for the runs, next to Spark's own files, if all tasks run on this machine."""
-    if not getattr(spark, "master", "").startswith("local"):
+    if not str(spark.master).startswith("local"):
         return None
     beside = spark.getConf().get("spark.local.dir") or ""
     return TemporaryDirectory(

@@ -138,7 +138,10 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
             wait_s=0.0,  # the drain has already waited for the mirror
         )
         folder = scratch.directory()
-        return ClusterComparison(request, folder, session, lambda _what, _done, _total: None).run().as_json()
+        compared = ClusterComparison(
+            request, folder, lambda _records: session(), lambda _what, _done, _total: None
+        )
+        return compared.run().as_json()
 
     return compare
 
@@ -172,8 +175,6 @@ def judge(
     folder, unwritten = evidence.folder, _Unwritten()
     if folder.copy_back_error is not None:
         unwritten.add("all of analysis/, findings.json and junit.xml", folder.copy_back_error)
-    import kaput.analysis.pipeline  # noqa: F401  (loaded while Spark starts)
-
     spark = session()
     with progress() as on_parts:
         findings = _analyze(evidence, spark, scratch, ledger, unwritten, on_parts)

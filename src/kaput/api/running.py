@@ -99,7 +99,7 @@ def analyze(
 
 
 def _judge(path: Path, spark: Any, scratch: Any, ledger: LedgerRows, page: bool) -> Findings:
-    from kaput.analysis.spark.program import context_of
+    from kaput.analysis.spark.engines import context_of
     from kaput.api.judging import judge, keep_report, sealed_evidence
 
     evidence = sealed_evidence(RunFolder(path), scratch)
@@ -178,8 +178,8 @@ def _record(
     scratch: Scratch,
 ) -> Path:
     """Plays a run and returns its folder. Raises LabError with a note on where the evidence is."""
-    from kaput.analysis.spark.background import messages_to_judge
-    from kaput.analysis.spark.program import PROGRAM, engine_of_program
+    from kaput.analysis.spark.engines import engine_of_program, messages_to_judge
+    from kaput.analysis.spark.in_process import load_analysis
     from kaput.api.judging import mirror_comparison
     from kaput.runner.experiment import Experiment
 
@@ -191,8 +191,8 @@ def _record(
         runs,
         provider,
         progress,
-        on_load_over=spark.begin,
-        compare=mirror_comparison(PROGRAM.session, scratch),
+        on_load_over=load_analysis,
+        compare=mirror_comparison(spark.session, scratch),
     )
     try:
         return experiment.run().path

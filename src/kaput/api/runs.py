@@ -140,7 +140,7 @@ class RunTable(_Frame):
 
     def to_spark(self) -> DataFrame:
         if self._frame is None:
-            from kaput.analysis.spark.program import context_of, frame
+            from kaput.analysis.spark.engines import context_of, frame
 
             self._frame = frame(context_of(self._given), self._files, self._wanted)
         return self._frame

@@ -1,4 +1,4 @@
-"""The Spark job that writes a generated run, one slab per task, and the small files around it.
+"""Writes a generated run, its slabs in threads, and the small files around it.
 
 The manifest is written last, so an unfinished folder is not a run folder. Not here: the content (plan.py).
 """
@@ -6,21 +6,20 @@ The manifest is written last, so an unfinished folder is not a run folder. Not h
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
-import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import yaml
 
-from kaput.bench.plan import START_NS, STORE, TOPIC, PlantingPlan, Shape, SlabPlan
+from kaput.bench.plan import START_NS, STORE, TOPIC, PlantingPlan, Shape
 from kaput.bench.tables import write_slab
 from kaput.core import MS, VERSION
 from kaput.errors import AccountingError, UsageError
@@ -28,9 +27,6 @@ from kaput.evidence.folder import EVIDENCE_SCHEMA, GroupDrain, Manifest, RunFold
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import parquet_writer
 from kaput.scenario.model import Scenario
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 _SLAB_MESSAGES = 4_000_000  # maximum: a task needs about 180 bytes for each
 _BIG = ("sends", "log", "deliveries", "group_events")
@@ -61,7 +57,7 @@ def shape_of(
     return Shape(counts, partitions, groups, seed, batch, width)
 
 
-def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress) -> dict[str, Any]:
+def generate(plan: PlantingPlan, path: Path, progress: Progress) -> dict[str, Any]:
     """Writes the run folder; returns what its analysis must find. `progress` gets slabs done and all."""
     folder, shape = RunFolder(path), plan.shape
     path.mkdir(parents=True, exist_ok=True)
@@ -71,7 +67,7 @@ def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Prog
             folder.table(name).mkdir(parents=True)
         for name in _STORE_TABLES:
             folder.table(name).mkdir(parents=True)
-        written = _write_slabs(plan, path, spark, progress)
+        written = _write_slabs(plan, path.resolve(), progress)
         _check(plan, written)
         _write_small_tables(plan, folder)
         replace_text(folder.scenario_path, yaml.safe_dump(_scenario(shape).dump(), sort_keys=False))
@@ -83,39 +79,23 @@ def generate(plan: PlantingPlan, path: Path, spark: SparkContext, progress: Prog
     return expected
 
 
-def _write_slabs(
-    plan: PlantingPlan, path: Path, spark: SparkContext, progress: Progress
-) -> list[tuple[int, ...]]:
-    context, slabs = spark, plan.shape.slabs
-    context.pythonExec = sys.executable
-    group = f"kaput-generate-{path}"
-    target = path.resolve()
-
-    def make(slab: SlabPlan) -> tuple[int, ...]:
-        return write_slab(slab, target)
-
-    def run() -> list[tuple[int, ...]]:
-        context.setJobGroup(group, "kaput bench generate", interruptOnCancel=True)
-        return context.parallelize([plan.slab(number) for number in range(slabs)], slabs).map(make).collect()
-
-    with ThreadPoolExecutor(1, "kaput-generate") as pool:
-        job = pool.submit(run)
+def _write_slabs(plan: PlantingPlan, path: Path, progress: Progress) -> list[tuple[int, ...]]:
+    """Returns the numbers of rows of each slab. After an error or an interrupt no further slab begins."""
+    slabs = plan.shape.slabs
+    with ThreadPoolExecutor(os.cpu_count(), "kaput-slab") as pool:
         try:
-            while not job.done():
-                progress(_finished(spark, group), slabs)
-                time.sleep(0.2)
+            writing = [pool.submit(_write_slab, plan, number, path) for number in range(slabs)]
+            for done, slab in enumerate(as_completed(writing), 1):
+                slab.result()
+                progress(done, slabs)
         except BaseException:
-            context.cancelJobGroup(group)
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
-        progress(slabs, slabs)
-        return job.result()
+    return [slab.result() for slab in writing]
 
 
-def _finished(spark: SparkContext, group: str) -> int:
-    tracker = spark.statusTracker()
-    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
-    stages = (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)
-    return sum(stage.numCompletedTasks for stage in stages if stage)
+def _write_slab(plan: PlantingPlan, number: int, path: Path) -> tuple[int, ...]:
+    return write_slab(plan.slab(number), path)
 
 
 def _check(plan: PlantingPlan, written: list[tuple[int, ...]]) -> None:

@@ -27,7 +27,7 @@ from kaput.cli.verbs import pairs
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
-    from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.engines import OwnSpark
     from kaput.analysis.spark.in_process import WithoutSpark
     from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
@@ -97,7 +97,7 @@ def analyze_command(
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
-    from kaput.analysis.spark.background import MANY, engine_for
+    from kaput.analysis.spark.engines import MANY, engine_for
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
@@ -114,7 +114,6 @@ def analyze_command(
         # Side by side, tasks cannot tell whose CPU time was spent.
         spark = engine_for(most, master, settings, threads=1 if profile else None)
         stack.enter_context(spark)
-        spark.begin()
         folders = [local[text] if text in local else _fetch(text, spark, space) for text in run_dir]
         varied = [key for evidence in folders for key in evidence.manifest.varied]
         printed = TableOptions(columns_of(columns, len(folders) > 1, varied), reports)
@@ -138,7 +137,7 @@ def _is_url(text: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None
 
 
-def _fetch(url: str, spark: Background | WithoutSpark, scratch: Scratch) -> Evidence:
+def _fetch(url: str, spark: OwnSpark | WithoutSpark, scratch: Scratch) -> Evidence:
     """Copies evidence that only Spark can read into the scratch directory."""
     session = spark.session()
     from kaput.analysis.spark.remote_folders import bring, check_scratch
@@ -148,7 +147,7 @@ def _fetch(url: str, spark: Background | WithoutSpark, scratch: Scratch) -> Evid
 
 
 def _judge(
-    found: list[Evidence], spark: Background | WithoutSpark, scratch: Scratch, ledger: LedgerRows, page: bool
+    found: list[Evidence], spark: OwnSpark | WithoutSpark, scratch: Scratch, ledger: LedgerRows, page: bool
 ) -> list[Result]:
     results = [
         result_of(evidence.folder, judge_folder(evidence, spark.session, scratch, ledger))

@@ -49,11 +49,9 @@ def generate_command(
 
     Example: kaput bench generate made --messages 1000000; kaput analyze made
     """
-    from kaput.analysis.spark.session import owned
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import PlantingPlan
     from kaput.evidence.folder import create_directory
-    from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
@@ -61,10 +59,9 @@ def generate_command(
     plan = PlantingPlan(
         shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else anomaly_rate
     )
-    find_java()
     create_directory(run_dir)
-    with interrupts(), owned() as spark:
-        expected = generate(plan, run_dir, spark, _GenerateProgress(messages))
+    with interrupts():
+        expected = generate(plan, run_dir, _GenerateProgress(messages))
     if json:
         sys.stdout.write((run_dir / "expected.json").read_text())
     else:

@@ -14,6 +14,8 @@ from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from kaput.compare.answer import ComparisonAnswer
 
 
@@ -79,10 +81,9 @@ def compare_command(
     Example: kaput compare a1:9092,a2:9092 b1:9092 --html mirror.html
     """
 
-    from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.engines import engine_for
     from kaput.cli.progress import StepsProgress
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
-    from kaput.java import find_java
     from kaput.processes.signals import interrupts
 
     request = ComparisonRequest(
@@ -94,12 +95,15 @@ def compare_command(
         None if wait is None else milliseconds("--wait", wait) / 1000,
     )
     with interrupts(), ExitStack() as stack:
-        find_java()
         folder = stack.enter_context(Scratch()).directory() if rows is None else _empty(rows)
-        spark = stack.enter_context(Background())
-        spark.begin()
         bar = stack.enter_context(StepsProgress(f"{source} and {target}"))
-        answer = ClusterComparison(request, folder, spark.session, bar.tell).run()
+
+        def session(records: int) -> SparkContext:
+            engine = engine_for(records)
+            stack.enter_context(engine)
+            return engine.session()
+
+        answer = ClusterComparison(request, folder, session, bar.tell).run()
     if html is not None:
         _write_page(html, answer)
     if json:

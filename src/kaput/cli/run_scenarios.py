@@ -17,7 +17,7 @@ from kaput.cli.results import PlannedRun, Result, Series, judge_folder, keep_rep
 from kaput.errors import DistributionError, Interrupted, KaputError, UsageError
 
 if TYPE_CHECKING:
-    from kaput.analysis.spark.background import Background
+    from kaput.analysis.spark.engines import OwnSpark
     from kaput.analysis.spark.in_process import WithoutSpark
     from kaput.api.running import ExistingClusterOptions
     from kaput.cli.progress import RunProgress
@@ -53,7 +53,7 @@ def run_all(
 
     Yields the results before Spark stops, so that they can be shown at once.
     """
-    from kaput.analysis.spark.background import engine_for, messages_to_judge
+    from kaput.analysis.spark.engines import engine_for, messages_to_judge
     from kaput.java import find_java
     from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
@@ -292,11 +292,12 @@ def _own_cluster(scenario: Scenario, java: Java, kafka_home: Path | None) -> Clu
 def run_one(
     plan: PlannedRun,
     provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
-    spark: Background | WithoutSpark,
+    spark: OwnSpark | WithoutSpark,
     scratch: Scratch,
     shown: Sidecar | None = None,
 ) -> tuple[RunFolder, Findings]:
     """Plays and judges one run. If it fails, a message names its evidence. `shown`: shows it live."""
+    from kaput.analysis.spark.in_process import load_analysis
     from kaput.cli.progress import RunProgress
     from kaput.runner.experiment import Experiment
 
@@ -310,7 +311,7 @@ def run_one(
             provider,
             progress,
             varied=plan.varied,
-            on_load_over=spark.begin,
+            on_load_over=load_analysis,
             compare=mirror_comparison(spark.session, scratch),
         )
         if shown is not None and shown.port:

@@ -15,14 +15,7 @@ import time
 from typing import Any, NamedTuple
 
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.protocol import (
-    KafkaError,
-    KafkaProtocol,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-    for_code,
-    get_sasl_mechanism,
-)
+from kaput.cluster.protocol import KafkaError, KafkaProtocol, for_code, get_sasl_mechanism, sasl
 from kaput.errors import LabError, UnknownFormat, UsageError
 
 _ADDRESS = re.compile(r"(?:\[(?P<ipv6>[\w:.%]+)\]|(?P<host>[\w.-]+)):(?P<port>\d{1,5})")
@@ -200,7 +193,7 @@ def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
     """Signs in with SASL. Raises AccessRefused with the broker's message, which contains no secrets."""
     access, where = endpoint.access, f"{endpoint.host}:{endpoint.port}"
     given = access.kafka_python()
-    known = exchange.answer_to(SaslHandshakeRequest(version=1, mechanism=access.mechanism))
+    known = exchange.answer_to(sasl.SaslHandshakeRequest(version=1, mechanism=access.mechanism))
     if known.error_code:
         raise AccessRefused(
             f"{where} does not support {access.mechanism}; it supports {', '.join(known.mechanisms)}"
@@ -208,7 +201,7 @@ def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
     try:
         mechanism = get_sasl_mechanism(access.mechanism)(host=endpoint.host, **given)
         while not mechanism.is_done():
-            proof = SaslAuthenticateRequest(version=1, auth_bytes=mechanism.auth_bytes())
+            proof = sasl.SaslAuthenticateRequest(version=1, auth_bytes=mechanism.auth_bytes())
             answer = exchange.answer_to(proof)
             if answer.error_code:
                 raise AccessRefused(f"{where} refused {access.principal}: {answer.error_message}")

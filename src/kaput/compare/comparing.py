@@ -164,13 +164,15 @@ class _Descriptions:
 
 
 class ClusterComparison:
-    """One comparison. `folder`: keeps everything read and found, including all rows behind the counts."""
+    """One comparison. `folder`: keeps everything read and found, including all rows behind the counts;
+    `session`: what compares so many records, of both clusters together.
+    """
 
     def __init__(
         self,
         request: ComparisonRequest,
         folder: Path,
-        session: Callable[[], SparkContext],
+        session: Callable[[int], SparkContext],
         progress: Progress,
     ) -> None:
         self._request, self._folder = request, folder
@@ -190,7 +192,8 @@ class ClusterComparison:
         bounds = source.bounds(scope.names)
         initial_bounds = target.bounds(scope.paired.values())
         pairs = _partition_pairs(scope, bounds, initial_bounds)
-        session = self._session()
+        both_bounds = (*bounds.values(), *initial_bounds.values())
+        session = self._session(sum(end - start for start, end in both_bounds))
         facts = self._read_side(session, pairs, 0, bounds)
         self._await_mirror(pairs, bounds, target, initial_bounds)
         ends = target.bounds(scope.paired.values())

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +24,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered
+from kaput.analysis.engine.spark_jobs import watched
 from kaput.analysis.job import part_key
 from kaput.compare.reading import ABORTED, LOG_APPEND_TIME
 
@@ -259,17 +259,6 @@ def part_by(columns: Sequence[str], count: int) -> pl.Expr:
     return (reduce(operator.xor, hashes) % count).cast(pl.Int64)
 
 
-def reporting_tasks(
-    spark: SparkContext, what: str, total: int, progress: Progress
-) -> AbstractContextManager[None]:
-    """Inside the block, `progress` gets the number of finished tasks."""
-    from kaput.analysis.engine.spark_jobs import watched
-
-    if not hasattr(spark, "_jsc"):  # this process: nothing to watch
-        return nullcontext()
-    return watched(spark, total, lambda done, of: progress(what, done, of))
-
-
 def _run_round(
     spark: SparkContext, units: Sequence[RowChunk], wanted: Round, folder: Path, progress: Progress
 ) -> MatchOutcome:
@@ -288,7 +277,7 @@ def _run_round(
                 frame.write_parquet(folder / f"{name}-{number}.parquet", compression="uncompressed")
         yield number, bool(len(matched)), bool(len(left))
 
-    with reporting_tasks(spark, "matching", len(units) + count, progress):
+    with watched(spark, len(units) + count, partial(progress, "matching")):
         done = sorted(shuffled(spark, count, (units, cut)).mapPartitionsWithIndex(matching).collect())
     return MatchOutcome(
         [folder / f"matched-{number}.parquet" for number, matched, _ in done if matched],

@@ -11,6 +11,7 @@ the first copy (matching.py), so claims that name the second copy are recognized
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
+from kaput.analysis.engine.spark_jobs import watched
 from kaput.compare.matching import (
     CHANGES,
     EXPOSED,
@@ -26,7 +28,6 @@ from kaput.compare.matching import (
     Progress,
     RowChunk,
     change_name,
-    reporting_tasks,
     shuffled,
     tasks_for,
 )
@@ -119,14 +120,14 @@ def derive_positions(
         part = number * count // stretches
         return by_part(real, part, count, "matched")
 
-    with reporting_tasks(spark, "checking order and offsets", len(units) + 2 * count, progress):
+    with watched(spark, len(units) + 2 * count, partial(progress, "checking order and offsets")):
         parts = shuffled(spark, count, (units, cut))
         reached = _concat(parts.mapPartitionsWithIndex(_highest_target).collect())
         before = _highest_before(reached)
         run_part = _second_pass(before, points, claims)
-        partial = parts.mapPartitionsWithIndex(run_part).collect()
+        of_tasks = parts.mapPartitionsWithIndex(run_part).collect()
     by_name: dict[str, list[bytes]] = {}
-    for name, data in partial:
+    for name, data in of_tasks:
         by_name.setdefault(name, []).append(data)
     return _combine({name: _concat(each) for name, each in by_name.items()})
 

@@ -11,12 +11,14 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.engine.pieces import Piece, by_part, gathered, pack, unpack
+from kaput.analysis.engine.spark_jobs import watched
 from kaput.compare.matching import (
     EXPOSED,
     ROWS,
@@ -26,7 +28,6 @@ from kaput.compare.matching import (
     RowChunk,
     match_all,
     part_by,
-    reporting_tasks,
     shuffled,
     tasks_for,
     units_of,
@@ -104,15 +105,15 @@ def classify_leftovers(
             rows = with_kind(unit.frame(), unpack(packed))
             yield from _count_and_sample(rows.filter(~pl.col("pair").is_in(chosen)))
 
-    partial: list[tuple[str, bytes]] = []
-    with reporting_tasks(spark, "classifying the remaining records", max(1, len(files)), progress):
+    of_tasks: list[tuple[str, bytes]] = []
+    with watched(spark, max(1, len(files)), partial(progress, "classifying the remaining records")):
         if files:
-            partial = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
+            of_tasks = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
     if chosen:
-        partial += _classify_compacted(
+        of_tasks += _classify_compacted(
             spark, files, [unit for unit in read if unit.pair in compacted], packed, chosen, progress
         )
-    return _combine(partial)
+    return _combine(of_tasks)
 
 
 def with_kind(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
@@ -149,10 +150,10 @@ def _classify_compacted(
         yield "key_examples", pack(_key_examples(latest))
 
     tasks = len(read) + len(left) + count
-    with reporting_tasks(spark, "comparing keys", tasks, progress):
+    with watched(spark, tasks, partial(progress, "comparing keys")):
         parts = shuffled(spark, count, (read, cut), (left, cut_left))
-        partial: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
-    return partial
+        of_tasks: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
+    return of_tasks
 
 
 def latest_by_key(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
@@ -234,9 +235,9 @@ def _count_and_sample(rows: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
     yield "examples", pack(first.select(*by, "side", "offset", "timestamp"))
 
 
-def _combine(partial: Sequence[tuple[str, bytes]]) -> Leftovers:
+def _combine(of_tasks: Sequence[tuple[str, bytes]]) -> Leftovers:
     def all_of(name: str) -> pl.DataFrame | None:
-        frames = [unpack(data) for key, data in partial if key == name]
+        frames = [unpack(data) for key, data in of_tasks if key == name]
         return pl.concat(frames, how="vertical_relaxed") if frames else None
 
     counts, examples, keys, key_examples = map(all_of, ("counts", "examples", "keys", "key_examples"))

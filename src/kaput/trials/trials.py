@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kaput.analysis.spark.in_process import WithoutSpark
+from kaput.analysis.spark.in_process import WithoutSpark, load_analysis
 from kaput.api.judging import Scratch, judge, mirror_comparison, sealed_evidence
 from kaput.api.running import own_provider
 from kaput.cluster.distribution import Distribution, from_home, resolve
@@ -70,7 +70,7 @@ class Trials:
             stack.enter_context(interrupts())
             self._scratch = stack.enter_context(Scratch())
             stack.enter_context(self._engine)
-            self._engine.begin()
+            load_analysis()
             reap_orphans()
             self._clusters = stack.enter_context(
                 WarmClusters(self._runs, self._java, self._distribution, self._progress.note)

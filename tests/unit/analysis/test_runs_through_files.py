@@ -81,7 +81,7 @@ def test_findings_are_the_same_from_tasks_side_by_side(
         spark = InProcess(4)
         assert analyse(check(folder), spark).to_json() == expected.to_json()
         assert _tables(folder) == tables
-        stages = [spark.getStageInfo(number) for number in spark.getActiveStageIds()]
+        stages = spark.stages
         assert max(stage.numTasks for stage in stages) > 4
         assert all(stage.numTasks == stage.numCompletedTasks for stage in stages)
 

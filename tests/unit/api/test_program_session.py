@@ -5,28 +5,25 @@ from __future__ import annotations
 import atexit
 import sys
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from pyspark import SparkContext
 
-from kaput.analysis.spark import program
-from kaput.analysis.spark.program import ProgramSession, context_of
+from kaput.analysis.spark import engines
+from kaput.analysis.spark.engines import ProgramSpark, context_of
 from kaput.errors import UsageError
 
 
-class FakeBackground:
+class FakeSpark:
     """A session that is there at once. `made`: all of them."""
 
-    made: list[FakeBackground]
+    made: list[FakeSpark]
 
     def __init__(self) -> None:
         self.context = SimpleNamespace(_jsc=object())
         self.closed = False
         self.made.append(self)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.closed = True
@@ -36,37 +33,36 @@ class FakeBackground:
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> ProgramSession:
+def own(monkeypatch: pytest.MonkeyPatch) -> ProgramSpark:
     """Of a program that has no session of its own."""
-    monkeypatch.setattr(program, "Background", FakeBackground)
-    monkeypatch.setattr(FakeBackground, "made", [], raising=False)
+    monkeypatch.setattr(engines, "OwnSpark", FakeSpark)
+    monkeypatch.setattr(FakeSpark, "made", [], raising=False)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setattr(atexit, "register", lambda _call: None)
-    return ProgramSession()
+    return ProgramSpark()
 
 
-def test_kaputs_own_session_is_started_once(own: ProgramSession) -> None:
+def test_kaputs_own_session_is_started_once(own: ProgramSpark) -> None:
     """Later calls use it; after it was closed there is another one."""
     assert own.session() is own.session()
     own.close()
-    assert FakeBackground.made[0].closed
+    assert FakeSpark.made[0].closed
     own.session()
-    assert len(FakeBackground.made) == 2
+    assert len(FakeSpark.made) == 2
 
 
-def test_a_session_that_the_program_has_stopped_is_replaced(own: ProgramSession) -> None:
+def test_a_session_that_the_program_has_stopped_is_replaced(own: ProgramSpark) -> None:
     """The first one is closed before the next one starts."""
     own.session()._jsc = None
     assert own.session()._jsc is not None
-    assert [made.closed for made in FakeBackground.made] == [True, False]
+    assert [made.closed for made in FakeSpark.made] == [True, False]
 
 
-def test_the_programs_own_session_is_used(own: ProgramSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programs_own_session_is_used(own: ProgramSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is started next to it, not even for a run."""
-    theirs = SimpleNamespace(_jsc=object())
+    theirs = SimpleNamespace(_jsc=object(), master="spark://host")
     monkeypatch.setattr(SparkContext, "_active_spark_context", theirs)
-    own.begin()
-    assert own.session() is theirs and not FakeBackground.made
+    assert own.session() is theirs and not FakeSpark.made
 
 
 def test_a_spark_connect_session_is_refused() -> None:

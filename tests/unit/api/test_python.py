@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     """A run folder with planted anomalies that was judged, and what was planted."""
     folder = tmp_path_factory.mktemp("made")
     shape = shape_of(20_000, 4, 3, 2, seed=5, slab_messages=20_000)
-    expected = generate(PlantingPlan(shape, 0.001), folder, InProcess(), lambda _done, _all: None)  # type: ignore[arg-type]
+    expected = generate(PlantingPlan(shape, 0.001), folder, lambda _done, _all: None)
     kaput.analyze(folder, InProcess(), page=False)
     return folder, expected
 

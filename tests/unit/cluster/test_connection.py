@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from kaput.cluster.protocol import ApiVersionsRequest
+from kaput.cluster.protocol import metadata
 from kaput.cluster.wire import Connection, Endpoint, Unanswered, WrongProtocol
 
 _TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x46"
@@ -51,7 +51,7 @@ def test_tls_alert_bytes_within_a_response_are_data(server: socket.socket) -> No
     thread = answering(server, versions(1, 0x1503), versions(2, 0x1503))
     with closing(Connection(Endpoint("127.0.0.1", server.getsockname()[1]), 30)) as connection:
         for _ in range(2):
-            assert connection.ask(ApiVersionsRequest(version=0)).error_code == 0x1503
+            assert connection.ask(metadata.ApiVersionsRequest(version=0)).error_code == 0x1503
     thread.join()
 
 
@@ -61,7 +61,7 @@ def test_tls_alert_is_reported_as_wrong_protocol(server: socket.socket) -> None:
     address = Endpoint("127.0.0.1", server.getsockname()[1])
     refused = pytest.raises(WrongProtocol, match="requires TLS")
     with closing(Connection(address, 30)) as connection, refused:
-        connection.ask(ApiVersionsRequest(version=0))
+        connection.ask(metadata.ApiVersionsRequest(version=0))
     thread.join()
 
 
@@ -70,7 +70,7 @@ def test_closed_or_unreachable_server_is_unanswered(server: socket.socket) -> No
     address = Endpoint("127.0.0.1", server.getsockname()[1])
     thread = answering(server)
     with closing(Connection(address, 30)) as connection, pytest.raises(Unanswered):
-        connection.ask(ApiVersionsRequest(version=0))
+        connection.ask(metadata.ApiVersionsRequest(version=0))
     thread.join()
     server.close()
     with pytest.raises(Unanswered):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cluster.admin import monitor_requests, requests
+from kaput.cluster.admin import requests
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.monitor.sources.nodes import NodeJob, Nodes
 
@@ -82,12 +82,12 @@ def test_unexpected_exception_is_propagated(nodes: Nodes, silent: Endpoint) -> N
 
 def test_monitor_requests_can_be_encoded() -> None:
     for request in (
-        monitor_requests.list_groups(),
-        monitor_requests.fetch_offsets(["a", "b"]),
-        monitor_requests.describe_quorum(1),
-        monitor_requests.describe_quorum(2),
-        monitor_requests.reassignments(1.0),
-        monitor_requests.log_dirs(),
-        monitor_requests.min_isrs(["orders"]),
+        requests.list_groups(states=True),
+        requests.fetch_offsets_of(["a", "b"]),
+        requests.describe_quorum(1),
+        requests.describe_quorum(2),
+        requests.reassignments(1.0),
+        requests.log_dirs(),
+        requests.min_isrs(["orders"]),
     ):
         assert request.encode()

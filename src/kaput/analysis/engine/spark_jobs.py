@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kaput.errors import EvidenceError, LabError
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkContext, StatusTracker
 
 _EVERY_S = 0.5
 
@@ -28,7 +28,8 @@ def ignored(_done: int, _total: int) -> None:
 def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[None]:
     """Inside the context, calls `progress` twice a second with the number of tasks done."""
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, total, progress, over), daemon=True)
+    watched = (spark.statusTracker(), total, progress, over)
+    watcher = threading.Thread(target=_watch, args=watched, daemon=True)
     watcher.start()
     try:
         yield
@@ -37,17 +38,16 @@ def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[Non
         watcher.join()
 
 
-def _watch(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
+def _watch(tracker: StatusTracker, total: int, progress: Progress, over: threading.Event) -> None:
     try:
-        _poll(spark, total, progress, over)
+        _poll(tracker, total, progress, over)
     except Exception as error:
         # If the JVM is gone the job itself fails, and its caller gets that error.
         if not _of_spark(error):
             raise
 
 
-def _poll(spark: SparkContext, total: int, progress: Progress, over: threading.Event) -> None:
-    tracker = spark.statusTracker()
+def _poll(tracker: StatusTracker, total: int, progress: Progress, over: threading.Event) -> None:
     done: dict[int, int] = {}
     sizes: dict[int, int] = {}
     while not over.wait(_EVERY_S):

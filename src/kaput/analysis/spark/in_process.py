@@ -1,8 +1,8 @@
 """Runs the analysis's tasks in threads of this process, without Spark: the same tasks, from the same job.py.
 
 Polars, numpy and Arrow do most of their work without the interpreter's lock, so tasks run side by side. What
-moves between them is in files without names (engine/pieces.py), which vanish with the process. Only what the
-analysis and bench/generate.py use of Spark.
+moves between them is in files without names (engine/pieces.py), which vanish with the process. Only what
+analysis and compare use of Spark.
 """
 
 from __future__ import annotations
@@ -36,35 +36,36 @@ class Stage:
         return len(self.done)
 
 
+@dataclass(frozen=True)
+class Tracker:
+    """Stands in for a StatusTracker: of the stages from the first one on."""
+
+    stages: Sequence[Stage]
+    first: int
+
+    def getActiveStageIds(self) -> Sequence[int]:
+        """All of them, also those that have ended."""
+        return range(self.first, len(self.stages))
+
+    def getStageInfo(self, number: int) -> Stage:
+        """How far a stage is."""
+        return self.stages[number]
+
+
 class InProcess:
     """Stands in for a SparkContext. `threads`: how many tasks run at once; by default as many as cores, up to
     _THREADS_MAX.
     """
 
+    master = "in-process"
+
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or min(os.cpu_count() or 1, _THREADS_MAX)
-        self._stages: list[Stage] = []
+        self.stages: list[Stage] = []
 
-    def statusTracker(self) -> InProcess:
-        """Returns itself."""
-        return self
-
-    def setJobGroup(self, group: str, description: str, interruptOnCancel: bool) -> None:
-        """Does nothing: jobs are not looked up by group."""
-
-    def getJobIdsForGroup(self, group: str) -> list[int]:
-        """Empty: no job runs in the background."""
-        return []
-
-    getJobInfo = getJobIdsForGroup
-
-    def getActiveStageIds(self) -> Sequence[int]:
-        """All stages so far."""
-        return range(len(self._stages))
-
-    def getStageInfo(self, number: int) -> Stage:
-        """How far a stage is."""
-        return self._stages[number]
+    def statusTracker(self) -> Tracker:
+        """How far the stages from now on are."""
+        return Tracker(self.stages, len(self.stages))
 
     def parallelize(self, items: Sequence[Any], count: int) -> LocalRdd:
         """The items as an RDD of `count` partitions, in order."""
@@ -83,7 +84,7 @@ class InProcess:
         or an interrupt no further task begins.
         """
         stage = Stage(len(parts))
-        self._stages.append(stage)
+        self.stages.append(stage)
 
         def computed(part: Iterable[Any]) -> list[Any]:
             items = list(part)
@@ -97,8 +98,8 @@ class InProcess:
 
 
 class WithoutSpark:
-    """Stands in for a Background: judges in this process. `threads`: see InProcess. A context manager, which
-    tunes allocators for this: only for kaput's own processes.
+    """Judges in this process. `threads`: see InProcess. A context manager, which tunes allocators for this:
+    only for kaput's own processes.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -110,10 +111,6 @@ class WithoutSpark:
 
     def __exit__(self, *error: object) -> None:
         """Does nothing."""
-
-    def begin(self) -> None:
-        """Loads the analysis in the background: not under load, as an import holds the interpreter's lock."""
-        threading.Thread(target=_load, name="load-analysis", daemon=True).start()
 
     def session(self) -> SparkContext:
         """The stand-in."""
@@ -134,6 +131,11 @@ def _keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**28)
         mallopt(_M_MMAP_THRESHOLD, 2**28)
         mallopt(_M_ARENA_MAX, 1)  # of all threads: what one has freed is there for the others
+
+
+def load_analysis() -> None:
+    """Loads the analysis in the background: not under load, as an import holds the interpreter's lock."""
+    threading.Thread(target=_load, name="load-analysis", daemon=True).start()
 
 
 def _load() -> None:

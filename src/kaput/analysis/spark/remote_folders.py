@@ -54,7 +54,7 @@ def take_back(spark: SparkContext, folder: RunFolder) -> None:
 
 def check_scratch(spark: SparkContext, scratch: Path | None) -> None:
     """Checks that workers on other machines can open `scratch`. Raises UsageError."""
-    if scratch is None and not getattr(spark, "master", "local").startswith("local"):
+    if scratch is None and not str(spark.master).startswith(("local", "in-process")):
         raise UsageError(
             "evidence at a URL, or in a folder that cannot be written to, is judged in a copy; "
             "give --scratch, a path that all workers open"

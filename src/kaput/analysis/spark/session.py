@@ -1,7 +1,8 @@
-"""The Spark session that judges: small, quiet, fast to start, and removed without a trace.
+"""A Spark session: small, quiet, and removed without a trace.
 
-`start` makes it now; background.py makes it in the background of a run. What the user configured
-(SPARK_CONF_DIR, `conf`) overrides everything set here. Not here: what is done with the session (pipeline.py).
+What the user configured (SPARK_CONF_DIR, `conf`) overrides everything set here.
+
+Not here: which programs use one (engines.py), and what is done with it (pipeline.py).
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import atexit
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,13 +27,12 @@ from pyspark import SparkConf, SparkContext, accumulators
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from kaput.analysis.spark import driver
 from kaput.errors import JavaError
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
+from kaput.processes.signals import shielded
 
-_own_drivers: list[driver.Driver] = []  # the JVM that this process started, if any
-_user_settings: set[str] = set()  # names of settings that the user gave: they override ours
+_local_jvms: list[subprocess.Popen[bytes]] = []  # the one that this process started, if any
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.file.ref = file
@@ -39,20 +42,39 @@ appender.file.fileName = {log}
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c: %m%n%ex
 """
+_JVM_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",  # C1 only: the queries end before C2 would pay off
+    "-XX:ReservedCodeCacheSize=240m",  # C1's default of 48 MB is filled by the queries' generated code
+    "-XX:+UseSerialGC",  # the heap is small
+    "-XX:+ExitOnOutOfMemoryError",  # Spark would wait forever for the thread that hit it
+    "-XX:-UsePerfData",  # a killed JVM would leave the file
+)
+
+
+@contextmanager
+def owned(
+    master: str | None = None, conf: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
+) -> Iterator[SparkContext]:
+    """A session as of `start`, for a process that has no other. Nothing of it is left after the block, or if
+    the process is killed. Raises JavaError.
+    """
+    with Owner() as owner:
+        try:
+            yield start(owner.own_path, master, conf, jars)
+        finally:
+            close()
 
 
 def start(
     own: Callable[[Path], object],
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
-    on_spawn: driver.OnSpawn = lambda process: None,
     jars: Sequence[Path] = (),
 ) -> SparkContext:
     """A session on `master`: local, or a cluster's address. None: as SPARK_CONF_DIR says, else local.
 
     `own` is called with the scratch directory, which must not outlive this process (Owner.own_path). `jars`
-    are loaded by its JVMs. If this process starts the JVM itself, `on_spawn` is called with it. Raises
-    JavaError if no JVM starts.
+    are loaded by its JVMs. Raises JavaError if no JVM starts.
     """
     user_defaults = _user_defaults()
     master = master or user_defaults.get("spark.master", "local[*]")
@@ -62,24 +84,46 @@ def start(
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     # Tasks run this Python, with its packages, unless the user set another.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _user_settings.update(user_defaults, conf or {})
+    given = {**user_defaults, **(conf or {})}
     settings = SparkConf().setMaster(master).setAppName("kaput")
-    settings.setAll([*_settings(scratch, master).items(), *(conf or {}).items()])
+    settings.setAll([(name, value) for name, value in _settings(scratch).items() if name not in given])
+    settings.setAll(list((conf or {}).items()))
+    if jars and "spark.jars" not in given:
+        settings.set("spark.jars", ",".join(map(str, jars)))
     if SparkContext._gateway is None:
-        if driver.can_launch_directly(master, _user_settings):
-            gateway = _own_gateway(scratch, on_spawn, jars)
-        else:
-            if jars and "spark.jars" not in _user_settings:
-                settings.set("spark.jars", ",".join(map(str, jars)))
-            gateway = _spark_gateway(settings, scratch)
-        SparkContext._ensure_initialized(gateway=gateway, conf=settings)
+        with shielded():  # until the JVM is known, which `close` kills
+            gateway = _gateway(settings, scratch, local=master.startswith("local"))
+            SparkContext._ensure_initialized(gateway=gateway, conf=settings)
     _hide_hang_ups()
     try:
-        with _without_pandas():
+        with _without_pandas(), _signals_kept():
             return SparkContext.getOrCreate(settings)
     except Py4JError as error:
-        output = " / ".join(driver.message_lines(str(error))[:3])
+        output = " / ".join(_message_lines(str(error))[:3])
         raise JavaError(f"Spark's JVM exited while the session was starting: {output}") from None
+
+
+def close() -> None:
+    """Stops Spark and, if kaput started it on this machine, its JVM.
+
+    That has nothing to shut down, and an orderly shutdown takes a second: so it is killed, and its Python
+    workers end when their connection closes.
+    """
+    context = SparkContext._active_spark_context
+    if not _local_jvms:
+        if context is not None:
+            context.stop()
+        return
+    # Disconnects first: objects garbage-collected later would still call the JVM.
+    gateway: Any = SparkContext._gateway
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    if context is not None:
+        # Others who hold this context then see that it has stopped, and do not call the JVM.
+        context._jsc = None
+    jvm = _local_jvms.pop()
+    jvm.kill()
+    jvm.wait()
 
 
 def _hide_hang_ups() -> None:
@@ -101,9 +145,7 @@ def _handle_error(server: BaseServer, request: Any, client_address: Any) -> None
 @contextmanager
 def _without_pandas() -> Iterator[None]:
     """Hides pandas from PySpark, which would import it for a second to check its version, and warn of a new
-    one.
-
-    It does so with the first values that it passes to Java; neither PySpark nor kaput uses pandas here.
+    one. Neither PySpark nor kaput uses it here.
     """
     if "pandas" in sys.modules:
         yield
@@ -115,50 +157,59 @@ def _without_pandas() -> Iterator[None]:
         del sys.modules["pandas"]
 
 
-def _own_gateway(
-    scratch: Path,
-    on_spawn: driver.OnSpawn,
-    jars: Sequence[Path],
-) -> Any:
-    java = find_java()
-    log4j = f"-Dlog4j2.configurationFile={(scratch / 'log4j2.properties').as_uri()}"
-    # By default C1 gets a code cache of 48 MB, which the queries' generated code fills.
-    code_cache = "-XX:ReservedCodeCacheSize=240m"
-    # If killed while starting, it leaves nothing outside its scratch.
-    tidy = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
-    flags = [log4j, code_cache, *tidy]
-    started = driver.launch(java, scratch, {}, flags, on_spawn, jars)
-    with driver.advertised(started):
-        gateway = launch_gateway()  # type: ignore[no-untyped-call]
-    _own_drivers.append(started)
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Restores the handler of Ctrl-C: PySpark's raises KeyboardInterrupt."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _gateway(settings: SparkConf, scratch: Path, local: bool) -> Any:
+    """Starts the JVM, by Spark's own script."""
+    find_java()
+    log, before = scratch / "jvm.log", os.environ.get("SPARK_LOCAL_IP")
+    temporary, tempfile.tempdir = tempfile.tempdir, str(scratch)  # for PySpark's own files
+    if local and before is None:
+        # A local Spark needs no name of this machine, which may not resolve: in a container without network.
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    try:
+        with log.open("wb") as output:
+            options = {"stdout": output, "stderr": output}
+            gateway: Any = launch_gateway(settings, popen_kwargs=options)  # type: ignore[no-untyped-call]
+    except (PySparkRuntimeError, OSError):
+        lines = _message_lines(log.read_text(errors="replace"))[-3:]
+        raise JavaError(f"Spark's Java did not start: {' / '.join(lines) or 'no output'}") from None
+    finally:
+        tempfile.tempdir = temporary
+        if local and before is None:
+            del os.environ["SPARK_LOCAL_IP"]
+    if local and gateway.proc is not None:
+        _local_jvms.append(gateway.proc)
     return gateway
 
 
-def _spark_gateway(settings: SparkConf, scratch: Path) -> Any:
-    log = scratch / "jvm.log"
-    with log.open("wb") as output:
-        try:
-            return launch_gateway(  # type: ignore[no-untyped-call]
-                settings, popen_kwargs={"stdout": output, "stderr": output}
-            )
-        except (PySparkRuntimeError, OSError):
-            raise JavaError(f"Spark's Java did not start: {driver.log_tail(log)}") from None
+def _message_lines(output: str) -> list[str]:
+    """Java's output without empty lines and stack frames."""
+    lines = (line.strip() for line in output.splitlines())
+    return [line for line in lines if line and not line.startswith(("at ", "... "))]
 
 
-def _settings(scratch: Path, master: str) -> dict[str, str]:
-    """Spark's settings by name, without those in SPARK_CONF_DIR/spark-defaults.conf."""
+def _settings(scratch: Path) -> dict[str, str]:
+    """kaput's settings of Spark, by name."""
     log4j = scratch / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log=scratch / "spark.log"))
-    ours = {
+    own_files = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={scratch}")
+    return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        # C1 only: the queries end before C2 would pay off.
-        "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log4j.as_uri()}"
-        ),
+        "spark.driver.extraJavaOptions": " ".join((*_JVM_OPTIONS, *own_files)),
         "spark.local.dir": str(scratch),
         "spark.cleaner.referenceTracking.blocking": "false",
         # The ledger's shuffle data is already packed.
@@ -172,11 +223,6 @@ def _settings(scratch: Path, master: str) -> dict[str, str]:
         "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**28),
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
     }
-    if master.startswith("local"):
-        # On a cluster, Python workers are started by a Spark that may not have this module.
-        ours["spark.python.daemon.module"] = "kaput.analysis.spark.python_workers"
-    given = _user_defaults()
-    return {name: value for name, value in ours.items() if name not in given}
 
 
 def _user_defaults() -> dict[str, str]:
@@ -191,38 +237,3 @@ def _user_defaults() -> dict[str, str]:
     lines = (line.strip() for line in path.read_text(encoding="latin-1").splitlines())
     pairs = [re.split(r"\s*=\s*|\s+", line, maxsplit=1) for line in lines if line and line[0] != "#"]
     return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
-
-
-@contextmanager
-def owned(
-    master: str | None = None, conf: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
-) -> Iterator[SparkContext]:
-    """A session as of `start`, for a process that has no other. Nothing of it is left after the block, or if
-    the process is killed. Raises JavaError.
-    """
-    with Owner() as owner:
-        context = start(owner.own_path, master, conf, jars=jars)
-        try:
-            yield context
-        finally:
-            close(context)
-
-
-def close(spark: SparkContext) -> None:
-    """Stops Spark and, if kaput started it, its JVM.
-
-    kaput's own JVM has nothing to shut down, and an orderly shutdown takes a second: so it is killed, and its
-    Python workers end when their connection closes.
-    """
-    if not _own_drivers:
-        spark.stop()
-        return
-    # Disconnects first: objects garbage-collected later would still call the JVM.
-    gateway: Any = SparkContext._gateway
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    # Others who hold this context then see that it has stopped, and do not call the JVM.
-    spark._jsc = None
-    own = _own_drivers.pop()
-    own.process.kill()
-    driver.end(own)

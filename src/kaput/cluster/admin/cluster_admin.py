@@ -14,7 +14,6 @@ from typing import Any
 
 from kaput.cluster.admin import requests, resources
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
-from kaput.cluster.admin.monitor_requests import log_dirs
 from kaput.cluster.admin.resources import ResourceAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
@@ -65,11 +64,8 @@ class Admin(ResourceAdmin):
         if not topics:
             return
         names = {topic.name for topic in topics}
-        answer = self._broadcaster.ask_any(
-            self._controller_proxies(),
-            lambda: requests.create_topics(topics, self._timeout_s),
-            "create topics",
-            self._timeout_s,
+        answer = self._ask_controller(
+            lambda: requests.create_topics(topics, self._timeout_s), "create topics"
         )
         for result in answer.topics:
             self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
@@ -99,11 +95,8 @@ class Admin(ResourceAdmin):
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; returns when no broker knows it any more."""
-        answer = self._broadcaster.ask_any(
-            self._controller_proxies(),
-            lambda: requests.delete_topic(name, self._timeout_s),
-            f"delete topic {name}",
-            self._timeout_s,
+        answer = self._ask_controller(
+            lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}"
         )
         for result in answer.responses:
             self._check(f"topic {name} cannot be deleted", result.error_code)
@@ -123,11 +116,9 @@ class Admin(ResourceAdmin):
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
         """Increases partitions to `count`. `assignments`: of the new ones; None: Kafka's. Raises LabError."""
-        answer = self._broadcaster.ask_any(
-            self._controller_proxies(),
+        answer = self._ask_controller(
             lambda: requests.create_partitions(topic, count, self._timeout_s, assignments),
             f"add partitions to {topic}",
-            self._timeout_s,
         )
         for result in answer.results:
             self._check(
@@ -145,11 +136,8 @@ class Admin(ResourceAdmin):
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Reassigns partitions; returns when the controller has accepted. Raises LabError."""
-        answer = self._broadcaster.ask_any(
-            self._controller_proxies(),
-            lambda: requests.alter_reassignments(wanted, self._timeout_s),
-            "reassign partitions",
-            self._timeout_s,
+        answer = self._ask_controller(
+            lambda: requests.alter_reassignments(wanted, self._timeout_s), "reassign partitions"
         )
         self._check("partitions cannot be reassigned", answer.error_code, answer.error_message)
         for name, p in ((topic.name, p) for topic in answer.responses for p in topic.partitions):
@@ -157,11 +145,8 @@ class Admin(ResourceAdmin):
 
     def elect_preferred(self, places: Sequence[TopicPartition]) -> None:
         """Makes the preferred replica of each partition its leader. Raises LabError if one cannot be."""
-        answer = self._broadcaster.ask_any(
-            self._controller_proxies(),
-            lambda: requests.elect_preferred(places, self._timeout_s),
-            "elect preferred leaders",
-            self._timeout_s,
+        answer = self._ask_controller(
+            lambda: requests.elect_preferred(places, self._timeout_s), "elect preferred leaders"
         )
         self._check("preferred leaders cannot be elected", answer.error_code)
         elected = [(each.topic, p) for each in answer.replica_election_results for p in each.partition_result]
@@ -193,6 +178,9 @@ class Admin(ResourceAdmin):
 
         before = self._broadcaster.retry(lambda: resources.level(nodes[0], name), f"the level of {name}")
         return before, self._broadcaster.retry(raised, f"{name} to be raised")
+
+    def _ask_controller(self, make: Callable[[], Any], what: str) -> Any:
+        return self._broadcaster.ask_any(self._controller_proxies(), make, what, self._timeout_s)
 
     def _controller_proxies(self) -> Mapping[int, Endpoint]:
         """The brokers that forward to the controller: in ZooKeeper mode only the controller."""
@@ -251,7 +239,7 @@ class Admin(ResourceAdmin):
     def log_dirs(self, broker: int) -> dict[str, bool]:
         """This broker's log directories, and whether each has failed; none if it does not answer."""
         try:
-            answer = ask(self._cluster.broker_endpoints[broker], log_dirs(), ANSWER_TIMEOUT_S)
+            answer = ask(self._cluster.broker_endpoints[broker], requests.log_dirs(), ANSWER_TIMEOUT_S)
         except Unanswered:
             return {}
         return {each.log_dir: bool(each.error_code) for each in answer.results}

@@ -62,6 +62,9 @@ class GroupAdmin:
             error = trouble(f"{' or '.join(sorted(who))} is not authorized: {what}", code, message)
         raise error
 
+    def _ask_any(self, make: Callable[[], Any], what: str) -> Any:
+        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
+
     def groups(self) -> list[str]:
         """The ids of all groups that commit offsets. Raises LabError if a coordinator does not answer."""
         brokers = self._cluster.broker_endpoints
@@ -140,12 +143,7 @@ class GroupAdmin:
 
     def set_group_config(self, group: str, config: Config) -> None:
         """Sets broker-side settings of a group. Raises LabError with Kafka's reason."""
-        answer = self._broadcaster.ask_any(
-            self._cluster.broker_endpoints,
-            lambda: requests.set_group_config(group, config),
-            f"configure group {group}",
-            self._timeout_s,
-        )
+        answer = self._ask_any(lambda: requests.set_group_config(group, config), f"configure group {group}")
         for result in answer.responses:
             self._check(f"group {group} cannot be configured", result.error_code, result.error_message)
 

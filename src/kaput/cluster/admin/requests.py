@@ -10,33 +10,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kaput.cluster.protocol import (
-    AlterClientQuotasRequest,
-    AlterPartitionReassignmentsRequest,
-    ApiVersionsRequest,
-    CreateAclsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteAclsRequest,
-    DeleteGroupsRequest,
-    DeleteRecordsRequest,
-    DeleteTopicsRequest,
-    DescribeAclsRequest,
-    DescribeClientQuotasRequest,
-    DescribeConfigsRequest,
-    DescribeQuorumRequest,
-    DescribeShareGroupOffsetsRequest,
-    ElectLeadersRequest,
-    FetchRequest,
-    FindCoordinatorRequest,
-    IncrementalAlterConfigsRequest,
-    ListGroupsRequest,
-    ListOffsetsRequest,
-    ListTransactionsRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-)
+from kaput.cluster.protocol import admin, consumer, messages
+from kaput.cluster.protocol import metadata as _metadata
 from kaput.core import TopicPartition
 from kaput.scenario.model import Config, Topic
 
@@ -51,138 +26,134 @@ TOPIC, BROKER, GROUP = 2, 4, 32  # kinds of resources
 
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
     """CreateTopics; brokers forward it to the controller."""
-    return CreateTopicsRequest(
+    return admin.CreateTopicsRequest(
         version=4, topics=[_creatable_topic(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
     )
 
 
 def delete_topic(name: str, timeout_s: float) -> Any:
     """DeleteTopics; brokers forward it to the controller."""
-    return DeleteTopicsRequest(version=4, topic_names=[name], timeout_ms=int(timeout_s * 1000))
+    return admin.DeleteTopicsRequest(version=4, topic_names=[name], timeout_ms=int(timeout_s * 1000))
 
 
 def delete_records(starts: Mapping[TopicPartition, int], timeout_s: float) -> Any:
     """DeleteRecords: the new start of each partition's log (-1: its high watermark); for their leader."""
-    topic_class = DeleteRecordsRequest.DeleteRecordsTopic
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), offset in starts.items():
-        by_topic.setdefault(topic, []).append(
-            topic_class.DeleteRecordsPartition(partition_index=partition, offset=offset)
-        )
-    topics = [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    return DeleteRecordsRequest(version=1, topics=topics, timeout_ms=int(timeout_s * 1000))
+    of = admin.DeleteRecordsRequest.DeleteRecordsTopic
+    topics = _by_topic(
+        of, ((t, of.DeleteRecordsPartition(partition_index=p, offset=o)) for (t, p), o in starts.items())
+    )
+    return admin.DeleteRecordsRequest(version=1, topics=topics, timeout_ms=int(timeout_s * 1000))
 
 
 def create_partitions(
     topic: str, count: int, timeout_s: float, assignments: Sequence[Sequence[int]] | None = None
 ) -> Any:
     """CreatePartitions, forwarded to the controller. `count`: the new total; `assignments`: None: Kafka's."""
-    of = CreatePartitionsRequest.CreatePartitionsTopic
+    of = admin.CreatePartitionsRequest.CreatePartitionsTopic
     chosen = (
         None
         if assignments is None
         else [of.CreatePartitionsAssignment(broker_ids=list(a)) for a in assignments]
     )
     wanted = of(name=topic, count=count, assignments=chosen)
-    return CreatePartitionsRequest(
+    return admin.CreatePartitionsRequest(
         version=1, topics=[wanted], timeout_ms=int(timeout_s * 1000), validate_only=False
     )
 
 
 def alter_reassignments(wanted: Mapping[TopicPartition, Sequence[int]], timeout_s: float) -> Any:
     """AlterPartitionReassignments, forwarded: each partition's replicas, the preferred leader first."""
-    topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), replicas in wanted.items():
-        by_topic.setdefault(topic, []).append(
-            topic_class.ReassignablePartition(partition_index=partition, replicas=list(replicas))
-        )
-    topics = [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    return AlterPartitionReassignmentsRequest(version=0, topics=topics, timeout_ms=int(timeout_s * 1000))
+    of = admin.AlterPartitionReassignmentsRequest.ReassignableTopic
+    topics = _by_topic(
+        of,
+        ((t, of.ReassignablePartition(partition_index=p, replicas=list(r))) for (t, p), r in wanted.items()),
+    )
+    return admin.AlterPartitionReassignmentsRequest(
+        version=0, topics=topics, timeout_ms=int(timeout_s * 1000)
+    )
 
 
 def elect_preferred(places: Iterable[TopicPartition], timeout_s: float) -> Any:
     """ElectLeaders: the preferred leader of each partition; brokers forward it to the controller."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in places:
-        by_topic.setdefault(topic, []).append(partition)
-    of = ElectLeadersRequest.TopicPartitions
-    wanted = [of(topic=topic, partitions=partitions) for topic, partitions in by_topic.items()]
-    return ElectLeadersRequest(
+    wanted = _by_topic(admin.ElectLeadersRequest.TopicPartitions, places, "topic")
+    return admin.ElectLeadersRequest(
         version=1, election_type=0, topic_partitions=wanted, timeout_ms=int(timeout_s * 1000)
     )
 
 
 def metadata(topics: Sequence[str] = ()) -> Any:
     """Metadata of these topics (none: only of the brokers), with leader epochs."""
-    wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-    return MetadataRequest(version=7, topics=wanted, allow_auto_topic_creation=False)
+    wanted = [_metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return _metadata.MetadataRequest(version=7, topics=wanted, allow_auto_topic_creation=False)
 
 
 def every_topic() -> Any:
     """Metadata of all topics, with their ids."""
-    return MetadataRequest(version=10, topics=None, allow_auto_topic_creation=False)
+    return _metadata.MetadataRequest(version=10, topics=None, allow_auto_topic_creation=False)
 
 
-def list_groups() -> Any:
-    """ListGroups: the groups that the asked broker coordinates."""
-    return ListGroupsRequest(version=3)
+def list_groups(states: bool = False) -> Any:
+    """ListGroups: the groups that the asked broker coordinates; with their states, from Kafka 2.6 on."""
+    if states:
+        return admin.ListGroupsRequest(version=4, states_filter=[])
+    return admin.ListGroupsRequest(version=3)
 
 
 def list_transactions() -> Any:
     """ListTransactions: the incomplete transactions that the asked broker coordinates."""
     states = ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
-    return ListTransactionsRequest(version=0, state_filters=states, producer_id_filters=[])
+    return admin.ListTransactionsRequest(version=0, state_filters=states, producer_id_filters=[])
 
 
-def describe_quorum() -> Any:
-    """DescribeQuorum of the metadata log; only its leader answers."""
-    data = DescribeQuorumRequest.TopicData
+def describe_quorum(version: int = 0) -> Any:
+    """DescribeQuorum of the metadata log, also with times (version 1), or with the controllers' addresses (2,
+    from Kafka 3.9 on). A broker forwards it to the controller that it knows; only the active one answers.
+    """
+    data = admin.DescribeQuorumRequest.TopicData
     partitions = [data.PartitionData(partition_index=0)]
-    return DescribeQuorumRequest(
-        version=0, topics=[data(topic_name="__cluster_metadata", partitions=partitions)]
-    )
+    topics = [data(topic_name="__cluster_metadata", partitions=partitions)]
+    return admin.DescribeQuorumRequest(version=version, topics=topics)
 
 
 def find_coordinator(group: str) -> Any:
     """FindCoordinator of a consumer group."""
-    return FindCoordinatorRequest(version=2, key=group, key_type=0)
+    return _metadata.FindCoordinatorRequest(version=2, key=group, key_type=0)
 
 
 def find_transaction_coordinator(transactional_id: str) -> Any:
     """FindCoordinator of a producer's transactions."""
-    return FindCoordinatorRequest(version=2, key=transactional_id, key_type=1)
+    return _metadata.FindCoordinatorRequest(version=2, key=transactional_id, key_type=1)
 
 
 def fetch_offsets(group: str) -> Any:
     """OffsetFetch: all committed offsets of a group."""
-    return OffsetFetchRequest(version=5, group_id=group, topics=None)
+    return consumer.OffsetFetchRequest(version=5, group_id=group, topics=None)
 
 
 def commit_offsets(group: str, offsets: Mapping[TopicPartition, int]) -> Any:
     """OffsetCommit for a group without members, which its coordinator answers."""
-    of = OffsetCommitRequest.OffsetCommitRequestTopic
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), offset in offsets.items():
-        one = of.OffsetCommitRequestPartition(
+    of = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
+
+    def one(partition: int, offset: int) -> Any:
+        return of.OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=offset, committed_metadata=""
         )
-        by_topic.setdefault(topic, []).append(one)
-    topics = [of(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    return OffsetCommitRequest(
+
+    topics = _by_topic(of, ((topic, one(partition, o)) for (topic, partition), o in offsets.items()))
+    return consumer.OffsetCommitRequest(
         version=2, group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=topics
     )
 
 
 def alter_configs(kind: int, names: Iterable[str], changes: Mapping[str, str | None]) -> Any:
     """IncrementalAlterConfigs, forwarded: sets settings of each resource, or deletes them (None)."""
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resource = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
     settings = [
         resource.AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
         for key, value in changes.items()
     ]
     wanted = [resource(resource_type=kind, resource_name=name, configs=settings) for name in names]
-    return IncrementalAlterConfigsRequest(version=0, resources=wanted, validate_only=False)
+    return admin.IncrementalAlterConfigsRequest(version=0, resources=wanted, validate_only=False)
 
 
 def set_group_config(group: str, config: Config) -> Any:
@@ -192,75 +163,81 @@ def set_group_config(group: str, config: Config) -> Any:
 
 def share_group_offsets(group: str) -> Any:
     """DescribeShareGroupOffsets of every partition; the group's coordinator answers."""
-    wanted = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(
+    wanted = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(
         group_id=group, topics=None
     )
-    return DescribeShareGroupOffsetsRequest(version=1, groups=[wanted])
+    return messages.DescribeShareGroupOffsetsRequest(version=1, groups=[wanted])
 
 
 def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
     """Fetch of one partition from the asked replica, leader or follower."""
-    partition = FetchRequest.FetchTopic.FetchPartition(
-        partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
-    )
-    topics = [FetchRequest.FetchTopic(topic=place[0], partitions=[partition])]
     # A follower answers a debugger itself.
-    return FetchRequest(
-        version=11, replica_id=_DEBUGGER, max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics
-    )
+    return _fetch({place: offset}, max_bytes, replica_id=_DEBUGGER, max_wait_ms=0, max_bytes=max_bytes)
 
 
 def fetch_decided(place: TopicPartition, offset: int, max_bytes: int, wait_ms: int = 500) -> Any:
     """Fetch with read_committed: with a list of aborted transactions, which the reader must skip itself."""
-    partition = FetchRequest.FetchTopic.FetchPartition(
-        partition=place[1], fetch_offset=offset, partition_max_bytes=max_bytes
+    more = {"min_bytes": 1, "isolation_level": _READ_COMMITTED}
+    return _fetch(
+        {place: offset}, max_bytes, replica_id=_CONSUMER, max_wait_ms=wait_ms, max_bytes=max_bytes, **more
     )
-    topics = [FetchRequest.FetchTopic(topic=place[0], partitions=[partition])]
-    return FetchRequest(
-        version=11,
-        replica_id=_CONSUMER,
-        max_wait_ms=wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=_READ_COMMITTED,
-        topics=topics,
-    )
+
+
+def _fetch(
+    positions: Mapping[TopicPartition, int], partition_bytes: int, min_bytes: int = 0, **more: int
+) -> Any:
+    of = consumer.FetchRequest.FetchTopic
+
+    def one(partition: int, offset: int) -> Any:
+        return of.FetchPartition(
+            partition=partition, fetch_offset=offset, partition_max_bytes=partition_bytes
+        )
+
+    topics = _by_topic(of, ((topic, one(p, offset)) for (topic, p), offset in positions.items()), "topic")
+    return consumer.FetchRequest(version=11, min_bytes=min_bytes, topics=topics, **more)
 
 
 def watermarks(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the high watermarks, where consumers stop reading."""
-    return ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_offsets_request(places))
+    return consumer.ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_offsets_request(places))
 
 
 def log_ends(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the asked replica's log ends."""
-    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_offsets_request(places))
+    return consumer.ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_offsets_request(places))
 
 
 def log_starts(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the asked replica's log start offsets."""
-    return ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_offsets_request(places, _EARLIEST))
+    return consumer.ListOffsetsRequest(
+        version=1, replica_id=_DEBUGGER, topics=_offsets_request(places, _EARLIEST)
+    )
 
 
 def stable_offsets(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the last stable offsets, where read_committed readers stop."""
-    return ListOffsetsRequest(
+    return consumer.ListOffsetsRequest(
         version=2, replica_id=_CONSUMER, isolation_level=_READ_COMMITTED, topics=_offsets_request(places)
     )
 
 
 def _offsets_request(places: Sequence[TopicPartition], which: int = _LATEST) -> list[Any]:
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    of = consumer.ListOffsetsRequest.ListOffsetsTopic
+    return _by_topic(
+        of, ((t, of.ListOffsetsPartition(partition_index=p, timestamp=which)) for t, p in places)
+    )
+
+
+def _by_topic(of: Any, items: Iterable[tuple[str, Any]], name: str = "name") -> list[Any]:
+    """A message of the class `of` for each topic, with its items."""
     by_topic: dict[str, list[Any]] = {}
-    for topic, partition in places:
-        by_topic.setdefault(topic, []).append(
-            topic_class.ListOffsetsPartition(partition_index=partition, timestamp=which)
-        )
-    return [topic_class(name=name, partitions=wanted) for name, wanted in by_topic.items()]
+    for topic, item in items:
+        by_topic.setdefault(topic, []).append(item)
+    return [of(**{name: topic}, partitions=partitions) for topic, partitions in by_topic.items()]
 
 
 def _creatable_topic(topic: Topic) -> Any:
-    new = CreateTopicsRequest.CreatableTopic
+    new = admin.CreateTopicsRequest.CreatableTopic
     assigned = [
         new.CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
         for partition, replicas in enumerate(topic.assignment or [])
@@ -291,34 +268,34 @@ _LITERAL, _DENY = 3, 2  # of an access rule
 
 def api_versions() -> Any:
     """ApiVersions: which requests a broker supports, and which features its cluster has."""
-    return ApiVersionsRequest(version=3, client_software_name="kaput", client_software_version="1")
+    return _metadata.ApiVersionsRequest(version=3, client_software_name="kaput", client_software_version="1")
 
 
 def topics_with_ids(names: Iterable[str]) -> Any:
-    wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-    return MetadataRequest(version=10, topics=wanted, allow_auto_topic_creation=False)
+    wanted = [_metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    return _metadata.MetadataRequest(version=10, topics=wanted, allow_auto_topic_creation=False)
 
 
 def cluster_operations() -> Any:
     """Metadata of no topic, with the operations on the cluster that the user is allowed."""
-    return MetadataRequest(version=10, topics=[], include_cluster_authorized_operations=True)
+    return _metadata.MetadataRequest(version=10, topics=[], include_cluster_authorized_operations=True)
 
 
 def create_topics_with_ids(topics: Sequence[Topic], timeout_s: float) -> Any:
     """CreateTopics; the answer has each topic's id."""
     wanted = create_topics(topics, timeout_s).topics
-    return CreateTopicsRequest(version=7, topics=wanted, timeout_ms=int(timeout_s * 1000))
+    return admin.CreateTopicsRequest(version=7, topics=wanted, timeout_ms=int(timeout_s * 1000))
 
 
 def delete_topics(ids: Iterable[uuid.UUID], timeout_s: float) -> Any:
     """DeleteTopics by id: never a new topic of the same name."""
-    wanted = [DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=each) for each in ids]
-    return DeleteTopicsRequest(version=6, topics=wanted, timeout_ms=int(timeout_s * 1000))
+    wanted = [admin.DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=each) for each in ids]
+    return admin.DeleteTopicsRequest(version=6, topics=wanted, timeout_ms=int(timeout_s * 1000))
 
 
 def delete_group(group: str) -> Any:
     """DeleteGroups, which the group's coordinator answers."""
-    return DeleteGroupsRequest(version=1, groups_names=[group])
+    return admin.DeleteGroupsRequest(version=1, groups_names=[group])
 
 
 def delete_group_config(group: str, keys: Iterable[str]) -> Any:
@@ -327,14 +304,14 @@ def delete_group_config(group: str, keys: Iterable[str]) -> Any:
 
 def describe_configs(kind: int, names: Iterable[str]) -> Any:
     """DescribeConfigs: the effective settings; a broker must be asked itself for its own."""
-    resource = DescribeConfigsRequest.DescribeConfigsResource
+    resource = admin.DescribeConfigsRequest.DescribeConfigsResource
     wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
-    return DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)
+    return admin.DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)
 
 
 def describe_acls() -> Any:
     """DescribeAcls: every rule."""
-    return DescribeAclsRequest(
+    return admin.DescribeAclsRequest(
         version=1,
         resource_type_filter=_ANY,
         resource_name_filter=None,
@@ -348,23 +325,23 @@ def describe_acls() -> Any:
 
 def describe_quotas() -> Any:
     """DescribeClientQuotas: the quotas of every user, client id and address."""
-    return DescribeClientQuotasRequest(version=0, components=[], strict=False)
+    return admin.DescribeClientQuotasRequest(version=0, components=[], strict=False)
 
 
 def alter_quotas(changes: Mapping[str, float | None]) -> Any:
     """AlterClientQuotas, forwarded: quotas of client ids without their own, or their removal (None)."""
-    of = AlterClientQuotasRequest.EntryData
+    of = admin.AlterClientQuotasRequest.EntryData
     operations = [
         of.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
         for key, value in changes.items()
     ]
     every_client = of(entity=[of.EntityData(entity_type="client-id", entity_name=None)], ops=operations)
-    return AlterClientQuotasRequest(version=0, entries=[every_client], validate_only=False)
+    return admin.AlterClientQuotasRequest(version=0, entries=[every_client], validate_only=False)
 
 
 def create_acl(topic: str, principal: str, operation: int) -> Any:
     """CreateAcls: denies an operation on that topic; brokers forward it to the controller."""
-    denial = CreateAclsRequest.AclCreation(
+    denial = admin.CreateAclsRequest.AclCreation(
         resource_type=TOPIC,
         resource_name=topic,
         resource_pattern_type=_LITERAL,
@@ -373,12 +350,12 @@ def create_acl(topic: str, principal: str, operation: int) -> Any:
         operation=operation,
         permission_type=_DENY,
     )
-    return CreateAclsRequest(version=1, creations=[denial])
+    return admin.CreateAclsRequest(version=1, creations=[denial])
 
 
 def delete_acl(topic: str, principal: str, operation: int) -> Any:
     """DeleteAcls: ends such a denial; brokers forward it to the controller."""
-    denial = DeleteAclsRequest.DeleteAclsFilter(
+    denial = admin.DeleteAclsRequest.DeleteAclsFilter(
         resource_type_filter=TOPIC,
         resource_name_filter=topic,
         pattern_type_filter=_LITERAL,
@@ -387,4 +364,40 @@ def delete_acl(topic: str, principal: str, operation: int) -> Any:
         operation=operation,
         permission_type=_DENY,
     )
-    return DeleteAclsRequest(version=1, filters=[denial])
+    return admin.DeleteAclsRequest(version=1, filters=[denial])
+
+
+# The requests of the monitor: each for many groups, partitions or topics, from Kafka 3.3 on.
+MIN_ISR = "min.insync.replicas"
+
+
+def fetch_offsets_of(groups: Iterable[str]) -> Any:
+    """OffsetFetch: all committed offsets of these groups, from their coordinator."""
+    wanted = [
+        consumer.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups
+    ]
+    return consumer.OffsetFetchRequest(version=8, groups=wanted, require_stable=False)
+
+
+def fetch_many(positions: Mapping[TopicPartition, int], partition_bytes: int, all_bytes: int) -> Any:
+    """Fetch of the first batches at these positions; the first partition's may exceed `partition_bytes`."""
+    return _fetch(positions, partition_bytes, replica_id=_CONSUMER, max_wait_ms=0, max_bytes=all_bytes)
+
+
+def reassignments(timeout_s: float) -> Any:
+    """ListPartitionReassignments: all active ones; a broker forwards it to the controller."""
+    return admin.ListPartitionReassignmentsRequest(version=0, timeout_ms=int(timeout_s * 1000), topics=None)
+
+
+def log_dirs() -> Any:
+    """DescribeLogDirs of the asked broker, without the partitions in them."""
+    return admin.DescribeLogDirsRequest(version=4, topics=[])
+
+
+def min_isrs(topics: Iterable[str]) -> Any:
+    """DescribeConfigs: min.insync.replicas of these topics."""
+    resource = admin.DescribeConfigsRequest.DescribeConfigsResource
+    wanted = [
+        resource(resource_type=TOPIC, resource_name=topic, configuration_keys=[MIN_ISR]) for topic in topics
+    ]
+    return admin.DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)

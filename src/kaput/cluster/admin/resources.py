@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.admin.groups import GroupAdmin
-from kaput.cluster.protocol import ApiVersionsRequest, UpdateFeaturesRequest
+from kaput.cluster.protocol import admin
 from kaput.cluster.wire import Endpoint, ask, error_name, trouble
 from kaput.errors import LabError
 from kaput.scenario.model import Config, Topic
@@ -70,9 +70,6 @@ class ResourceAdmin(GroupAdmin):
         (resource,) = self._ask_any(lambda: requests.describe_configs(requests.TOPIC, [name]), what).results
         self._check(f"topic {name} cannot be described", resource.error_code)
         return {each.name: each.value for each in resource.configs if each.config_source == requests.OF_TOPIC}
-
-    def _ask_any(self, make: Any, what: str) -> Any:
-        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
 
     def ids(self, topics: Iterable[str]) -> dict[str, uuid.UUID]:
         names = sorted(topics)
@@ -311,8 +308,10 @@ def common_level(endpoints: Iterable[Endpoint], name: str) -> int:
 
 def raise_level(endpoint: Endpoint, name: str, to: int) -> None:
     """UpdateFeatures; a broker forwards it to the controller. Raises LabError."""
-    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=to, upgrade_type=_UPGRADE)
-    request = UpdateFeaturesRequest(
+    update = admin.UpdateFeaturesRequest.FeatureUpdateKey(
+        feature=name, max_version_level=to, upgrade_type=_UPGRADE
+    )
+    request = admin.UpdateFeaturesRequest(
         version=1, timeout_ms=int(_TIMEOUT_S * 1000), feature_updates=[update], validate_only=False
     )
     answer = ask(endpoint, request, _TIMEOUT_S)
@@ -323,8 +322,7 @@ def raise_level(endpoint: Endpoint, name: str, to: int) -> None:
 
 
 def _features(endpoint: Endpoint) -> Any:
-    request = ApiVersionsRequest(version=3, client_software_name="kaput", client_software_version="1")
-    answer = ask(endpoint, request, ANSWER_TIMEOUT_S)
+    answer = ask(endpoint, requests.api_versions(), ANSWER_TIMEOUT_S)
     if answer.error_code:
         raise trouble(f"{endpoint.host}:{endpoint.port}: its features", answer.error_code)
     return answer

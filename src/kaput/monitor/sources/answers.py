@@ -16,7 +16,7 @@ from typing import Any
 from cryptography import x509
 
 from kaput.cluster.access import Access
-from kaput.cluster.admin import monitor_requests
+from kaput.cluster.admin import requests
 from kaput.cluster.admin.cluster_admin import PartitionState, newest
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
@@ -172,9 +172,9 @@ def _not_stale(before: PartitionState | None, now: PartitionState) -> PartitionS
 def describe_quorum(ask: Ask) -> Any:
     """Sends DescribeQuorum to a broker or a controller."""
     try:
-        return ask(monitor_requests.describe_quorum(2))
+        return ask(requests.describe_quorum(2))
     except Unsupported:
-        return ask(monitor_requests.describe_quorum(1))
+        return ask(requests.describe_quorum(1))
 
 
 def quorum_controllers(answers: Iterable[Any], access: Access) -> dict[int, Endpoint]:

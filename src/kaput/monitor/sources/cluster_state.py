@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from kaput.cluster.access import OPEN, Access
-from kaput.cluster.admin import monitor_requests, requests
+from kaput.cluster.admin import requests
 from kaput.cluster.wire import REFUSALS, AccessRefused, Endpoint, addresses
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
@@ -204,11 +204,11 @@ class ClusterState:
             jobs["moving", 0] = NodeJob(one_node, _reassigning, forwarded=True)
             self._topics = topics = {place.topic for place in view.partitions}
             if self._settings_due.due() or not self._settings_of >= topics:
-                jobs["settings", 0] = NodeJob(one_node, lambda ask: ask(monitor_requests.min_isrs(topics)))
+                jobs["settings", 0] = NodeJob(one_node, lambda ask: ask(requests.min_isrs(topics)))
         if self._volumes_due.due():
             self._volumes = {}
             for broker, node in awake.items():
-                jobs["volume", broker] = NodeJob(node, lambda ask: ask(monitor_requests.log_dirs()))
+                jobs["volume", broker] = NodeJob(node, lambda ask: ask(requests.log_dirs()))
         if self._access.tls is not None and self._certificates_due.due():
             for broker, node in awake.items():
                 jobs["certificate", broker] = NodeJob(node, _certificate(node))
@@ -267,13 +267,13 @@ def _metadata_and_groups(ask: Ask) -> tuple[Any, Any]:
 
 def _groups(ask: Ask) -> tuple[None, Any]:
     try:
-        return None, ask(monitor_requests.list_groups())
+        return None, ask(requests.list_groups(states=True))
     except Unsupported:
         return None, None
 
 
 def _reassigning(ask: Ask) -> Reassigning | None:
-    answer = ask(monitor_requests.reassignments(ROUND_S))
+    answer = ask(requests.reassignments(ROUND_S))
     if answer.error_code:
         return None
     every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
@@ -286,7 +286,7 @@ def _min_isrs(answer: Any) -> dict[str, int]:
         for found in answer.results
         if not found.error_code
         for setting in found.configs
-        if setting.name == monitor_requests.MIN_ISR and setting.value is not None
+        if setting.name == requests.MIN_ISR and setting.value is not None
     }
 
 

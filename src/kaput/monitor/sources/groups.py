@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kaput.cluster.admin import monitor_requests, requests
+from kaput.cluster.admin import requests
 from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.record_batches import first_record
@@ -172,7 +172,7 @@ def led_by(view: PolledView, places: Iterable[TopicPartition]) -> dict[int, list
 
 def offsets_job(view: PolledView, broker: int, groups: list[str]) -> NodeJob:
     """Fetches its groups' committed offsets from a coordinator."""
-    return NodeJob(view.alive[broker], lambda ask: ask(monitor_requests.fetch_offsets(groups)))
+    return NodeJob(view.alive[broker], lambda ask: ask(requests.fetch_offsets_of(groups)))
 
 
 def ends_job(view: PolledView, leader: int, places: list[TopicPartition]) -> NodeJob:
@@ -294,7 +294,7 @@ class _BatchFetch:
 
     def __call__(self, ask: Ask) -> dict[Position, bytes]:
         sizes = (_LARGE_BYTES, _LARGE_ALL_BYTES) if self._large else (_SMALL_BYTES, _SMALL_ALL_BYTES)
-        answer = ask(monitor_requests.fetch(self._offsets, *sizes))
+        answer = ask(requests.fetch_many(self._offsets, *sizes))
         every = (
             (TopicPartition(t.topic, p.partition_index), p) for t in answer.responses for p in t.partitions
         )

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from kaput.analysis.spark import program
-from kaput.analysis.spark.background import MANY, Background, engine_for, messages_to_judge
+from kaput.analysis.spark import engines
+from kaput.analysis.spark.engines import (
+    MANY,
+    OwnSpark,
+    ProgramSpark,
+    engine_for,
+    engine_of_program,
+    messages_to_judge,
+)
 from kaput.analysis.spark.in_process import InProcess, WithoutSpark
-from kaput.analysis.spark.program import ProgramSession, engine_of_program
 from kaput.errors import JavaError
 from kaput.scenario.loader import find, resolve
 
@@ -25,15 +31,15 @@ def test_a_run_is_judged_in_this_process() -> None:
     """Up to the limit; from it on, Spark is used."""
     with engine_for(MANY - 1) as engine:
         assert isinstance(engine.session(), InProcess)
-    assert isinstance(engine_for(MANY), Background)
+    assert isinstance(engine_for(MANY), OwnSpark)
 
 
 def test_whoever_chooses_a_spark_gets_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With a master, a setting of Spark, or a directory of settings."""
-    assert isinstance(engine_for(1, "local[*]"), Background)
-    assert isinstance(engine_for(1, None, {"spark.executor.memory": "2g"}), Background)
+    assert isinstance(engine_for(1, "local[*]"), OwnSpark)
+    assert isinstance(engine_for(1, None, {"spark.executor.memory": "2g"}), OwnSpark)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert isinstance(engine_for(1), Background)
+    assert isinstance(engine_for(1), OwnSpark)
 
 
 def test_only_spark_needs_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -52,8 +58,8 @@ def test_a_run_of_unknown_size_needs_no_spark() -> None:
 
 def test_a_program_with_a_spark_uses_it_for_small_runs_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only without one are they judged in the program's own process."""
-    own = ProgramSession()
-    monkeypatch.setattr(program, "PROGRAM", own)
+    own = ProgramSpark()
+    monkeypatch.setattr(engines, "PROGRAM", own)
     there: Any = None
     monkeypatch.setattr(own, "_program_context", lambda: there)
     assert isinstance(engine_of_program(1), WithoutSpark)

@@ -1,4 +1,4 @@
-"""The session that starts in the background: nothing of it is ever left."""
+"""A session that kaput starts: nothing of it is ever left."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 from kaput.processes.records import start_of
 from waiting import PATIENCE_S, wait_for
 
-WAITING = Path(__file__).with_name("in_background.py")
+WAITING = Path(__file__).with_name("in_session.py")
 
 
 class Waiting:
@@ -35,6 +36,18 @@ class Waiting:
                 text=True,
                 env=env,
             )
+
+    def jvm(self) -> int:
+        """The id of Spark's JVM, as soon as there is one; its script becomes the JVM."""
+        wait_for(lambda: bool(self._jvms()), "the JVM's start", PATIENCE_S)
+        return self._jvms()[0]
+
+    def _jvms(self) -> list[int]:
+        jvms = []
+        for child in psutil.Process(self.popen.pid).children():
+            with suppress(psutil.Error):  # it has ended
+                jvms += [child.pid] if any("SparkSubmit" in word for word in child.cmdline()) else []
+        return jvms
 
     def said(self) -> str:
         assert self.popen.stdout is not None
@@ -59,9 +72,8 @@ def waiting(tmp_path: Path) -> Iterator[Waiting]:
     started.popen.communicate()
 
 
-def test_session_starts_in_the_background_and_leaves_nothing(waiting: Waiting) -> None:
-    jvm = int(waiting.said())
-    waiting.go_on()
+def test_a_session_leaves_nothing(waiting: Waiting) -> None:
+    jvm = waiting.jvm()
     assert waiting.said() == "10"
     waiting.go_on()
     assert waiting.ended() == 0, waiting.errors.read_text()
@@ -89,10 +101,9 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
 def test_no_process_is_left_when_ended_during_jvm_startup(
     waiting: Waiting, ready: bool, number: signal.Signals, status: int
 ) -> None:
-    """In the midst of the JVM's start, which nothing waits for, and when Python's workers are there."""
-    jvm = int(waiting.said())
+    """In the midst of the JVM's start, and when Python's workers are there."""
+    jvm = waiting.jvm()
     if ready:
-        waiting.go_on()
         assert waiting.said() == "10"
     waiting.popen.send_signal(number)
     assert waiting.ended() == status, waiting.errors.read_text()
