@@ -24,9 +24,9 @@ import polars as pl
 from kaput.analysis.engine.asking import CpuClock, CpuTimes, TaskFinds, ask, kinds, passed_tables
 from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
+from kaput.analysis.engine.spark_jobs import IN_PROCESS
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.tables import Extents, Unit, empty, of_frame, read
-from kaput.analysis.spark.in_process import InProcess
 from kaput.analysis.views import rows
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Keys, Messages
@@ -218,7 +218,7 @@ def _packing(spark: SparkContext, shared: TemporaryDirectory[str] | None, tasks:
     """Into a file, if all tasks see a directory, or are in this process and not a single one."""
     if shared is not None:
         return partial(SliceFile, shared.name)
-    return SliceFile if spark.master == InProcess.master and tasks > 1 else lambda: nullcontext(pack)
+    return SliceFile if spark.master == IN_PROCESS and tasks > 1 else lambda: nullcontext(pack)
 
 
 def _shared_directory(spark: SparkContext) -> TemporaryDirectory[str] | None:

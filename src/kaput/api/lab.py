@@ -7,7 +7,7 @@
         lab.assert_none_lost()
 
 The public API for programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself:
-operate/standing_cluster.py; the evidence: accounting.py.
+operate/standing_cluster.py; the evidence: sending.py.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from kaput.errors import UsageError, needs_package
 from kaput.operate.standing_cluster import StandingCluster
 
 if TYPE_CHECKING:
-    from kaput.api.accounting import Accounting
     from kaput.api.runs import Findings
-    from kaput.api.sending import ProducerSent
+    from kaput.api.sending import Accounting, ProducerSent
 
 DRAIN_S = 60.0
 _FOREVER = "10080m"  # the longest that a scenario allows: a week
@@ -35,7 +34,7 @@ class Lab(StandingCluster):
 
     def __enter__(self) -> Lab:
         try:
-            from kaput.api.accounting import Accounting
+            from kaput.api.sending import Accounting
         except ModuleNotFoundError as error:
             self._accounting_or_why = needs_package("counting the messages of a lab", error)
             super().__enter__()

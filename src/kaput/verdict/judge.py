@@ -2,24 +2,30 @@
 
 Kafka's promise is judged first, then the scenario's expectations; the verdict is the worse of the two. Not
 here: rules for each anomaly (rules.py, and the files of questions), what a configuration promises
-(contracts.py), what the scenario expects (expectations.py).
+(contracts.py), what the scenario expects.
 """
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
-from kaput.core import counted, plural
-from kaput.evidence.findings_claims import Expected
+from kaput.core import clock, counted, plural
+from kaput.evidence.fault_rows import FaultRow
+from kaput.evidence.findings import UnreadPartition
+from kaput.evidence.findings_claims import Expected, Met
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES
-from kaput.scenario.model import Scenario
-from kaput.scenario.vocabulary import Verdict
+from kaput.scenario.events import Moment
+from kaput.scenario.fault_kinds import PROTOCOL
+from kaput.scenario.model import Expect, Scenario
+from kaput.scenario.timeline import step_id
+from kaput.scenario.values import parse_comparison
+from kaput.scenario.vocabulary import NOOP, Verdict
 from kaput.verdict.contracts import Ruling
-from kaput.verdict.doubts import doubts, steps_that_met_nothing
-from kaput.verdict.expectations import compare, not_compared, verdict_of
-from kaput.verdict.facts import Facts, GroupFacts
+from kaput.verdict.facts import Facts, GroupFacts, MirrorAtEnd
 from kaput.verdict.rules import ExistingClusterLimits, Grounds, Ruled, VerdictRule
 
 
@@ -211,3 +217,233 @@ def _notes(facts: Facts, scenario: Scenario, absent: Mapping[str, str]) -> list[
                 "end offsets also count what is no acknowledged message."
             )
     return notes
+
+
+_PARTITIONS_NAMED = 5
+
+
+def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """A sentence for each reason why the run is inconclusive."""
+    if facts.sent == 0:
+        yield "no message was sent."
+    if facts.state == "recording":
+        yield "the run was never finished: it is judged by what had been recorded."
+    if facts.unread:
+        yield counted(
+            facts.unread,
+            "{messages were|message was} not found, and {their|its} partition was not read to its end: "
+            "{they are|it is} not counted as lost.",
+        )
+    if facts.kept.unclear:
+        yield counted(
+            facts.kept.unclear,
+            "kept {messages were|message was} not found, and {their|its} store could not be read at the end, "
+            "or {their|its} topic not to its end: whether {they are|it is} lost is not known.",
+        )
+    if facts.unread_partitions:
+        yield _unread_sentence(facts.unread_partitions)
+    absent = steps_that_met_nothing(facts, scenario)
+    yield from (_unproven(fault) for fault in facts.faults if not fault.proven and fault.id not in absent)
+    yield from (_not_healed(fault) for fault in facts.faults if fault.proven and _needs_heal(fault))
+    yield from _never_injected(facts, scenario, absent)
+    yield from _other_features(facts, scenario)
+    for broker, at_ns in facts.deaths:
+        yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): the lab failed."
+    yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
+
+
+def steps_that_met_nothing(facts: Facts, scenario: Scenario) -> dict[str, str]:
+    """Optional steps that count as steps that were not there: what each did not meet, by its id. A step whose
+    injection or heal failed is none of them: what it met is not known.
+    """
+    recorded, absent = {fault.id: fault for fault in facts.faults}, {}
+    for number, step in enumerate(scenario.faults, start=1):
+        fault = recorded.get(id_ := step_id(number, step))
+        if not step.optional:
+            continue
+        if fault is None and isinstance(step.at, Moment) and step.at.event:
+            absent[id_] = "its event never came"
+        elif fault is not None and fault.fault == PROTOCOL and _watched_in_vain(fault):
+            absent[id_] = fault.proof
+    return absent
+
+
+def _watched_in_vain(fault: FaultRow) -> bool:
+    return not fault.confirmed and fault.effective_ns is None and fault.healed_ns is not None
+
+
+def _unread_sentence(partitions: Sequence[UnreadPartition]) -> str:
+    """A sentence that names the first few partitions not read to their end."""
+    names = [f"{one.topic}/{one.partition} ({_range_read(one)})" for one in partitions[:_PARTITIONS_NAMED]]
+    more = len(partitions) - len(names)
+    named = ", ".join(names) + (f" and {more:,} more" if more else "")
+    return (
+        f"not read to the end: {named}. "
+        "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
+    )
+
+
+def _range_read(one: UnreadPartition) -> str:
+    return "no end offset" if one.end_offset is None else f"read to {one.drained_to:,} of {one.end_offset:,}"
+
+
+def _never_injected(facts: Facts, scenario: Scenario, absent: Collection[str]) -> Iterator[str]:
+    """A sentence on steps without a row in faults. An extra row does not replace a missing one."""
+    there = {fault.id for fault in facts.faults}
+    wanted = [
+        step
+        for number, step in enumerate(scenario.faults, start=1)
+        if (id_ := step_id(number, step)) in there or id_ not in absent
+    ]
+    missing = Counter(step.fault for step in wanted) - Counter(fault.fault for fault in facts.faults)
+    if missing:
+        total, steps = missing.total(), len(scenario.faults)
+        named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
+        were = "was" if total == 1 else "were"
+        yield f"{total} of the scenario's {steps} faults {were} never injected: {named}."
+
+
+def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """A sentence for each feature whose level differs from the scenario's."""
+    for cluster, levels in facts.features.items():
+        wanted = scenario.all_clusters.get(cluster)
+        for name, level in wanted.features.items() if wanted else ():
+            if levels.get(name, 0) != level:
+                of = f" of {cluster}" if cluster else ""
+                yield (
+                    f"the scenario wants {name} {level}{of}, and the level was {levels.get(name, 0)}: "
+                    "what was to be tested was not."
+                )
+
+
+def _needs_heal(fault: FaultRow) -> bool:
+    """Whether no end of the fault is recorded. A change that never ends has that of its effect."""
+    return fault.healed_ns is None and fault.fault != NOOP
+
+
+def _not_healed(fault: FaultRow) -> str:
+    name = f"fault {fault.id} ({fault.fault} {fault.target})"
+    return f"{name} took effect, and its end was never confirmed: what was read after it may not be all."
+
+
+def _unproven(fault: FaultRow) -> str:
+    name = f"fault {fault.id} ({fault.fault} {fault.target})"
+    if fault.confirmed:
+        return f"{name} is recorded as having taken effect, but not when: that proves nothing."
+    proof = fault.proof or "no proof"
+    if fault.effective_ns is not None:
+        return f"{name} took effect, but is not proven in full: {proof}."
+    return f"{name} had no effect: {proof}."
+
+
+_OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+}
+_SHOWN = 3
+_SECONDS = ("slump", "standstill")
+# Why a figure may not have been measured.
+_NOT_MEASURED = {
+    "unavailable-ms": "no fault hit a partition that was written to",
+    "election-ms": "no fault led to an election",
+    "ack-p99-ms": "nothing was acknowledged",
+    "end-to-end-p99-ms": "nothing was delivered",
+}
+
+_WORST: tuple[Verdict, ...] = ("violated", "inconclusive", "held")
+_MEANS: dict[Met, Verdict] = {"exceeded": "violated", "unmet": "inconclusive", "met": "held"}
+
+
+def compare(
+    expect: Expect,
+    promise: Verdict,
+    figures: Mapping[str, float | None],
+    sent: int,
+    permitted: Mapping[str, int],
+    mirrors: Sequence[MirrorAtEnd] = (),
+    groups: int = 1,
+) -> list[Expected]:
+    """Compares expectations with figures; percentages are of messages sent. `permitted`: by anomaly."""
+    summed = {"stuck", *GROUP_ANOMALIES} if groups > 1 else set()
+    compared = []
+    for key, wanted in expect:
+        name = key.replace("_", "-")
+        if wanted is None:
+            continue
+        if name == "verdict":
+            compared.append(_check_promise(wanted, promise))
+        elif name == "mirror":
+            compared.append(_check_mirrors(wanted, mirrors))
+        elif (figure := figures.get(name, 0)) is None:
+            why = f"not measured: {_NOT_MEASURED[name]}"
+            compared.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
+        else:
+            met = _met(str(wanted), figure, sent)
+            why = "" if met == "met" else _figure_text(name, figure, permitted.get(name, 0))
+            why += f", summed over {groups} groups" if why and name in summed else ""
+            compared.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
+    return compared
+
+
+def verdict_of(promise: Verdict, expected: Iterable[Expected]) -> Verdict:
+    """The verdict of a run: the worst of Kafka's promise and every expectation."""
+    words = {promise, *(_MEANS[one.met] for one in expected)}
+    return next(word for word in _WORST if word in words)
+
+
+def _check_promise(wanted: Verdict, promise: Verdict) -> Expected:
+    if wanted == promise:
+        return Expected(name="verdict", wanted=wanted, found=promise, met="met")
+    met: Met = "exceeded" if promise == "violated" else "unmet"
+    return Expected(name="verdict", wanted=wanted, found=promise, met=met, why=promise)
+
+
+def not_compared(mirrors: Iterable[MirrorAtEnd]) -> list[str]:
+    """A note for each mirror that was not running at the end."""
+    return [f"Mirror {one.name} was not compared: {one.ended}." for one in mirrors if one.ended]
+
+
+def _check_mirrors(wanted: str, mirrors: Sequence[MirrorAtEnd]) -> Expected:
+    """Checks `expect.mirror`: `exceeded` if anything is lost, `unmet` if a comparison is missing."""
+    ran = [one for one in mirrors if not one.ended]
+    lost = [one for one in ran if one.status == "lost"]
+    unknown = [one for one in ran if one.status is None]
+
+    def expected(found: str | None, met: Met, why: str = "") -> Expected:
+        return Expected(name="mirror", wanted=wanted, found=found, met=met, why=why)
+
+    if lost:
+        return expected("lost", "exceeded", "; ".join(map(_losses, lost)))
+    if unknown or not ran:
+        whys = [f"{one.name} was not compared{one.why and f' ({one.why})'}" for one in unknown]
+        return expected(None, "unmet", f"not measured: {'; '.join(whys) or 'no mirror ran in the end'}")
+    by_design = any(one.status == "differs by design" for one in ran)
+    return expected("differs by design" if by_design else "identical", "met")
+
+
+def _losses(one: MirrorAtEnd) -> str:
+    """`dc1->dc2: 4 rows lost: topic orders, records; topic orders, keys; cluster, quotas; ...`"""
+    first = "; ".join([*one.lost[:_SHOWN], *(["..."] if len(one.lost) > _SHOWN else [])])
+    return f"{one.name}: {plural(len(one.lost), 'row')} lost: {first}"
+
+
+def _met(wanted: str, figure: float, sent: int) -> Met:
+    comparison = parse_comparison(wanted)
+    # As written in decimals: in floating point 50 % of 14 is more than 7, and 0.1 is not 0.1.
+    value, bound = Fraction(str(figure)), comparison.of(sent)
+    if _OPERATORS[comparison.operator](value, bound):
+        return "met"
+    return "exceeded" if value >= bound and comparison.operator != ">" else "unmet"
+
+
+def _figure_text(name: str, figure: float, permitted: int) -> str:
+    """`8 lost, permitted`, `10,250.4 ms`."""
+    number = f"{figure:,}" if isinstance(figure, int) else f"{figure:,.1f}"
+    unit = "ms" if name.endswith("-ms") else "s" if name in _SECONDS else name
+    if not permitted or name not in ANOMALIES:
+        return f"{number} {unit}"
+    share = "permitted" if permitted == figure else f"{permitted:,} of them permitted"
+    return f"{number} {unit}, {share}"

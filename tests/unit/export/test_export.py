@@ -22,8 +22,7 @@ from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
-from kaput.export.jepsen import History
-from kaput.export.rows import in_order
+from kaput.export.jepsen import History, in_order
 from kaput.export.tables import present, write_csv
 
 _LINE = re.compile(

@@ -15,6 +15,7 @@ from kaput.errors import EvidenceError, LabError
 if TYPE_CHECKING:
     from pyspark import SparkContext, StatusTracker
 
+IN_PROCESS = "in-process"  # the master of spark/in_process.py
 _EVERY_S = 0.5
 
 Progress = Callable[[int, int], None]  # tasks done, total

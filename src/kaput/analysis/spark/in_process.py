@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from kaput.analysis.engine.spark_jobs import IN_PROCESS
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -57,7 +59,7 @@ class InProcess:
     _THREADS_MAX.
     """
 
-    master = "in-process"
+    master = IN_PROCESS
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or min(os.cpu_count() or 1, _THREADS_MAX)

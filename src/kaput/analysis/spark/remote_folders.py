@@ -14,6 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
+from kaput.analysis.engine.spark_jobs import IN_PROCESS
 from kaput.errors import EvidenceError, UsageError
 from kaput.evidence.folder import RunFolder
 
@@ -54,7 +55,7 @@ def take_back(spark: SparkContext, folder: RunFolder) -> None:
 
 def check_scratch(spark: SparkContext, scratch: Path | None) -> None:
     """Checks that workers on other machines can open `scratch`. Raises UsageError."""
-    if scratch is None and not str(spark.master).startswith(("local", "in-process")):
+    if scratch is None and not str(spark.master).startswith(("local", IN_PROCESS)):
         raise UsageError(
             "evidence at a URL, or in a folder that cannot be written to, is judged in a copy; "
             "give --scratch, a path that all workers open"
