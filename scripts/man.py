@@ -9,7 +9,7 @@ from typing import Any
 
 import typer.main
 
-from kaput.cli.main import app
+from kaput.cli.main import program
 from kaput.cli.verbs import COMMON, OUTPUT
 from kaput.core import VERSION
 
@@ -30,7 +30,7 @@ _FILES = (
 
 def man_page() -> str:
     """The page in man(7)'s macros."""
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(program())
     lines = [
         f'.TH KAPUT 1 "" "kaput {VERSION}"',
         ".SH NAME",

@@ -170,8 +170,9 @@ def _commands() -> str:
     import typer.main
     from typer.testing import CliRunner
 
-    from kaput.cli.main import app
+    from kaput.cli.main import program
 
+    app = program()
     parts = [
         "# Every verb and its options\n\nWhat `kaput VERB --help` prints. Exit statuses are those of "
         "[a pipeline](../CI.md#exit-status).\n"

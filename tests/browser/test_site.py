@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 import kaput
 from browser.conftest import READY_MS, Opens, until
+from fakes.program import app
 from kaput.cli import docs
-from kaput.cli.main import app
 from kaput.errors import LabError, UsageError
 from kaput.report.render.html import glossary
 from kaput.scenario.model import Scenario

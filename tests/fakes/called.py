@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from fakes.program import app
 from kaput.cli.exit_status import status_of
-from kaput.cli.main import app
 
 
 class Said(NamedTuple):

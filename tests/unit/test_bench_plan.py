@@ -16,9 +16,9 @@ from fakes.kinds_of_anomalies import (
     OF_TRANSACTIONS,
     PLANTED,
 )
+from fakes.program import app
 from kaput.bench.generate import shape_of
 from kaput.bench.plan import EFFECTS, BatchTable, PlantingPlan, PlantKind, Shape
-from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.scenario.anomalies import ANOMALIES, GROUP_ANOMALIES, RUN_ANOMALIES
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fakes.program import app
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.spark.in_process import InProcess
-from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check

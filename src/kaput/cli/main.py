@@ -163,14 +163,6 @@ def program(names: Collection[str] = ()) -> typer.Typer:
     return made
 
 
-def __getattr__(name: str) -> typer.Typer:
-    """`app`: the program with all verbs, made when it is asked for."""
-    if name != "app":
-        raise AttributeError(name)
-    globals()["app"] = program()
-    return globals()["app"]  # type: ignore[no-any-return]
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"kaput {VERSION}")

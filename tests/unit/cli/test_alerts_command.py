@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from fakes.histories import History
 from fakes.isolation import isolation, judged
+from fakes.program import app
 from kaput.cli.alerts import score_results
-from kaput.cli.main import app
 from kaput.cli.results import result_of
 from kaput.errors import UsageError
 from kaput.evidence.findings_file import read_findings

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.cli.results import Baselines, Result, read_baselines, show
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings

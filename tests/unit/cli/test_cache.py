@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fakes.program import app
 from kaput.cache import CONTENTS, cache_dir
-from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.operate import registry
 

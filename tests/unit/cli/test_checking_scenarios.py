@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_text
 

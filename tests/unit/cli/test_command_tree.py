@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.cli.verbs import GROUPS, MAIN
 
 FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewise)\b", re.IGNORECASE)

@@ -18,7 +18,7 @@ import typer
 import typer.main
 from pydantic import ValidationError
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.fault_kinds import KINDS
 from kaput.scenario.loader import load_builtin

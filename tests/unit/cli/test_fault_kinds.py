@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import UsageError
 from kaput.scenario.fault_kinds import defaults_of
 from kaput.scenario.steps import FaultStep

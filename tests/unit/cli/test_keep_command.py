@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fakes.program import app
 from fakes.store_contract import record
 from kaput import keep
-from kaput.cli.main import app
 from kaput.clients.keep.store import now_ms
 from kaput.errors import UsageError
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from fakes.program import app
 from kaput.cli import running_clusters
-from kaput.cli.main import app
 from kaput.cli.options import entry_of, servers_of
 from kaput.errors import UsageError
 from kaput.operate.registry import ClusterEntry, directory_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import UsageError
 from kaput.search.loading import from_text, load
 from kaput.search.store import SearchSettings, create_search

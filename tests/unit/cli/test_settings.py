@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.cli.scenario_choice import choose
 from kaput.cli.settings import KEYS, cluster_defaults, defaults_of, read_settings
 from kaput.errors import UsageError

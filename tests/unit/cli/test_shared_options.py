@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.cli.options import as_overrides, cluster_block, naming, standing_cluster
 from kaput.cli.scenario_choice import choose
 from kaput.cli.verbs import pairs

@@ -11,8 +11,8 @@ import pytest
 from pydantic import JsonValue
 from typer.testing import CliRunner
 
+from fakes.program import app
 from kaput.cli import regress
-from kaput.cli.main import app
 from kaput.cli.trials import TrialBudget, key_of, not_judged, play
 from kaput.errors import UsageError
 from kaput.evidence.folder import Manifest, RunFolder

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin.client import check_access
 from kaput.cluster.wire import AccessRefused, WrongProtocol

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fakes.program import app
 from kaput.cli.bug import installed
-from kaput.cli.main import app
 from kaput.errors import UsageError
 from kaput.export.bug_report import hidden, pack, without_secrets
 

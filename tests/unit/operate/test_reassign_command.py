@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.cli.options import confirmed
 from kaput.cli.reassign import rate_of
 from kaput.cli.reassign_text import render

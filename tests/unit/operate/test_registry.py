@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import LabError, UsageError
 from kaput.operate.registry import ClusterEntry, call, directory_of, find, running
 from kaput.processes.records import start_of

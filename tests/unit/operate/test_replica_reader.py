@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fakes.program import app
 from fakes.segments import batch, write_segment
-from kaput.cli.main import app
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.replica_reader import RecordRange, _from_files

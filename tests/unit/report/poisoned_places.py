@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import typer
 
-from kaput.cli.doctor import render as doctor
+from fakes.program import app
+from kaput.cli.doctor_text import render as doctor
 from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
-from kaput.cli.main import Streams, app
+from kaput.cli.main import Streams
 from kaput.cli.peek import _line
 from kaput.cli.progress import RecordsProgress, RunProgress
 from kaput.cli.status_text import render as status_text

@@ -9,7 +9,7 @@ import pytest
 from handmade_findings import anomaly
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 

@@ -11,7 +11,7 @@ from junitparser import JUnitXml
 from typer.testing import CliRunner
 
 from fakes.isolation import CUT_MS, END_MS, judged
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.report.charts.standalone import dot_plots

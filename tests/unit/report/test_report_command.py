@@ -13,7 +13,7 @@ import pytest
 from junitparser import JUnitXml
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest

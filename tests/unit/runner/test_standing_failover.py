@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionOffset
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.errors import UsageError
 from kaput.workload.librdkafka.client_setup import quiet_logger
 

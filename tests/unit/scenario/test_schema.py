@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from kaput.cli.main import app
+from fakes.program import app
 from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.schema import DIALECT, json_schema
 

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from fakes.program import app
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.spark.in_process import InProcess
 from kaput.cli.exit_status import status_of
-from kaput.cli.main import app
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check as load
 from kaput.sequence.generating import GeneratorSpec, chunks
