@@ -56,6 +56,11 @@ def clock(at_ns: int | None) -> str:
     return f"{moment:%H:%M:%S}.{at_ns // MS % 1000:03d}"
 
 
+def setting_text(value: object) -> str:
+    """The value of a setting as Kafka writes it: `true` for True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """The count with its noun: `1 message`, `2,000 messages`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from kaput.cluster.access import OPEN, Access
+from kaput.core import setting_text
 from kaput.scenario.model import Cluster
 
 Role = Literal["broker", "controller", "combined", "zookeeper", "mirror"]
@@ -186,4 +187,4 @@ def _lab_settings(spec: Cluster) -> dict[str, str]:
 
 
 def _scenario_settings(spec: Cluster) -> dict[str, str]:
-    return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in spec.config.items()}
+    return {key: setting_text(value) for key, value in spec.config.items()}

@@ -14,7 +14,7 @@ from typing import Any
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.admin.resources import ResourceSettings
 from kaput.cluster.existing_cluster import ExistingCluster, version_of
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, setting_text
 from kaput.errors import UsageError
 from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.model import Cluster, Scenario, Topic
@@ -139,7 +139,7 @@ def _with_effective_settings(
 
 def _contradictions(wanted_cluster: Cluster, facts: ClusterFacts) -> Iterator[str]:
     for key, value in wanted_cluster.config.items():
-        wanted = str(value).lower() if isinstance(value, bool) else str(value)
+        wanted = setting_text(value)
         # A setting that no broker knows has no effect, such as a ZooKeeper setting in KRaft mode.
         others = sorted(value for value in facts.values_of(key) if value not in (wanted, None))
         if others:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, create_model, model_validator
 
-from kaput.core import cluster_and_topic, qualified
+from kaput.core import cluster_and_topic, qualified, setting_text
 from kaput.scenario.anomalies import ANOMALIES, attribute
 from kaput.scenario.block import Block, Found
 from kaput.scenario.cluster import (
@@ -344,7 +344,7 @@ class Scenario(Block):
         found, cluster = self.topic(topic), self.cluster_of_topic(topic)
         given = [found.config.get(key) if found else None]
         given += [cluster.config.get(name) for name in of_brokers or (key,)]
-        return _text(next((one for one in given if one is not None), default))
+        return setting_text(next((one for one in given if one is not None), default))
 
     def topic_values(self, topic: str, key: str, default: str, *of_brokers: str) -> list[str]:
         """The same setting, and the values that steps of the timeline give it for a while."""
@@ -362,7 +362,7 @@ class Scenario(Block):
         if name is not None and self.topic(name) != self.topic(topic):
             return []
         keys = (key,) if name is not None else of_brokers or (key,)
-        return [_text(step.options.config[each]) for each in keys if each in step.options.config]
+        return [setting_text(step.options.config[each]) for each in keys if each in step.options.config]
 
     def dump(self) -> dict[str, Any]:
         """The resolved scenario with all defaults, in the names of the file."""
@@ -474,10 +474,6 @@ def retains_little(scenario: Scenario, topic: str) -> bool:
 def _policy(scenario: Scenario, topic: str) -> str:
     """Its policy, or policies, if a step changes it."""
     return ",".join(scenario.topic_values(topic, "cleanup.policy", "delete", "log.cleanup.policy"))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_proxies(cluster: Cluster, steps: Sequence[FaultStep]) -> Cluster:

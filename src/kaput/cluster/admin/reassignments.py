@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, setting_text
 from kaput.errors import LabError
 
 with warnings.catch_warnings():  # see cluster/protocol.py
@@ -202,4 +202,4 @@ _OWN_SOURCES = ("DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG")
 def _own_value(answer: Mapping[str, Any] | None) -> str | None:
     if answer is None or answer["config_source"] not in _OWN_SOURCES or answer["value"] is None:
         return None
-    return str(answer["value"]).lower() if isinstance(answer["value"], bool) else str(answer["value"])
+    return setting_text(answer["value"])

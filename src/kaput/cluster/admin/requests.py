@@ -12,7 +12,7 @@ from typing import Any
 
 from kaput.cluster.protocol import admin, consumer, messages
 from kaput.cluster.protocol import metadata as _metadata
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, setting_text
 from kaput.scenario.model import Config, Topic
 
 _CONSUMER = -1
@@ -256,7 +256,7 @@ def _creatable_topic(topic: Topic) -> Any:
 
 
 def config_values(config: Config) -> dict[str, str]:
-    return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}
+    return {key: setting_text(value) for key, value in config.items()}
 
 
 # Sources of a setting: the topic itself, and Kafka's default.

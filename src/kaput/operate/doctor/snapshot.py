@@ -17,6 +17,7 @@ from kaput.cluster.admin.resources import AccessRule
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.cluster.wire import Endpoint
 from kaput.core import TopicPartition as Place
+from kaput.core import setting_text
 from kaput.errors import LabError, UsageError
 from kaput.java_properties import read_properties
 from kaput.monitor.sources.answers import PolledView
@@ -322,7 +323,7 @@ class _SnapshotReader:
             self._defaults[str(name)] = frozenset(of_cluster)
         return {
             str(name): {
-                key: _text(data["value"]) for key, data in config.items() if data["value"] is not None
+                key: setting_text(data["value"]) for key, data in config.items() if data["value"] is not None
             }
             for name, config in by_name.items()
         }
@@ -474,7 +475,3 @@ def _aged_before_ms(places: set[Any], topics: Mapping[str, TopicState]) -> dict[
 
 def _aged(offset: int | None, end: int) -> int | None:
     return end if offset is not None and offset < 0 else offset
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -17,6 +17,7 @@ from typing import Any
 from kaput.cluster.access import OPEN, AccessOf
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, java_command, resolve
+from kaput.core import setting_text
 from kaput.errors import DistributionError
 from kaput.java import Java, find_java
 from kaput.scenario.model import Config, Group, Producers
@@ -136,14 +137,11 @@ def patience_ms(spec: Producers) -> int:
 
 def write_properties(path: Path, settings: Mapping[str, Any]) -> None:
     """Writes a Java properties file that only its owner can read."""
-    lines = [f"{_escaped(key, '=: ')}={_escaped(_text(value), '')}\n" for key, value in settings.items()]
+    pairs = ((_escaped(key, "=: "), _escaped(setting_text(value), "")) for key, value in settings.items())
+    lines = [f"{key}={value}\n" for key, value in pairs]
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.writelines(lines)
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _escaped(text: str, more: str) -> str:
