@@ -154,7 +154,7 @@ def assert_as_analyzed(folder: RunFolder, final: dict[str, Any]) -> None:
     "killed",
     [
         [],
-        pytest.param(["SparkSubmit", "streaming.job", "python_workers"], marks=pytest.mark.long),
+        pytest.param(["SparkSubmit", "streaming.job", "pyspark.daemon"], marks=pytest.mark.long),
     ],
 )
 def test_broker_jvm_and_worker_kills_change_no_totals(
