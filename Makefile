@@ -64,8 +64,8 @@ checked-others: check jars compiled
 test-others:
 	LOW_PRIORITY=1 $(PYTEST_3) tests --ignore=tests/functional -m "not alone and not long"
 
-# With what has a sibling above: other signals, ZooKeeper's mode of the same, more generated histories; and every
-# built-in scenario, held to its title (tests/functional/test_builtins.py).
+# With what has a sibling above: other signals, ZooKeeper's mode of the same, other people's clients, copies by
+# MirrorMaker, more generated histories; and every built-in, held to its title (tests/functional/test_builtins.py).
 test-all: test
 	$(BIN)/pytest tests/functional -m "alone and long"
 	$(PYTEST) tests/functional -m "not alone and long"
