@@ -20,7 +20,7 @@ def _nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """When all tests are over, no process names a directory of theirs, which has the name of its test."""
     yield
     base = tmp_path_factory.getbasetemp()
-    eventually(lambda: command_lines(base) == [], 60)
+    eventually(lambda: command_lines(base) == [])
     assert command_lines(base) == []
 
 

@@ -61,7 +61,7 @@ def test_a_leader_is_killed_and_everything_is_counted(served: Served) -> None:
     killed = served.ask("inject", fault="kill", target="leader-of orders/0")["result"]
     (dead,) = killed["brokers"]
     assert killed["proof"]
-    assert eventually(lambda: served.ask("partitions", topic="orders")["result"]["0"]["leader"] != dead, 60)
+    assert eventually(lambda: served.ask("partitions", topic="orders")["result"]["0"]["leader"] != dead)
     assert served.ask("produce", topic="orders", count=100, acks="all")["result"]["acked"] == 100
     assert served.ask("heal", fault=killed["id"]) == {"result": {"healed": killed["id"]}}
     assert served.ask("account")["result"]["totals"]["acked"] == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,9 @@ def test_clock_skew_without_libfaketime_is_not_confirmed(cluster: OwnCluster, ad
     effect = skew.inject([node])
     assert not effect.confirmed and effect.effective_ns is None, effect.proof
     _, after = skew.heal([node], effect)
-    assert not after.confirmed and "0.0 s" in after.proof
+    # A line is dated when it is read: on a busy machine seconds later.
+    seen = [float(text) for text in re.findall(r"dated (\d+\.\d) s", after.proof)]
+    assert not after.confirmed and len(seen) == 2 and max(seen) < 30, after.proof
 
 
 def test_missing_libfaketime_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
