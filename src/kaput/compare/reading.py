@@ -2,8 +2,8 @@
 
 Brokers are asked directly, since client libraries hide compression, transactions and their markers. Records
 are compared by content, so each one's hashes of key, value and headers are kept instead of its bytes. Memory
-is bounded by one broker response. One Spark task reads one partition, in its own process. Not here: start and
-end offsets (description.py), decoding (cluster/record_batches.py).
+is bounded by one broker response. One task reads one partition. Not here: start and end offsets
+(description.py), decoding (cluster/record_batches.py).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kaput.cluster.record_batches import Batch, LogRecord, Records, batches, dec
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, addresses, ask, trouble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
+from kaput.processes.signals import check_interrupted
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 # Flags of a record.
@@ -181,6 +182,7 @@ class _Leader:
         """The fetch response for the partition. Raises LabError if no leader answers in time."""
         limit, why = time.monotonic() + _TIMEOUT_S, "no broker answers"
         while True:
+            check_interrupted()  # of a thread: the program waits for it
             try:
                 if self._connection is None:
                     self._connection = Connection(self._find_leader(), _ANSWER_S)

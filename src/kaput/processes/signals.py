@@ -58,6 +58,12 @@ def interrupts() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def check_interrupted() -> None:
+    """Raises Interrupted in a thread whose main thread it was raised in: for work that takes long."""
+    if _State.raised:
+        raise Interrupted("the main thread was interrupted")
+
+
 def end_interrupted_calls() -> None:
     """Makes Ctrl-C end a blocking read or wait, so that Python's handler runs. Call it after a library has
     installed a handler that makes the kernel restart such calls (SA_RESTART): Polars does when it is
