@@ -21,6 +21,7 @@ from kaput.core import MS, SECOND
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.schemas import CLUSTER, TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
+from kaput.processes.signals import check_interrupted
 from kaput.scenario.vocabulary import OUTCOMES
 
 _ERRORS = (None, "MSG_SIZE_TOO_LARGE", "_TIMED_OUT", "_TIMED_OUT", "_QUEUE_FULL")  # by outcome
@@ -49,6 +50,7 @@ def _write(folder: RunFolder, name: str, files: Iterator[tuple[str, dict[str, An
     """Writes files of one table from arrays, or one value for all rows. Returns the number of rows."""
     table, written = TABLES[name], 0
     for file, columns in files:
+        check_interrupted()
         rows = max(len(column) for column in columns.values() if not isinstance(column, str | int))
         arrays = [
             pa.repeat(pa.scalar(column, field.type), rows)
