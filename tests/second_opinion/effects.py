@@ -33,6 +33,13 @@ class Effect(NamedTuple):
     step: Row
     asked: int = 0  # when it was injected
 
+    @property
+    def of_requests(self) -> str | None:
+        """What clients ask, if it is only about that."""
+        from_ = self.step.get("from") or "clients"
+        only = self.fault == "protocol" and from_ in ("clients", ["clients"])
+        return self.step.get("api") if only else None
+
 
 class Effects:
     """Of one run."""
@@ -71,8 +78,8 @@ class Effects:
 
     @cached_property
     def of_brokers(self) -> list[Effect]:
-        """Those that hit nodes."""
-        return [e for e in self.all if e.brokers]
+        """Those that hit nodes, not only requests of clients."""
+        return [e for e in self.all if e.brokers and e.of_requests is None]
 
     @cached_property
     def nodes(self) -> frozenset[int]:

@@ -31,6 +31,7 @@ class Window(NamedTuple):
     affected: int
 
 
+ACKS_NEED = ("Produce", "Metadata", "ApiVersions", "InitProducerId", "AddPartitionsToTxn")
 MOVES = ("move-leader", "elect-preferred", "move-replicas")
 
 
@@ -102,7 +103,7 @@ class Failovers:
 
     def elections(self, fault: Effect, place: Place) -> set[Election | None]:
         """The election by which a fault moved a partition, or null."""
-        if not concerns(fault, place):
+        if not concerns(fault, place) or fault.of_requests is not None:
             return {None}
         found: set[Election | None] = set()
         for leader, epoch in self.leaders_at(place, fault.begin):
@@ -187,6 +188,8 @@ class Failovers:
         if not concerns(fault, place):
             return {False}
         led = {leader in fault.brokers for leader, _ in self.leaders_at(place, fault.begin)} or {False}
+        if fault.of_requests is not None:
+            return led if fault.of_requests in ACKS_NEED else {False}
         if self.tables.all_acks(place) is False:
             return led
         in_isr = {bool(fault.brokers & set(isr)) for isr in self.isr_at(place, fault.begin)} or {False}

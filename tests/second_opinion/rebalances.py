@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from second_opinion.effects import FOREVER, Effects, hits_member
+from second_opinion.effects import FOREVER, Effect, Effects, hits_member
 from second_opinion.raw import MS, SECOND, Place, Row, RunTables
 
 _SESSION = 45 * SECOND
@@ -152,12 +152,21 @@ class Rebalances:
             injected = self._injected(effect.id)
             if effect.begin > low and injected // MS <= begin // MS:
                 yield Candidate(min(effect.begin, begin), _FAULTS, ("fault", words), sure)
-            if low < effect.healed and effect.healed // MS <= begin // MS and effect.fault not in topics:
-                yield Candidate(effect.healed, _FAULTS, ("end", words), effect.healed <= begin)
+            end = self._serves(effect)
+            if low < end and end // MS <= begin // MS and effect.fault not in topics:
+                yield Candidate(end, _FAULTS, ("end", words), end <= begin)
         for event in self.tables.rows("cluster_events"):
             at = event["at_ns"]
             if event["kind"] == "stopped" and low < at and at // MS <= begin // MS:
                 yield Candidate(at, _BROKERS, ("stopped", str(event["broker"])), at <= begin)
+
+    def _serves(self, effect: Effect) -> int:
+        """When a broker whose process a fault ended was unfenced again, if the cluster records that."""
+        unfenced = [e for e in self.tables.rows("cluster_events") if e["kind"] == "unfenced"]
+        mine = [e["at_ns"] for e in unfenced if e["broker"] in effect.brokers]
+        if effect.fault not in ("kill", "stop", "power-loss") or not mine or effect.healed == FOREVER:
+            return effect.healed
+        return min((at for at in mine if at > effect.begin), default=FOREVER)
 
     def _injected(self, fault: str) -> int:
         return min(row["injected_ns"] for row in self.tables.rows("faults") if row["id"] == fault)

@@ -126,13 +126,15 @@ class Run:
         """After rows: the leaders of the run's own partitions. Changes of others do not affect messages."""
         known = self.partitions
         own = [e for e in self.given.cluster_events if (e["topic"], e["partition"]) in known.complete]
-        return leader_history.build(own, self.given.faults, known.logged, known.ends)
+        return leader_history.build(own, self.given.faults_of_nodes, known.logged, known.ends)
 
     @cached_property
     def reaches(self) -> list[Reach]:
         """After rows: the effects of each fault on partitions."""
-        given = self.given
-        return reach.plan(given.faults, self.leader_history, given.replicas, lambda p: self.terms(p).acks_all)
+        given, history = self.given, self.leader_history
+        return reach.plan(
+            given.faults, history, given.replicas, lambda p: self.terms(p).acks_all, given.asked_by_clients
+        )
 
     @cached_property
     def record(self) -> Record:

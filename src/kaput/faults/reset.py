@@ -34,6 +34,7 @@ class Reset(NodeFault):
         super().__init__(scene)
         self._before: set[probes.Path] = set()  # paths that connected
         self._peers: dict[int, list[str]] = {}
+        self._over_ns: int | None = None
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         alive = [node for node in nodes if node.running]
@@ -50,6 +51,7 @@ class Reset(NodeFault):
             effective = now_ns()
             left = self._wait_gone(opened)
             ended = self._count_ended(made)
+        self._over_ns = now_ns()
         total, took_ms = sum(map(len, opened.values())), (now_ns() - effective) / MS
         details = (
             f"{name_all(alive)}: {total - left} of {total} open connections torn down within {took_ms:.0f} ms"
@@ -62,8 +64,8 @@ class Reset(NodeFault):
         )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
-        """Needs no heal; checks that new connections work."""
-        moment = now_ns()
+        """It was over when the connections were gone; checks that new ones work."""
+        moment = self._over_ns or now_ns()
         if effect.effective_ns is None:
             return moment, effect
         running = {node.id for node in nodes if node.running and not node.is_stopped()}

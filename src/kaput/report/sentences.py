@@ -133,8 +133,9 @@ def arithmetic_sentence(findings: Findings) -> str:
     without = [f"{one.topic}/{one.partition}" for one in findings.unread_partitions if one.end_offset is None]
     if without:
         return f"not possible: no end offset of {_first(without)} is recorded."
+    copies = " (without mirrored copies)" if findings.mirrors else ""
     sentence = (
-        f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets gives "
+        f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets{copies} gives "
         f"{sums.difference:,} lost; the exact count is {findings.lost:,}"
     )
     if findings.lost == sums.difference:

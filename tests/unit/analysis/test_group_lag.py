@@ -11,6 +11,7 @@ import pytest
 from fakes.histories import History, at
 from fakes.judging import judged
 from kaput.analysis.facts.lag import LagSample, backlog, series
+from kaput.core import SECOND
 
 FOREVER = 10**9
 
@@ -54,6 +55,14 @@ def test_lag_stopped_growing_between_the_samples_around_its_peak() -> None:
     seen = backlog(series(sampled("billing", 1, 2, 9, 9, 7, 1), {})["billing"], 25, FOREVER)
     assert seen is not None
     assert (seen.before, seen.greatest_at_ns, seen.grew_until_ns, seen.around_ns) == (2, 30, 40, (30, 50))
+
+
+def test_samples_that_are_seconds_apart_do_not_tell_when_a_lag_stopped_growing() -> None:
+    """No leader answered for 11 s."""
+    rows = zip((1, 2, 13, 14), (1, 2, 9, 1), strict=True)
+    samples = [LagSample(seconds * SECOND, lag, True) for seconds, lag in rows]
+    seen = backlog(samples, 2 * SECOND + 1, 100 * SECOND)
+    assert seen is not None and seen.around_ns == (13 * SECOND, 14 * SECOND)
 
 
 def test_lag_is_summed_over_partitions() -> None:

@@ -203,6 +203,21 @@ def test_fault_is_the_trigger_only_for_its_targets(
     assert judged(_hit(target, fault), tmp_path).rebalances[1].trigger == trigger
 
 
+@pytest.mark.parametrize(
+    ("unfenced", "trigger"),
+    [(6_500, "end of kill broker 1"), (9_000, "kill broker 1"), (None, "end of kill broker 1")],
+)
+def test_killed_broker_is_back_when_it_is_unfenced(
+    unfenced: int | None, trigger: str, tmp_path: Path
+) -> None:
+    """Killed at 5 s, its process started at 6 s, the group's partition revoked at 7 s."""
+    history = _hit("broker 1", "kill")
+    history.rows["faults"][0]["brokers"] = [1]
+    if unfenced is not None:
+        history.add("cluster_events", kind="unfenced", broker=1, at_ns=at(unfenced), source="history")
+    assert judged(history, tmp_path).rebalances[1].trigger == trigger
+
+
 def test_share_group_redelivery_is_not_attributed_to_a_rebalance(tmp_path: Path) -> None:
     """A record that was released is handed out again whoever has the partition."""
     history = History(groups={"billing": True}, blocks={"billing": {"type": "share"}}).acked(0, 0, 0)

@@ -187,6 +187,22 @@ def test_isolated_broker_is_cut_off_from_what_its_step_names(
     assert (found.clients, found.controllers, peers) == expected
 
 
+@pytest.mark.parametrize("side", ["target", "others", "both"])
+def test_partition_may_leave_clients_on_the_side_of_its_target(side: str) -> None:
+    """Then they do not reach brokers of the other side, which reach each other."""
+    step = {"at": "10s", "fault": "partition", "target": "broker 1", "clients-with": side}
+    scenario = Scenario.model_validate(History(faults=[step]).scenario())
+    history = History().fault(1, 10_000, 20_000, fault="partition", id="1-partition")
+    for broker in (1, 2):
+        _process(history, "started", -9, broker)
+    found = _serving(history, scenario)
+    assert [one.clients for one in found.hindrances[1]] == [side == "others"]
+    others = found.hindrances.get(2, ())
+    assert [(one.clients, one.controllers, one.peers) for one in others] == (
+        [(True, False, frozenset())] if side == "target" else []
+    )
+
+
 def test_step_of_another_fault_does_not_describe_this_one() -> None:
     """Without its step, an isolated broker counts as cut off from all nodes, and not from clients."""
     found = _serving(History().fault(1, 10_000, 20_000, fault="isolate", id="3-isolate")).hindrances[1][0]

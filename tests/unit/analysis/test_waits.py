@@ -94,6 +94,16 @@ def test_kill_of_the_leader_waits_for_an_election() -> None:
     assert story.waits[0].record == "broker 2 led orders/0 from epoch 1 on"
 
 
+def test_two_elections_in_one_wait_have_their_own_times() -> None:
+    """The leader that was elected first is killed before it has acknowledged anything."""
+    history = _broker(_broker(_led(), 1, 10), 2, 14.7).led(2, 1, 14_500, [2, 3]).led(3, 2, 18_000, [3])
+    story = _story(history, 9.98, 18.2, ONE)
+    assert _waits(story) == [("election", 9.98, 18), ("client", 18, 18.2)]
+    assert story.waits[0].record == (
+        "broker 2 led orders/0 from epoch 1 on (3.5 s before); broker 3 led orders/0 from epoch 2 on"
+    )
+
+
 def test_heal_after_the_end_of_a_silence_did_not_end_it() -> None:
     """Followers are paused from 6 to 9 s, the leader is killed at 8 s, and another one elected at 14.5 s."""
     history = _led().led(2, 1, 14_500, [2, 3]).led(2, 1, 19_000, [1, 2, 3], kind="isr")

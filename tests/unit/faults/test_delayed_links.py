@@ -18,7 +18,7 @@ from kaput.cluster.wire import Endpoint
 from kaput.errors import LabError
 from kaput.faults.bandwidth import End, Flow, keeps
 from kaput.faults.delay import least_ms, rounds
-from kaput.faults.fault import Effect
+from kaput.faults.fault import Effect, now_ns
 from kaput.faults.loss import LossSample, loses
 from kaput.faults.rules import blocking
 
@@ -349,8 +349,11 @@ def test_reset_must_also_close_its_probe_connections() -> None:
     assert re.search(
         r": 1 of 1 open connections torn down within \d+ ms, and 4 of 4 opened as a check$", effect.proof
     )
+    gone = now_ns()
     healed, after = world.heal(effect)
-    assert healed is not None and after.proof.endswith("; at the end 4 of 4 parties connect")
+    assert after.proof.endswith("; at the end 4 of 4 parties connect")
+    assert effect.effective_ns is not None and healed is not None
+    assert effect.effective_ns <= healed <= gone  # over when they are gone, not when that is looked at
 
     class Lucky(type(world.network)):  # type: ignore[misc]
         def tear_down(self, node: int, peers: Any) -> None:

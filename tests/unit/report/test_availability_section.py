@@ -108,6 +108,27 @@ def test_standstill_of_a_single_partition_is_listed_once(stood_still: dict[str, 
     assert len(outages(JudgedRun(Findings.model_validate(stood_still)))) == 1
 
 
+def test_fault_is_named_where_it_is_not_known_what_a_standstill_waited_for(raw: dict[str, Any]) -> None:
+    """As of a slow broker; else the waits tell."""
+    cause = "1-delay (broker 3) was in effect, and hit orders/0"
+    raw["standstills"] = [still(8, 18.2, {}, cause=cause)]
+    raw["availability"] = [share([10.2], 604)]
+    (sentence,) = outages(JudgedRun(Findings.model_validate(raw)))
+    assert f"what it waited for is not known; {cause}. " in sentence
+    raw["standstills"] = [still(8, 18.2, {"heal": 18.2}, cause=cause)]
+    (sentence,) = outages(JudgedRun(Findings.model_validate(raw)))
+    assert cause not in sentence
+
+
+def test_clients_that_a_plan_moved_waited_even_if_no_message_did(raw: dict[str, Any]) -> None:
+    """Producers that a plan stops send nothing: no silence, and yet nothing was written for 8.3 s."""
+    moved = {"from_ns": BEGAN + 8 * SECOND, "to_ns": BEGAN + 16 * SECOND, "seconds": 8.28}
+    group = {"group": "billing", "rto": {**moved, "seconds": 8.5}, "read_twice": 0, "skipped": 0}
+    raw["plan"] = {"steps": [], "source": "dc1", "target": "dc2", "rto_writes": moved, "groups": [group]}
+    sentences = outages(JudgedRun(Findings.model_validate(raw)))
+    assert sentences == ["RTO from dc1 to dc2: writes 8.3 s, billing 8.5 s."]
+
+
 def test_run_without_standstills_says_so(raw: dict[str, Any]) -> None:
     """And findings from before that are silent."""
     assert outages(JudgedRun(Findings.model_validate(raw))) == []
@@ -115,8 +136,7 @@ def test_run_without_standstills_says_so(raw: dict[str, Any]) -> None:
     raw["availability"] = [share([], 1_000)]
     assert outages(JudgedRun(Findings.model_validate(raw))) == [
         "No standstill: the service never went a second without an acknowledgement while messages were "
-        "waiting. "
-        "100.0 % of all messages were acknowledged within 1 s, "
+        "waiting. 100.0 % of all messages were acknowledged within 1 s, "
         "but 0.1 % of the acknowledged ones (23) are lost."
     ]
 

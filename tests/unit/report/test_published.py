@@ -31,7 +31,7 @@ def test_stuck_messages_are_compared_with_the_incident(raw: dict[str, Any]) -> N
     raw["faults"][0]["stuck"] = {"billing": 4321}
     published, ours = compared_with_published(Findings.model_validate(raw))
     assert "11 messages stuck" in published
-    assert f"4,321 messages stuck for billing until {raw['faults'][0]['target']} was back" in ours
+    assert f"4,321 messages stuck for billing until after the heal of {raw['faults'][0]['id']}" in ours
 
 
 def test_custom_scenario_has_no_published_figures(raw: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ def test_messages_that_were_stuck_are_shown(raw: dict[str, Any]) -> None:
     """By group, with what that means."""
     raw["faults"][0]["stuck"] = {"billing": 4321}
     text = to_text(Findings.model_validate(raw), Path("runs/x")).plain
-    assert "stuck for billing 4,321 until the heal" in text
+    assert "stuck for billing 4,321 until after the heal" in text
 
 
 def test_text_report_contains_every_finding(findings: Findings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
@@ -180,9 +181,13 @@ def test_member_seeks_to_committed_offsets_after_an_abort(making: Any, tmp_path:
 
 
 def test_member_processes_all_records_in_batches(making: Any, tmp_path: Path) -> None:
-    """Three at a time; each offset that was committed is an event."""
+    """Three at a time, each handed over after the one before; each offset that was committed is an event."""
     found, reader = member(making, tmp_path)
+    took, handed = found.deliveries.take, list[int]()
+    found.deliveries.take = lambda some, at: handed.append(at) or took(some, at)  # type: ignore[method-assign, func-returns-value]
+    before = time.time_ns()
     found._handle(records(0, 2 * SIZE + 1), 100)
     assert reader.sought == []
+    assert handed[0] == 100 and before <= handed[1] <= handed[2]
     closed(found.outputs, tmp_path, found)
     assert [r["offset"] for r in rows(tmp_path, "group_events")] == [3, 6, 7]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kaput.analysis.facts import lag
 from kaput.analysis.facts.assignments import place_of, position_of
+from kaput.analysis.facts.serving import asked_by_clients
 from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic, qualified
 from kaput.errors import EvidenceError
@@ -280,6 +281,15 @@ class Inputs:
             seen[row["id"]] = where
             rows.append(row)
         return read_faults(rows)
+
+    def asked_by_clients(self, fault: FaultRow) -> str | None:
+        """Of a fault in the protocol: what it acts on, if only clients ask for it; else None."""
+        return asked_by_clients(fault, self.scenario)
+
+    @cached_property
+    def faults_of_nodes(self) -> list[FaultRow]:
+        """Those that may lead to elections: all but those on requests of clients."""
+        return [fault for fault in self.faults if self.asked_by_clients(fault) is None]
 
     @property
     def healed(self) -> Mapping[str, int | None]:

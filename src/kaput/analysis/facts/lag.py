@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Event
-from kaput.core import cluster_and_topic
+from kaput.core import SECOND, cluster_and_topic
 from kaput.evidence.schemas import GROUP_LAG, LAG
+
+CLOSE_NS = 3 * SECOND  # between samples, which are taken about every second
 
 Row = Mapping[str, Any]  # of the table samples
 Clusters = Mapping[str, Sequence[tuple[int, str | None]]]
@@ -105,7 +107,11 @@ def backlog(samples: Sequence[LagSample], fault_ns: int, until_ns: int) -> Backl
     above = samples[rose:back]
     greatest = max(one.lag for one in above)
     most = [rose + n for n, one in enumerate(above) if one.lag == greatest]
-    around = samples[max(0, most[-1] - 1)].at_ns, samples[min(most[-1] + 1, len(samples) - 1)].at_ns
+    last = samples[most[-1]].at_ns
+    beside = samples[max(0, most[-1] - 1) : most[-1] + 2]
+    # A sample that is seconds away, since no leader answered, does not tell when the lag stopped growing.
+    near = [one.at_ns for one in beside if abs(one.at_ns - last) <= CLOSE_NS]
     to_ns = None if back is None else samples[back].at_ns
-    first, last = samples[most[0]].at_ns, samples[most[-1]].at_ns
-    return Backlog(before, samples[rose].at_ns, to_ns, greatest, first, last, around)
+    return Backlog(
+        before, samples[rose].at_ns, to_ns, greatest, samples[most[0]].at_ns, last, (near[0], near[-1])
+    )

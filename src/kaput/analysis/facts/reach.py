@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kaput.analysis.facts.leader_history import LeaderHistory, may_concern
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.vocabulary import NOOP
@@ -56,11 +57,28 @@ def plan(
     history: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
     acks_all: Callable[[TopicPartition], bool],
+    asked_by_clients: Callable[[FaultRow], str | None] = lambda fault: None,
 ) -> list[Reach]:
     """The reach of every fault. `replicas`: the intended number, by topic and partition; `acks_all`: whether
-    every producer of a partition waits for its whole ISR.
+    every producer of a partition waits for its whole ISR; `asked_by_clients`: see serving.py.
     """
-    return [_reach(fault, faults, history, replicas, acks_all) for fault in faults]
+    of_nodes = [fault for fault in faults if asked_by_clients(fault) is None]
+    return [
+        _reach(fault, of_nodes, history, replicas, acks_all)
+        if fault in of_nodes
+        else _reach_of_requests(fault, history, asked_by_clients(fault))
+        for fault in faults
+    ]
+
+
+def _reach_of_requests(fault: FaultRow, history: LeaderHistory, api: str | None) -> Reach:
+    """What clients ask elects no leader, and keeps no replica out of the ISR."""
+    since = fault.effective_ns
+    if since is None or api not in ACKS_WAIT_FOR:
+        return Reach(fault, {}, None)
+    mine = (place for place in history.changes if may_concern(fault, place))
+    led = (place for place in mine if history.before(place, since).leader in fault.brokers)
+    return Reach(fault, dict.fromkeys(led), None)
 
 
 def _reach(

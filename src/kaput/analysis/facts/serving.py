@@ -14,7 +14,7 @@ from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import PartitionOptions
+from kaput.scenario.fault_kinds import PartitionOptions, ProtocolOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -38,6 +38,8 @@ NOT_RUNNING = frozenset(fault for fault, how in _HOW.items() if how in ("ended",
 _Broker = tuple[str | None, int]  # its cluster and its id
 _Known = TypeVar("_Known")
 _MIN_ISR = "min.insync.replicas"
+# What clients ask before a message is acknowledged: an acknowledgement waits for no other answer.
+ACKS_WAIT_FOR = ("Produce", "Metadata", "ApiVersions", "InitProducerId", "AddPartitionsToTxn")
 _BY_EVENTS = ("rolling-restart", "rolling-upgrade", "disk-error", "disk-full")  # their stops are recorded
 
 
@@ -133,6 +135,10 @@ def serving(
             known = _known_of(lives, fault, broker)
             hindrance = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
             brokers[broker] += [hindrance] if hindrance is not None else []
+        for broker in _without_clients(fault, events, scenario):
+            away = _of_broker(fault, broker, (), (), scenario)
+            if away is not None:
+                brokers[broker].append(replace(away, clients=True, controllers=False, peers=frozenset()))
     for (cluster, broker), spans in lives.items():
         mine = [one for one in brokers[broker] if one.cluster in (None, cluster)]
         for stopped_ns, started_ns in spans:
@@ -243,6 +249,18 @@ def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, f
     return "clients" in words, "controllers" in words or "zookeeper" in words, frozenset(peers)
 
 
+def _without_clients(
+    fault: FaultRow, events: Iterable[Mapping[str, Any]], scenario: Scenario | None
+) -> set[int]:
+    """The brokers on the other side of a partition whose targets alone clients still reach."""
+    step = step_of(fault, scenario)
+    options = None if step is None else step.options
+    if not isinstance(options, PartitionOptions) or options.clients_with != "target":
+        return set()
+    mine = [row for row in events if fault.cluster in (None, row["cluster"])]
+    return {row["broker"] for row in mine if row["broker"] is not None} - set(fault.brokers)
+
+
 def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
     """The step of the scenario that a fault belongs to: its id begins with the step's number, from 1 on."""
     number = fault.id.partition("-")[0]
@@ -250,6 +268,14 @@ def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
         return None
     step = scenario.faults[int(number) - 1]
     return step if step.fault == fault.fault else None
+
+
+def asked_by_clients(fault: FaultRow, scenario: Scenario | None) -> str | None:
+    """The kind of requests that a fault in the protocol acts on, if only clients send them; else None."""
+    step = step_of(fault, scenario)
+    options = None if step is None else step.options
+    clients = isinstance(options, ProtocolOptions) and list(options.parties) == ["clients"]
+    return options.api if clients and isinstance(options, ProtocolOptions) else None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Owners
@@ -440,12 +441,12 @@ def _may_precede(change: Change, at_ns: int) -> bool:
 
 
 def _merged(waits: Iterable[Wait]) -> list[Wait]:
-    """Neighbors with the same condition as one, with all their records."""
+    """Neighbors with the same condition as one, with all their records and how much earlier they came."""
     merged: list[Wait] = []
-    for wait in waits:
-        if merged and merged[-1].condition == wait.condition:
-            record = "; ".join(dict.fromkeys([merged[-1].record, wait.record]))
-            merged[-1] = wait.model_copy(update={"from_ns": merged[-1].from_ns, "record": record})
-        else:
-            merged.append(wait)
+    for _, of_condition in groupby(waits, key=lambda one: one.condition):
+        same = list(of_condition)
+        last = same[-1]
+        before = {one.record: f" ({(last.to_ns - one.to_ns) / SECOND:,.1f} s before)" for one in same}
+        records = "; ".join(one if one == last.record else one + when for one, when in before.items())
+        merged.append(last.model_copy(update={"from_ns": same[0].from_ns, "record": records}))
     return merged

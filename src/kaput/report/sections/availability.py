@@ -44,10 +44,10 @@ _CONDITIONS: dict[EndedBy, str] = {
 
 def outages(run: JudgedRun) -> list[str]:
     """Sentences for the head of the report: on a load that fell short, on all partitions together, on the
-    partition and the group that waited longest, and on suspect clients.
+    partition and the group that waited longest, on clients that a plan moved, and on suspect clients.
     """
     suspects = (suspect.story for suspect in run.findings.suspects)
-    return [*_load(run), *_service(run), *_partition(run), *_groups(run), *suspects]
+    return [*_load(run), *_service(run), *_partition(run), *_groups(run), *_moved(run), *suspects]
 
 
 def _load(run: JudgedRun) -> Iterator[str]:
@@ -78,6 +78,17 @@ def _groups(run: JudgedRun) -> Iterator[str]:
     if part is not None and part.length_ms >= known_ms + 1000:
         where = f"{part.topic}/{part.partition}"
         yield f"Group {part.group} was delivered nothing new of {where} for {_length_and_end(run, part)}."
+
+
+def _moved(run: JudgedRun) -> Iterator[str]:
+    """A sentence on how long clients that a plan moved were without a cluster, also if nothing was sent."""
+    plan = run.findings.plan
+    if plan is None:
+        return
+    waits = [("writes", plan.rto_writes), *((one.group, one.rto) for one in plan.groups)]
+    known = [f"{who} {wait.seconds:,.1f} s" for who, wait in waits if wait is not None]
+    if known:
+        yield f"RTO from {plan.source} to {plan.target}: {', '.join(known)}."
 
 
 def _service(run: JudgedRun) -> Iterator[str]:
@@ -144,7 +155,8 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
     begin = run.seconds(one.from_ns)
     since = f"{clock(one.from_ns)} UTC" if begin is None else f"{begin:,.1f} s"
     story = waited(one.waited_for, one.ended_by, _why(run, one))
-    return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}"
+    cause = f"; {one.cause}" if one.cause and one.ended_by == "unknown" else ""
+    return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}{cause}"
 
 
 def _why(run: JudgedRun, one: Standstill) -> str:

@@ -102,7 +102,7 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
         sent = f"{fault.sent_in_loss_window:,} attempts in it"
         yield Term("loss window"), f"{milliseconds(fault.loss_window_ms)}, {sent}"
     for group, count in fault.stuck.items():
-        yield Term(f"stuck for {group}", "stuck"), f"{count:,} until the heal"
+        yield Term(f"stuck for {group}", "stuck"), f"{count:,} until after the heal"
     if fault.lost_after_heal:
         yield "lost, acknowledged after the heal", f"{fault.lost_after_heal:,}"
     if fault.sent_in_window:

@@ -186,7 +186,7 @@ def _readers(findings: Findings) -> Iterator[str]:
         yield f"{group.group} was delivered {group.delivered_messages:,} messages, {twice}{never}"
     for fault in findings.faults:
         for name, count in fault.stuck.items():
-            yield f"{count:,} messages stuck for {name} until {fault.target} was back"
+            yield f"{count:,} messages stuck for {name} until after the heal of {fault.id}"
     for topic in findings.resized:
         yield f"{topic.partitions_written:,} of {topic.partitions:,} partitions of {topic.topic} written"
 

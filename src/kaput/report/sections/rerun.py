@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kaput.core import plural
+from kaput.core import plural, qualified
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import Block, Code, NamedValues, Section
@@ -55,13 +55,13 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
             (
                 f"topic {topic.full_name}",
                 text,
-                "one replica: nothing survives its broker" if factor == 1 else "",
+                "one replica: what its broker loses is lost" if factor == 1 else "",
             )
         )
     for spec in scenario.workload.producers:
         text = f"acks={spec.acks} enable.idempotence={str(spec.idempotence).lower()}"
         text += "".join(f" {name}={value}" for name, value in spec.config.items())
-        name = f"{plural(spec.count, 'producer')} to {spec.topic}"
+        name = f"{plural(spec.count, 'producer')} to {qualified(spec.cluster, spec.topic)}"
         retries = "" if spec.idempotence else "; a retry may store a message twice"
         rows.append((name, text, _PROMISES[str(spec.acks)] + retries))
     for group in scenario.workload.groups:

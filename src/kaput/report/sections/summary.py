@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kaput.core import plural
+from kaput.core import plural, qualified
 from kaput.evidence.findings import FaultFindings, LeaderChange
 from kaput.evidence.findings_claims import needs_heal
 from kaput.report.document import (
@@ -220,7 +220,8 @@ def _parts(scenario: Scenario) -> Iterator[str]:
         yield f"{topic.full_name}: {', '.join(words)}"
     for spec in scenario.workload.producers:
         idempotence = "with" if spec.idempotence else "without"
-        yield f"{plural(spec.count, 'producer')} to {spec.topic}: acks={spec.acks}, {idempotence} idempotence"
+        to = qualified(spec.cluster, spec.topic)
+        yield f"{plural(spec.count, 'producer')} to {to}: acks={spec.acks}, {idempotence} idempotence"
     for group in scenario.workload.groups:
         yield f"group {group.id}: {plural(group.members, 'member')}"
 

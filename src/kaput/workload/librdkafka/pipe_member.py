@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -110,10 +111,13 @@ class PipeMember(GroupMember):
         self.outputs.finish()
 
     def _handle(self, messages: list[Message], polled_ns: int) -> None:
-        """One transaction at a time; after an aborted one the rest is fetched again."""
+        """One transaction at a time; after an aborted one the rest is fetched again. Each part is handed over
+        when the transaction before it is over.
+        """
         for at in range(0, len(messages), self._size):
             part = messages[at : at + self._size]
-            if self.stopping.is_set() or not self._processed(part, polled_ns + at):
+            handed_ns = max(polled_ns + at, time.time_ns()) if at else polled_ns
+            if self.stopping.is_set() or not self._processed(part, handed_ns):
                 self.go_back()
                 return
 
