@@ -28,6 +28,7 @@ from second_opinion.causes import Causes
 from second_opinion.claims import Claims
 from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
+from second_opinion.figures import Figures
 from second_opinion.groups import Backlog, Groups
 from second_opinion.raw import MS, SECOND, Place, Row, RunTables
 from second_opinion.rebalances import Rebalances
@@ -70,6 +71,7 @@ class Examiner:
         yield from self._partition_tables()
         yield from self._rebalances()
         yield from Claims(self).all()
+        yield from Figures(self).all()
 
     # Silences.
 

@@ -386,6 +386,8 @@ class _Walk:
         still = reason in unmet or (reason[0] in ("member", "few in sync", "raised") and bool(few))
         of_isr = reason[0] in ("member", "few up", "few in sync", "raised")
         still = still or (of_isr and bool(self.unmet[number][0]))
+        # Nor does a leader from which another member cannot fetch: the condition is that all of them can.
+        still = still or (reason[0] == "member" and any(kind == "member" for kind, _ in self.reasons[number]))
         name = None if still else self.story.name(reason, at, self.group)
         if name is None:  # its record met nothing: the stretch goes on in what follows it
             same = [r for r in self.reasons[number] if _same_condition(r, reason)]

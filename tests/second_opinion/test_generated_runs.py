@@ -66,6 +66,12 @@ EXAMPLES = {
     "a deposed leader that clients still reach": World(
         5, acks=1, session=3_000, misled=True, faults=(FaultSpec("isolate", 1, 5_000, 12_000),)
     ),
+    "a follower is cut off, and elected": World(
+        80934,
+        partitions=3,
+        timeout=5_000,
+        faults=(FaultSpec("isolate", 1, 2_240, 3_000), FaultSpec("stop", 3, 3_540, 12_000)),
+    ),
     "a member dies, and another takes over": World(6, faults=(FaultSpec("kill", "member 1", 5_000, 12_000),)),
     "a follower dies after the partition has its new owner": World(
         97,

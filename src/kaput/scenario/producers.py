@@ -4,6 +4,7 @@ a transaction, or of a group: its leader is the coordinator.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -92,6 +93,12 @@ _TIMEOUT = "transaction.timeout.ms"
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
+# The settings of the delivery timeout, and their default in ms, by client.
+_DELIVERY_TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "librdkafka": (_MESSAGE_TIMEOUTS, 300_000),
+    "java": (("delivery.timeout.ms",), 120_000),
+}
+_KEEPS_TIMEOUT_MS = 30_000  # the default of kaput.clients.keep
 MIN_PAYLOAD_BYTES = 45  # the size of the identity in every message: see workload/payload.py
 
 
@@ -165,6 +172,21 @@ class Producers(Block):
         """After how long the coordinator aborts its open transactions."""
         given = str(self.config.get("transaction.timeout.ms", KAFKAS_TIMEOUT_MS))
         return int(given) if given.isdecimal() else KAFKAS_TIMEOUT_MS
+
+    @property
+    def delivery_timeout_ms(self) -> int | None:
+        """After how long its client gives up a message; None if that is unknown, or never."""
+        if self.client not in _DELIVERY_TIMEOUTS:
+            return None
+        names, default = _DELIVERY_TIMEOUTS[self.client]
+        if self.client == "librdkafka" and (
+            self.transactions is not None or "transactional.id" in self.config
+        ):
+            default = self.transaction_timeout_ms  # librdkafka's own default for these
+        if self.on_failure is not None:
+            default = _KEEPS_TIMEOUT_MS
+        given = next((str(self.config[name]) for name in names if name in self.config), str(default))
+        return int(given) if given.isdecimal() and int(given) else None
 
     def rules(self) -> Found:
         if self.messages is not None and self.duration is not None:

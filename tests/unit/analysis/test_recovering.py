@@ -77,6 +77,7 @@ def test_first_deliveries_of_several_faults() -> None:
         (3, 7, 5, 5, 1, 0, "acked"),
     )
     parts = {"part": [0, 1, 2, 3, 1], "place": [7, 7, 8, 7, 9], "row": [0, 2, 6, 5, 8], "n": [2, 2, 1, 1, 1]}
+    parts["offset"] = [0, 50, 50, 60, 50]
     polls = DONES
     reached = [
         *(Reached("one", 7, 100, 4, 110), Reached("two", 8, 250, 9, 260), Reached("none", 7, 100, None, 110)),
@@ -84,6 +85,9 @@ def test_first_deliveries_of_several_faults() -> None:
     ]
     found = first_deliveries(stretches, pl.DataFrame(parts), polls, reached)
     assert sorted(found.rows()) == [("one", 7, 120), ("one", 7, 200), ("two", 8, 300)]
+    # Nor is a copy that the deposed leader had taken what its successor took of the same message.
+    later = first_deliveries(stretches, pl.DataFrame(parts), polls, [replace(reached[0], start=51)])
+    assert later.rows() == [("one", 7, 200)]
 
 
 def test_sub_millisecond_durations() -> None:

@@ -26,7 +26,7 @@ from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
 from kaput.analysis.views.messages import Messages
 from kaput.core import MS, SECOND
-from kaput.scenario.model import Producers
+from kaput.scenario.model import Producers, pipes
 
 PRODUCERS = -1  # instead of a group: acknowledgements
 NOBODY = -1  # instead of a producer: in the spells of a group
@@ -34,21 +34,46 @@ NOWHERE = -1  # instead of a place: partition unknown
 _KEYS = ("group", "producer", "place", "kind")
 _UNKNOWN = -1  # instead of a timeout
 _TALLIES = ("within_1s", "within_timeout", "untimed")
-# The settings of a producer's delivery timeout, and their default in ms, by client.
-_TIMEOUTS: Mapping[str, tuple[tuple[str, ...], int]] = {
-    "librdkafka": (("message.timeout.ms", "delivery.timeout.ms"), 300_000),
-    "java": (("delivery.timeout.ms",), 120_000),
-}
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Delivery timeouts in ns, None if unknown: of producers, by number, and of pipes, among which higher
+    numbers are dealt in turn (scenario/model.py: producer_number).
+    """
+
+    producers: Sequence[int | None] = ()
+    pipes: Sequence[int | None] = ()
+
+    @classmethod
+    def given_by(cls, given: Inputs) -> Timeouts:
+        """Those of a run's scenario."""
+        if given.scenario is None:
+            return cls()
+        made = [pipe.produces.producers for pipe in pipes(given.scenario) if pipe.produces is not None]
+        return cls(list(map(_ns, given.scenario.producer_specs())), list(map(_ns, made)))
+
+    @property
+    def known(self) -> bool:
+        """Whether there are any, and all are known."""
+        every = [*self.producers, *self.pipes]
+        return bool(every) and None not in every
+
+    def of(self, producer: int) -> int | None:
+        """That of a producer."""
+        if producer < len(self.producers):
+            return self.producers[producer] if producer >= 0 else None
+        return self.pipes[(producer - len(self.producers)) % len(self.pipes)] if self.pipes else None
 
 
 @dataclass(frozen=True)
 class PartitionAvailability(Question):
-    """`timeout_ns`: by producer, its delivery timeout if known; `reads`: by group, the numbers of the topics
+    """`timeouts`: of the producers; `reads`: by group, the numbers of the topics
     that it reads, None for all; `beginnings`: where late groups began (facts/group_starts.py); `moved`: by
     group that was in several clusters, the topics of its last one; `mirrored`: whether there are mirrors.
     """
 
-    timeout_ns: Mapping[int, int] = field(default_factory=dict)
+    timeouts: Timeouts = field(default_factory=Timeouts)
     reads: Mapping[int, list[int] | None] = field(default_factory=dict)
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
@@ -63,9 +88,9 @@ class PartitionAvailability(Question):
     def before_messages(self, run: Run) -> PartitionAvailability:
         """Sets timeouts and topics, from the scenario."""
         reads = topics_read(run.given, run.names.topics)
-        timeouts = timeouts_ns(run.given)
+        timeouts = Timeouts.given_by(run.given)
         mirrored = bool(run.mirrors)
-        known = replace(self, timeout_ns=timeouts, reads=reads, beginnings=run.beginnings, mirrored=mirrored)
+        known = replace(self, timeouts=timeouts, reads=reads, beginnings=run.beginnings, mirrored=mirrored)
         return replace(known, moved=moved(run))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
@@ -135,7 +160,8 @@ class PartitionAvailability(Question):
         acked = _flags(stretches, ACKED)
         row, n = (stretches[name].to_numpy() for name in ("row", "n"))
         producers, producer_of = np.unique(stretches["producer"].to_numpy(), return_inverse=True)
-        limits = np.array([self.timeout_ns.get(int(p), _UNKNOWN) for p in producers], np.int64)[producer_of]
+        each = [self.timeouts.of(int(p)) or _UNKNOWN for p in producers]
+        limits = np.array(each, np.int64)[producer_of]
         done = _ends(dones, row, n)
         until = np.maximum(sent[1], done[1])
         short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
@@ -262,16 +288,5 @@ def topics_read(given: Inputs, topics: Sequence[str]) -> dict[int, list[int] | N
     }
 
 
-def timeouts_ns(given: Inputs) -> dict[int, int]:
-    """By producer, its delivery timeout. Leaves out those with an unknown client."""
-    specs = enumerate(given.scenario.producer_specs() if given.scenario else [])
-    found = {number: _timeout_ms(spec) for number, spec in specs}
-    return {number: ms * MS for number, ms in found.items() if ms is not None}
-
-
-def _timeout_ms(spec: Producers) -> int | None:
-    if spec.client not in _TIMEOUTS:
-        return None
-    names, default = _TIMEOUTS[spec.client]
-    given = next((str(spec.config[name]) for name in names if name in spec.config), str(default))
-    return int(given) if given.isdecimal() and int(given) else None
+def _ns(spec: Producers) -> int | None:
+    return None if spec.delivery_timeout_ms is None else spec.delivery_timeout_ms * MS

@@ -245,6 +245,7 @@ def first_deliveries(
         if one.epoch is not None:
             mine = _from_new_leader(stretches, one).select("part")
             read = deliveries.join(mine, on="part", how="semi").filter(place=one.place)
+            read = read.filter(pl.col("offset") >= one.start)  # not of a copy that the old leader had taken
             rows += _first_since(one, read, polls, one.effective_ns)
     return pl.DataFrame(rows, _COLUMNS, orient="row")
 

@@ -20,7 +20,7 @@ from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.serving import NOT_RUNNING
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
-from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, timeouts_ns
+from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, Timeouts
 from kaput.analysis.run import Run
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted
 from kaput.evidence.fault_rows import FaultRow
@@ -301,7 +301,7 @@ def _availability(run: Run, spells: pl.DataFrame, silent: pl.DataFrame) -> Itera
         .agg(load_ns=pl.col("last_ns").max() - pl.col("first_ns").min())
     )
     rows = sums.join(silence_sums, on=_SCOPE, how="left").join(load, on=_SCOPE, how="left").sort(_SCOPE)
-    known = set(range(len(run.given.clients))) <= set(timeouts_ns(run.given)) and bool(run.given.clients)
+    known = Timeouts.given_by(run.given).known
     for row in rows.with_columns(pl.col("still_ns", "often", "longest_ns", "load_ns").fill_null(0)).iter_rows(
         named=True
     ):
