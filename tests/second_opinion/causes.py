@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from second_opinion.effects import Effect, hits_member
-from second_opinion.failovers import Failovers, concerns
+from second_opinion.failovers import ACKS_NEED, Failovers, concerns
 from second_opinion.raw import Place, Row, RunTables
 from second_opinion.silences import Scope
 
@@ -61,7 +61,7 @@ class Causes:
         return [p for p in self.failovers.places() if group is None or p in read]
 
     def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
-        if not concerns(effect, place):
+        if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):
             return {False}
         at, end = within
         events = [e for e in self.tables.events_of(place) if e["leader"] is not None and e["leader"] >= 0]
@@ -72,7 +72,8 @@ class Causes:
                 found.add(bool(led) and led[-1] in effect.brokers)
             else:
                 found.add(leader in effect.brokers)
-        all_acks = True if group is not None else self.tables.all_acks(place)
+        only_led = group is None and effect.of_requests is not None
+        all_acks = True if group is not None else False if only_led else self.tables.all_acks(place)
         if all_acks is not False:
             missing = effect.brokers
             if group is not None and effect.fault in _STOPS and effect.healed > end:

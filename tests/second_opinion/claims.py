@@ -99,6 +99,9 @@ class Claims:
             if effect is None or effect.begin >= end or effect.healed <= begin or effect.fault == "noop":
                 yield Opinion(words, FALSE, "the fault was not in effect meanwhile")
                 return
+            if self._came_later(claim, effect):
+                yield Opinion(words, FALSE, "the fault came when it had been a silence for a second")
+                return
             yield one_of(words, True, self.of.causes.hit(effect, scope, begin, end) | self._healed(claim))
         elif any(row["started_ns"] == since for row in self.of.tables.rows("plan")):
             kinds = ("move-groups", "fail-back") if scope.group else ("fence", "move-producers", "fail-back")
@@ -108,18 +111,27 @@ class Claims:
         else:
             begins = {e["at_ns"] for e in self.of.groups.changes(scope.group or "")}
             begins |= self.of.members_lost(scope.group or "")
-            yield Opinion(words, TRUE if since in begins and since <= end else FALSE, "no rebalance then")
+            known = since in begins and since < begin + SECOND
+            yield Opinion(words, TRUE if known else FALSE, "no rebalance within its first second")
+
+    def _silence_of(self, claim: Row) -> Row:
+        """The claim of the silence that a claim of its cause is about (checked there)."""
+        same = ("cluster", "topic", "partition", "group", "producer", "from_ns", "to_ns")
+        found = (one for one in self.claims if one["kind"] == "silence")
+        return next((one for one in found if all(one[key] == claim[key] for key in same)), claim)
 
     def _healed(self, claim: Row) -> set[bool]:
-        """Whether the silence of this claim waited for the fault's heal, by its own claim (checked there)."""
-        same = ("cluster", "topic", "partition", "group", "producer", "from_ns", "to_ns")
-        waits = [
-            wait
-            for one in self.claims
-            if one["kind"] == "silence" and all(one[key] == claim[key] for key in same)
-            for wait in one["waited_for"]
-        ]
+        """Whether the silence of this claim waited for the fault's heal."""
+        waits = self._silence_of(claim)["waited_for"]
         return {True} if any(wait["fault"] == claim["fault"] for wait in waits) else set()
+
+    def _came_later(self, claim: Row, effect: Effect) -> bool:
+        """Whether a fault was injected after a second of silence that waited for nothing since then."""
+        silence = self._silence_of(claim)
+        if silence["ended_by"] is None or effect.asked < claim["from_ns"] + SECOND:
+            return False
+        waits = (one for one in silence["waited_for"] if one["condition"] not in ("client", "unknown"))
+        return all(one["to_ns"] <= effect.begin for one in waits)
 
     # Failovers.
 
@@ -291,6 +303,8 @@ class Claims:
                 if effect.fault == "noop" or not (effect.begin < end and effect.healed > begin):
                     continue
                 hit = self.of.causes.hit(effect, self.of.scope(claim), begin, end)
+                if self._came_later(claim, effect):
+                    continue
                 if hit == {True} and (*(claim[key] for key in same), effect.id) not in told:
                     yield Opinion(f"{_words(claim)}: no cause {effect.id}", FALSE, "it hit what waited")
 

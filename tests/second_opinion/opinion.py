@@ -437,12 +437,12 @@ class Examiner:
         """Whether the heal lies between the samples around one in which a group's lag was greatest."""
         samples = self.groups.lag(group)
         greatest = {backlog.greatest for backlog in self.backlogs(effect, group) if backlog}
-        ends = range(len(samples) - 1)
-        return any(
-            samples[max(n - 1, 0)].at <= effect.healed <= samples[min(n + 1, ends.stop)].at
-            for n, sample in enumerate(samples)
-            if sample.at >= effect.begin and sample.lag in greatest
-        )
+        for n, sample in enumerate(samples):
+            if sample.at >= effect.begin and sample.lag in greatest:
+                beside = [s.at for s in samples[max(n - 1, 0) : n + 2] if abs(s.at - sample.at) <= 3 * SECOND]
+                if beside[0] <= effect.healed <= beside[-1]:
+                    return True
+        return False
 
     def _served_before_the_heal(self, effect: Effect, elections: dict[Place, set[Election | None]]) -> bool:
         """Whether groups got something of each partition with a new leader that this one had taken."""

@@ -68,6 +68,46 @@ def test_events_during_a_standstill_are_listed_in_order(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("injected", "named"), [(3_900, True), (4_100, False)])
+def test_what_comes_after_a_second_of_silence_has_not_begun_it(
+    injected: int, named: bool, tmp_path: Path
+) -> None:
+    """Nothing is acknowledged from 3 s on, for a reason that is not recorded; then the leader is slowed down
+    until long after the acknowledgements came again.
+    """
+    history = _history({0: 6_000, 1: 6_000}).fault(1, injected, 15_000, fault="delay")
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert (first.ended_by, first.cause is not None) == ("unknown", named)
+
+
+@pytest.mark.parametrize(("healed", "longest"), [(2_500, None), (3_500, 3_000)])
+def test_silence_that_begins_after_the_recovery_is_not_of_the_fault(
+    healed: int, longest: int | None, tmp_path: Path
+) -> None:
+    """Nothing is acknowledged from 3 to 6 s; no ISR had shrunk."""
+    history = _history({0: 6_000, 1: 6_000}).fault(1, 1_000, healed, fault="delay")
+    assert judged(history, tmp_path).faults[0].unavailable_ms == longest
+
+
+@pytest.mark.parametrize(("api", "hit"), [("Produce", True), ("FindCoordinator", False)])
+def test_requests_of_clients_elect_no_leader(api: str, hit: bool, tmp_path: Path) -> None:
+    """The kill of the leader has its election although its requests are answered with errors after it; an
+    acknowledgement waits for Produce, and for no FindCoordinator.
+    """
+    history = _history({0: 9_000, 1: 9_000}).fault(1, 3_000, 15_000).led(3, 1, 8_000, [2, 3])
+    error = {"fault": "protocol", "what": "error", "error": "COORDINATOR_NOT_AVAILABLE", "api": api}
+    error |= {"error": "REQUEST_TIMED_OUT"} if hit else {}
+    step = {"at": "3s", "target": "broker 1"}
+    history.faults = [{"fault": "kill", **step}, {**error, **step}]
+    history.fault(1, 3_500, 9_500, fault="protocol", id="2-protocol", proof="requests seen")
+    found = judged(history, tmp_path)
+    kill, protocol = found.faults
+    assert (kill.election_ms, protocol.election_ms) == (5_000, None)
+    assert (protocol.sent_in_window > 0) == hit
+    (first,) = _scope(found, partition=0)
+    assert ("2-protocol" in (first.cause or "")) == hit and "1-kill" in (first.cause or "")
+
+
 def _handed_over(until: int = 6_000) -> History:
     """Group audit gets all at once; billing nothing from 3 s on, until its member has a partition again."""
     history = _history({})
@@ -103,6 +143,17 @@ def test_a_group_stands_still_while_its_partitions_change_hands(tmp_path: Path) 
     assert [one.kind for one in billing.happened] == ["rebalance"]
     assert billing.happened[0].what.startswith("group billing rebalanced")
     assert billing.happened_left_out == 0
+
+
+def test_rebalance_at_the_end_of_a_silence_is_not_its_cause(tmp_path: Path) -> None:
+    """Billing gets nothing from 3 s on although its member has the partitions, until they change hands."""
+    history = _handed_over()
+    for row in history.rows["group_events"]:
+        if row["group"] == "billing" and row["kind"] == "revoked":
+            row["at_ns"] = at(5_800)
+    (billing,) = _scope(judged(history, tmp_path), "billing")
+    waits = [("unknown", 3_000, 5_800), ("rebalance", 5_800, 5_900), ("client", 5_900, 6_000)]
+    assert (_waits(billing.waited_for), billing.cause) == (waits, None)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kaput.analysis.engine.question import Question, Reported, facts, fault, fin
 from kaput.analysis.engine.spells import WAITING, pauses
 from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.reach import Reach
-from kaput.analysis.facts.serving import NOT_RUNNING
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, Timeouts
 from kaput.analysis.run import Run
@@ -106,9 +106,7 @@ class Silences(Question):
         rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
         events = RunEvents(run)
-        causes = [
-            events.causes(one.from_ns, one.to_ns, one.place, one.group, one.waited_for) for one in silences
-        ]
+        causes = [events.causes(one) for one in silences]
         caused = (one.caused_by(each) for one, mine in zip(silences, causes, strict=True) for each in mine)
         availability = list(_availability(run, spells, silent))
         within = (_within_1s(one) for one in availability if one.partition is None and one.messages)
@@ -277,9 +275,12 @@ def _of_faults(run: Run, stories: _Stories, silent: pl.DataFrame) -> Iterator[Re
 
 def _longest_of(run: Run, reach: Reach, silent: pl.DataFrame) -> tuple[int, int, int, bool] | None:
     """(place, from_ns, to_ns, ended), clipped to the fault's effect."""
-    since, until = reach.fault.effective_ns, reach.restored_ns or run.given.ended_ns
+    since, healed_ns = reach.fault.effective_ns, reach.fault.healed_ns
     if since is None or not reach.hit:
         return None
+    until = reach.restored_ns or run.given.ended_ns  # a change that never ends has no heal of its own
+    if healed_ns not in (None, since):
+        until = max(healed_ns or 0, reach.restored_ns or 0)
     codes = [run.names.code(place) for place in reach.hit]
     here = silent.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
     cut = here.with_columns(pl.col("from_ns").clip(lower_bound=since)).filter(_LENGTH >= SHORTEST_NS)
@@ -385,43 +386,35 @@ class RunEvents:
         shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in texts[:_MAX_EVENTS]]
         return shown, max(0, len(texts) - _MAX_EVENTS)
 
-    def causes(
-        self,
-        from_ns: int,
-        to_ns: int,
-        place: TopicPartition | None,
-        group: str | None,
-        waits: Sequence[Wait] = (),
-    ) -> list[Cause]:
+    def causes(self, silence: Silence) -> list[Cause]:
         """The likeliest causes of a silence: faults whose heal it waited for, or that were in effect and hit
         this partition (or its owner in the group); else a rebalance of the group that it waited for; else a
         step of the plan that moved these clients. None of them: not known.
         """
-        healed = {wait.fault for wait in waits if wait.condition == "heal"}
-        ended = {wait.fault for wait in waits if wait.condition == "setting"}
+        from_ns, to_ns, place, group = silence.from_ns, silence.to_ns, silence.place, silence.group
+        healed = {wait.fault for wait in silence.waited_for if wait.condition == "heal"}
+        ended = {wait.fault for wait in silence.waited_for if wait.condition == "setting"}
         likely: list[Cause] = []
         for one in self._faults:
             if one.fault == NOOP or one.id in ended or not _in_effect(one, from_ns, to_ns):
+                continue
+            if _came_later(one, silence):
                 continue
             text = self._hit(one, from_ns, to_ns, place, group)
             if text is None and one.id in healed:
                 text = f"{_fault_text(one)} was in effect; it waited for the heal"
             likely += [Cause(text, one.effective_ns or from_ns, one.id)] if text is not None else []
-        return (
-            likely
-            or self._rebalances(from_ns, to_ns, group, waits)
-            or _moves(self._run, from_ns, to_ns, group)
-        )
+        return likely or self._rebalances(silence) or _moves(self._run, from_ns, to_ns, group)
 
-    def _rebalances(self, from_ns: int, to_ns: int, group: str | None, waits: Sequence[Wait]) -> list[Cause]:
-        if not any(wait.condition == "rebalance" for wait in waits):
+    def _rebalances(self, silence: Silence) -> list[Cause]:
+        if not any(wait.condition == "rebalance" for wait in silence.waited_for):
             return []
         return [
-            Cause(f"group {group} rebalanced: {one.trigger}", one.started_ns)
+            Cause(f"group {one.group} rebalanced: {one.trigger}", one.started_ns)
             for one in self._run.rebalances.found
-            if one.group == group
-            and one.started_ns <= to_ns
-            and (one.ended_ns is None or one.ended_ns >= from_ns)
+            if one.group == silence.group
+            and one.started_ns < silence.from_ns + SHORTEST_NS
+            and (one.ended_ns is None or one.ended_ns >= silence.from_ns)
         ][:1]
 
     def _hit(
@@ -488,6 +481,9 @@ class RunEvents:
         history, (at_ns, to_ns) = self._run.leader_history, within
         if place not in history.changes or not may_concern(fault, place):
             return None
+        api = self._run.given.asked_by_clients(fault)
+        if group is None and api is not None and api not in ACKS_WAIT_FOR:
+            return None
         then = history.before(place, at_ns)
         led = then.leader
         if led in fault.brokers:
@@ -497,7 +493,7 @@ class RunEvents:
         away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
         still = (history.before(place, to_ns + MS).isr or ()) if away else ()
         in_sync = [broker for broker in then.isr or () if broker in fault.brokers and broker not in still]
-        if in_sync and (group is not None or self._run.terms(place).acks_all):
+        if in_sync and (group is not None or (api is None and self._run.terms(place).acks_all)):
             what = "acks=all waits for" if group is None else "records become visible with"
             return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
         return None
@@ -535,6 +531,14 @@ class RunEvents:
             for one in changes:
                 if _known(one):
                     yield _Event(one.at_ns, *_change_text(one), place=place)
+
+
+def _came_later(fault: FaultRow, silence: Silence) -> bool:
+    """Whether a fault came when it had been a silence already, and no condition was unmet from then on."""
+    unmet_until = [wait.to_ns for wait in silence.waited_for if wait.condition not in ("client", "unknown")]
+    since = fault.effective_ns or 0
+    late = fault.injected_ns >= silence.from_ns + SHORTEST_NS
+    return silence.ended and late and not any(to_ns > since for to_ns in unmet_until)
 
 
 def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
