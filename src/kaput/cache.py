@@ -18,7 +18,6 @@ CONTENTS: Mapping[str, str] = {
     "jars": "Kafka's jars",
     "locks": "lock files of Kafka versions that kaput does not come with",
     "cds": "archives of loaded classes, for quick starts of brokers",
-    "spark": "Spark's command line, for quick starts",
     "storage": "templates of formatted log directories",
     "clients": "other versions of confluent-kafka",
     "stores": "OpenSearch, Elasticsearch and FerretDB",
