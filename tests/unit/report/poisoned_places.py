@@ -8,17 +8,18 @@ from types import SimpleNamespace
 
 import typer
 
-from fakes.program import app
 from kaput.cli.doctor_text import render as doctor
 from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
-from kaput.cli.main import Streams
+from kaput.cli.main import Streams, program
 from kaput.cli.peek import _line
 from kaput.cli.progress import RecordsProgress, RunProgress
 from kaput.cli.status_text import render as status_text
 from kaput.cluster.record_batches import LogRecord
 from kaput.console import Console
 from kaput.errors import LabError
+
+app = program()  # this program does not find tests/fakes
 
 # Clears the screen, sets the title, goes back, deletes, turns letters around, hides; C0, C1, bidi, no width.
 POISON = "x\x1b[2J\x1b]0;title\x07\r\b\x7f\x9b2J\u202e\u2066\u200b\U000e0041y"
