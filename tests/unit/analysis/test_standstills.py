@@ -310,7 +310,7 @@ def test_lag_growth_end_cause_is_at_its_last_peak(
 ) -> None:
     """The heal, if the lag stopped growing between the samples before and after it; else it is not known."""
     history = _history({0: 9_000}).fault(1, 3_000, 8_000)
-    for ms, lag in ((2_000, 0), (5_000, 50), *lags, (12_000, 0)):
+    for ms, lag in ((2_000, 0), (5_600, 50), *lags, (12_000, 0)):
         row = {"at_ns": at(ms), "source": "lab", "name": "lag", "value": float(lag)}
         history.add("samples", labels=[("group", "billing")], **row)
     (fault,) = judged(history, tmp_path).faults
