@@ -5,7 +5,7 @@ from __future__ import annotations
 from second_opinion.effects import Effect, hits_member
 from second_opinion.failovers import ACKS_NEED, Failovers, concerns
 from second_opinion.raw import Place, Row, RunTables
-from second_opinion.silences import Scope
+from second_opinion.silences import Scope, Silence
 
 _STOPS = ("kill", "power-loss", "stop", "leave", "pause")
 
@@ -39,12 +39,20 @@ class Causes:
             return {target in ({scope.place.cluster} if scope.place is not None else read)}
         if not effect.brokers:
             return {False}
-        places = [scope.place] if scope.place is not None else self._places(scope.group)
+        places = [scope.place] if scope.place is not None else self._places(scope.group, begin, end)
         within = max(begin, effect.begin), end
         found = [self._hit(effect, place, within, scope.group) for place in places]
         if any(one == {True} for one in found):
             return {True}
         return {False} | {True for one in found if True in one}
+
+    def held_up(self, effect: Effect, place: Place, silence: Silence) -> set[bool]:
+        """Whether a fault held up a silence of a partition that it had hit: it is a cause of it, or perhaps
+        its heal was waited for.
+        """
+        within = (silence.begin, silence.end)
+        healed = effect.heal_began <= silence.end and effect.healed > silence.begin
+        return self.hit(effect, Scope(place=place), *within) | ({True} if healed else set())
 
     def _is_of(self, topic: str, place: Place) -> bool:
         return self.tables.place_of(None, topic, place.partition) == place
@@ -54,11 +62,20 @@ class Causes:
         value = self.tables.sets_min_isr(effect.step, place)
         return value is not None and value < self.tables.min_isr(place)
 
-    def _places(self, group: str | None) -> list[Place]:
-        """Of all partitions, or of those that a group reads."""
+    def _places(self, group: str | None, begin: int, end: int) -> list[Place]:
+        """The partitions that had a silence meanwhile; if none had, all, or those that a group reads."""
+        silences = self.failovers.silences
+        every = self.failovers.places()
+        silent = [
+            place
+            for place in every
+            if any(s.begin < end and s.end > begin for s in silences.of(Scope(group=group, place=place)))
+        ]
+        if silent:
+            return silent
         rows = [*self.tables.rows("deliveries"), *self._assignments(group)]
         read = {self.tables.place(row) for row in rows if row["group"] == group}
-        return [p for p in self.failovers.places() if group is None or p in read]
+        return [p for p in every if group is None or p in read]
 
     def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
         if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):

@@ -123,7 +123,7 @@ class Claims:
     def _healed(self, claim: Row) -> set[bool]:
         """Whether the silence of this claim waited for the fault's heal."""
         waits = self._silence_of(claim)["waited_for"]
-        return {True} if any(wait["fault"] == claim["fault"] for wait in waits) else set()
+        return {True} if any(claim["fault"] in wait["faults"] for wait in waits) else set()
 
     def _came_later(self, claim: Row, effect: Effect) -> bool:
         """Whether a fault was injected after a second of silence that waited for nothing since then."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
-from second_opinion.raw import SECOND, Place, Row, RunTables
+from second_opinion.raw import MS, SECOND, Place, Row, RunTables
 
 FOREVER = 1 << 62
 CLIENTS = -1
@@ -181,6 +182,31 @@ class Effects:
         """Nodes that elect leaders: dedicated ones if any is known, else all brokers."""
         dedicated = frozenset(node for node in self.nodes if 100 < node % 1000 < 200)
         return dedicated or self.nodes
+
+    def no_quorum(self, cluster: str | None, at: int) -> bool:
+        """Whether no majority of a cluster's controllers runs; no leader or ISR changed in all that time."""
+        return any(since <= at < until for since, until in self._times_without_quorum(cluster))
+
+    @cache  # noqa: B019
+    def _times_without_quorum(self, cluster: str | None) -> list[tuple[int, int]]:
+        voters, spans = self.tables.voters(cluster), []
+        for since, until in pairwise(sorted(self.moments())):
+            if voters and 2 * sum(not self.is_up(one, since) for one in voters) >= len(voters):
+                begin = spans.pop()[0] if spans and spans[-1][1] == since else since
+                spans.append((begin, until))
+        rows = [e for e in self.tables.rows("cluster_events") if e["cluster"] == cluster]
+        changes = [e["at_ns"] // MS for e in rows if e["kind"] in ("leader", "isr")]
+        return [(a, b) for a, b in spans if not any(a // MS < at < b // MS for at in changes)]
+
+    def denies(self, operation: str, place: Place, at: int) -> bool:
+        """Whether an ACL keeps clients from an operation on a partition."""
+        return any(
+            e.fault == "deny"
+            and e.step.get("operation", "Write") in (operation, "All")
+            and e.step.get("principal", "User:kaput") == "User:kaput"
+            and self.tables.place_of(None, e.target.removeprefix("topic "), place.partition) == place
+            for e in self.in_effect(at)
+        )
 
     def cut_from_controllers(self, node: int, at: int) -> list[Effect]:
         """The faults in effect that keep a node from every controller of its cluster but itself."""

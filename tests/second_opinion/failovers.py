@@ -6,6 +6,7 @@ open.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ class Failovers:
 
     def __init__(self, tables: RunTables, effects: Effects, silences: Silences) -> None:
         self.tables, self.effects, self.silences = tables, effects, silences
+        self.held_up: Callable[[Effect, Place, Silence], set[bool]]  # whether a fault did, in each reading
 
     # Who led.
 
@@ -209,10 +211,13 @@ class Failovers:
         return found
 
     def _ends(self, fault: Effect, place: Place, found: list[Silence]) -> set[int | None]:
-        own = [s for s in found if s.end > fault.begin and s.begin < fault.healed]
-        if own:  # what was attempted last is in one that ended with the load
-            return {own[0].end + (not own[0].ended)}
         ends: set[int | None] = set()
+        for own in (s for s in found if s.end > fault.begin and s.begin < fault.healed):
+            held_up = self.held_up(fault, place, own)
+            if True in held_up:  # what was attempted last is in one that ended with the load
+                ends.add(own.end + (not own.ended))
+            if held_up == {True}:
+                return ends
         for election in self.elections(fault, place):
             ends |= {None} if election is None else self.first_acks(place, election)
         return ends

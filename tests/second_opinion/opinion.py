@@ -57,6 +57,7 @@ class Examiner:
         self.failovers = Failovers(self.tables, self.effects, self.silences)
         self.groups = Groups(self.tables)
         self.causes = Causes(self.tables, self.failovers)
+        self.failovers.held_up = self.causes.held_up
         self.rebalances = Rebalances(self.tables, self.effects)
         self._stories: dict[Any, Story] = {}
 

@@ -98,6 +98,18 @@ class RunTables:
         specs = self.scenario.get("topics") or []
         return [(spec.get("cluster") or self.first_cluster, spec["name"]) for spec in specs]
 
+    def voters(self, cluster: str | None) -> list[int]:
+        """The nodes that elect leaders in a cluster: dedicated ones, else up to three of its brokers."""
+        clusters = self.scenario.get("clusters") or {}
+        spec = (clusters[cluster] if cluster is not None else self.scenario.get("cluster")) or {}
+        above = 1000 * list(clusters).index(cluster) if cluster is not None else 0
+        own, brokers = spec.get("controllers", "combined"), spec.get("brokers", 3)
+        if spec.get("mode") == "zookeeper":
+            return []
+        if own != "combined":
+            return [above + 101 + number for number in range(own)]
+        return [above + 1 + number for number in range(3 if brokers >= 3 else 1)]
+
     def topic_spec(self, cluster: str | None, topic: str) -> Row:
         """A topic's entry in the scenario; empty if it has none."""
         for spec in self.scenario.get("topics") or []:

@@ -144,6 +144,8 @@ class Story:
             return None
         if state.leader >= 0 and self.serves(state.leader, at):
             return None
+        if self.effects.no_quorum(self.place.cluster, at):
+            return ("none up", 0)
         if state.leader >= 0 and not self.reading.electable:
             return ("leader", state.leader)
         eligible = self.replicas if self.unclean else {*state.isr, *state.elr}
@@ -200,6 +202,8 @@ class Story:
     # A group's own conditions.
 
     def _group_reasons(self, at: int, group: str) -> set[Reason]:
+        if self.effects.denies("Read", self.place, at):
+            return {("denied", 0)}
         owner = self._owner(at, group)
         if owner == "":
             return {("no owner", 0) if self._any_member_runs(at, group) else ("no member", 0)}
@@ -250,6 +254,8 @@ class Story:
 
     def _own(self, at: int, producer: int | None) -> set[Reason]:
         """Whether a fault stops this producer, or all that send to the partition."""
+        if self.effects.denies("Write", self.place, at):
+            return {("denied", 0)}
         senders = self.senders if producer is None else {producer}
         faults = self.effects.in_effect(at)
         stopped = [any(hits_producer(e, one) and e.fault in _STOPS for e in faults) for one in senders]
@@ -400,6 +406,6 @@ def _same_condition(one: Reason, other: Reason) -> bool:
     conditions = (
         ("leader", "none elected", "none up"),
         ("member", "few up", "few in sync", "raised"),
-        ("no member", "no owner", "owner"),
+        ("no member", "no owner", "owner", "denied"),
     )
     return any(one[0] in kinds and other[0] in kinds for kinds in conditions)

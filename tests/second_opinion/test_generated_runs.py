@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from fakes.histories import History, at
 from second_opinion.judging import findings_of, played
 from second_opinion.opinion import FALSE, TRUE, opinions
 from second_opinion.simulated import FaultSpec, World
@@ -57,6 +58,12 @@ EXAMPLES = {
     "clients cannot reach the leader": World(22, replicas=1, faults=(FaultSpec("cut", 1, 5_000, 3_000),)),
     "a follower is paused while the leader dies": World(
         3, min_isr=2, faults=(FaultSpec("pause", 2, 4_000, 3_000), FaultSpec("kill", 1, 5_500, 12_000))
+    ),
+    "a follower is out of the ISR when the leader dies": World(
+        9,
+        partitions=1,
+        lag_time=500,
+        faults=(FaultSpec("kill", 2, 2_000, 20_000), FaultSpec("kill", 1, 10_000, 12_000)),
     ),
     "every broker dies": World(
         4,
@@ -157,3 +164,51 @@ EXAMPLES = {
 def test_no_claim_is_false_where(name: str) -> None:
     """Each of these was told wrongly once, or is told by a rule of its own."""
     assert_nothing_is_false(EXAMPLES[name])
+
+
+def _written(**more: Any) -> History:
+    """orders/0: a message every 50 ms for 15 s; nothing is acknowledged from 5.0 to 12.1 s."""
+    history = History(topics=[{"name": "orders", "replication-factor": 3}], **more)
+    history.led(1, 0, -1_000, [1, 2, 3])
+    for seq in range(300):
+        done = seq * 50 + 5
+        done = 12_100 if 5_000 <= done < 12_100 else done
+        epoch = int(done >= 12_100 and not history.faults)
+        history.acked(0, seq, seq, attempt_ns=at(seq * 50), done_ns=at(done), leader_epoch=epoch)
+    return history
+
+
+def _down(history: History, node: int, from_ms: int, to_ms: int) -> History:
+    history.fault(node, from_ms, to_ms, heal_began_ns=at(to_ms))
+    for kind, ms in (("stopped", from_ms), ("started", to_ms)):
+        history.add("cluster_events", kind=kind, broker=node, at_ns=at(ms), source="test")
+    return history
+
+
+def _without_controllers() -> History:
+    history = _written(cluster={"controllers": 3})
+    for controller in (101, 102):
+        _down(history, controller, 4_000, 10_000)
+    return _down(history, 1, 5_000, 20_000).led(2, 1, 12_000, [2, 3])
+
+
+def _denied() -> History:
+    step = {"at": "5s", "fault": "deny", "target": "topic orders", "for": "7s"}
+    history = _written(faults=[step]).fault(
+        1, 5_000, 12_000, fault="deny", id="1-deny", target="topic orders"
+    )
+    history.rows["faults"][0]["brokers"] = []
+    return history
+
+
+@pytest.mark.parametrize(
+    ("history", "waited"),
+    [(_without_controllers(), ["heal", "election", "client"]), (_denied(), ["heal", "client"])],
+)
+def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str], tmp_path: Path) -> None:
+    """What the simulated cluster does not have: a majority of controllers, and rights."""
+    run = history.read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    silences = [claim for claim in findings["claims"] if claim["kind"] == "silence"]
+    assert silences and all([w["condition"] for w in one["waited_for"]] == waited for one in silences)

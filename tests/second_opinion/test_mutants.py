@@ -146,7 +146,7 @@ def _ended_by_the_heal_of_a_mirror(found: Row, _: RunTables) -> None:
             "condition": "heal",
             "from_ns": row["from_ns"],
             "to_ns": fault["healed_ns"],
-            "fault": fault["id"],
+            "faults": [fault["id"]],
         }
         row["ended_by"], row["waited_for"] = "heal", [wait]
 

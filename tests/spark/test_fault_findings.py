@@ -130,8 +130,8 @@ def test_fault_without_election_has_no_election_times(tmp_path: Path, played: In
     history.led(1, 0, -10, [1]).fault(1, 100, 1_400, fault="pause")
     fault = _analyse(history.read_to_end(), tmp_path, played).faults[0]
     assert (fault.election_ms, fault.first_ack_after_ms, fault.unavailable_ms) == (None, None, 1_300)
-    waits = [(wait.condition, wait.fault, wait.seconds) for wait in fault.unavailable_waited_for]
-    assert waits == [("heal", "1-kill", 1.29), ("client", None, 0.01)]
+    waits = [(wait.condition, wait.faults, wait.seconds) for wait in fault.unavailable_waited_for]
+    assert waits == [("heal", ["1-kill"], 1.29), ("client", [], 0.01)]
     assert (fault.affected, fault.sent_in_window) == (1, 1)
 
 

@@ -34,8 +34,8 @@ class Wait(FindingsPart):
     """When it was met."""
     record: str = ""
     """The record that met it, in words."""
-    fault: str | None = None
-    """The fault that was healed, or the step that changed the setting; else null."""
+    faults: list[str] = []
+    """The faults that were healed, or the step that changed the setting."""
 
     @property
     def seconds(self) -> float:
@@ -77,8 +77,8 @@ class Claim(FindingsPart):
 
 
 def needs_heal(waits: Sequence[Wait]) -> bool:
-    """Whether a longer fault would have meant a longer silence: one of its conditions was a heal."""
-    return any(wait.condition == "heal" for wait in waits)
+    """Whether a longer fault would have meant a longer silence: it waited for the heal of one."""
+    return any(wait.condition == "heal" and wait.faults for wait in waits)
 
 
 Met = Literal["met", "exceeded", "unmet"]

@@ -185,7 +185,7 @@ class Facts:
     faults: Sequence[FaultRow] = ()
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
-    leader_changes: int = 0
+    leader_changes: Mapping[str, int] = field(default_factory=dict)  # by topic
     consequences: Sequence[Consequence] = ()
     standstill_s: int | None = None
     polled_ns: int | None = None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from kaput.core import clock, counted, plural
+from kaput.core import clock, counted, plural, qualified
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.findings_claims import Expected, Met
@@ -201,10 +201,14 @@ def _notes(facts: Facts, scenario: Scenario, absent: Mapping[str, str]) -> list[
         for step, why in absent.items()
     ]
     lost = facts.counts.get("lost")
-    one = any(spec.acks == "1" for spec in scenario.workload.producers)
-    if one and not lost and facts.leader_changes:
+    weak = [spec for spec in scenario.workload.producers if spec.acks == "1"]
+    # A plan may move producers to the topic of the same name in any cluster.
+    clusters = [*scenario.clusters] if scenario.plan else []
+    topics = {qualified(name, spec.topic) for spec in weak for name in (spec.cluster, *clusters)}
+    changes = sum(facts.leader_changes.get(topic, 0) for topic in topics)
+    if changes and not lost:
         notes.append(
-            f"acks=1 lost nothing across {plural(facts.leader_changes, 'leader change')}. That is luck, not "
+            f"acks=1 lost nothing across {plural(changes, 'leader change')}. That is luck, not "
             "safety: followers that keep up on a fast disk hide what acks=1 does not promise."
         )
     deleted = any(loss.known.deleted or loss.known.maybe_deleted for loss in facts.losses)

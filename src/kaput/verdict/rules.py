@@ -74,7 +74,7 @@ class ExistingClusterLimits:
             )
         return ruling
 
-    def on_reordered(self, ruling: Ruling, late: Reordered, leader_changes: int) -> Ruling:
+    def on_reordered(self, ruling: Ruling, late: Reordered, leader_changes: bool) -> Ruling:
         """The ruling, or `unclear` because the exact time of a leader change is unknown."""
         if self.polled_ns is None or ruling.word != "violation" or late.across_leaders or not leader_changes:
             return ruling

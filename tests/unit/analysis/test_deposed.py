@@ -38,7 +38,7 @@ def test_returning_leader_has_no_leader_overlap() -> None:
     assert (change.leader, change.old_leader, change.deposed_acks, change.lost) == (1, 1, 3, 2)
     assert (change.two_leaders_ms, change.overlap_ms) == (None, None)
     assert leader_changes(LeaderHistory({PLACE: changes}), [], first_acks, {}, {}) == []
-    assert LeaderHistory({PLACE: changes}).leader_changes() == 0
+    assert not LeaderHistory({PLACE: changes}).leader_changes()
 
 
 def test_metadata_delay_by_first_ack_under_the_new_epoch() -> None:

@@ -293,7 +293,7 @@ def test_election_that_was_noticed_after_the_first_acknowledgement(tmp_path: Pat
     history.led(2, 1, 6_100, [2, 3], within_ns=200_000_000)
     found = judged(_killed(history, 4, 9, 1), tmp_path)
     assert "its first acknowledgement before the election was noticed" in leader_sentences(found)[0]
-    told = "election 2,100 ms (noticed by polling, after the first acknowledgement)"
+    told = "leader elected after 2,100 ms (noticed by polling, after the first acknowledgement)"
     assert told in " ".join(to_text(found, "x").plain.split())
 
 

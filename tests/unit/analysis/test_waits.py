@@ -36,6 +36,7 @@ def _story(
     terms: Terms = ALL,
     waiter: Waiter = PRODUCER_0,
     place: TopicPartition = PLACE,
+    **scenario: Any,
 ) -> Story:
     """The story of a silence of orders/0 from and to these seconds of the run."""
     events, faults = _rows(history, "cluster_events"), read_faults(_rows(history, "faults"))
@@ -44,10 +45,18 @@ def _story(
             row["topic"] = f"{row['cluster']}:{row['topic']}"
     record = Record(
         leader_history.build(events, faults, {}, {}),
-        serving(faults, events, None, _rows(history, "group_events")),
+        serving(faults, events, _scenario(**scenario) if scenario else None, _rows(history, "group_events")),
         owners(_rows(history, "group_events")),
     )
     return record.story(place, at(from_s * 1e3), at(to_s * 1e3), terms, waiter)
+
+
+def _scenario(**blocks: Any) -> Scenario:
+    topics = [{"name": "orders", "replication-factor": 3}]
+    workload = {"producers": [{"topic": "orders", "messages": 1}]}
+    return Scenario.model_validate(
+        {"version": 1, "title": "t", "topics": topics, "workload": workload} | blocks
+    )
 
 
 def _waits(story: Story) -> Waits:
@@ -129,7 +138,7 @@ def test_single_replica_has_no_leader_until_it_is_up_and_elected() -> None:
     history = _led(isr=(1,)).led(-1, 1, 10_030, [1]).led(1, 2, 29_900, [1])
     story = _story(_broker(history, 1, 10, 29.5).fault(1, 10_000, 29_500), 9.9, 30.0, ONE)
     assert _waits(story) == [("heal", 9.9, 29.5), ("election", 29.5, 29.9), ("client", 29.9, 30.0)]
-    assert [wait.fault for wait in story.waits] == ["1-kill", None, None]
+    assert [wait.faults for wait in story.waits] == [["1-kill"], [], []]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,7 @@ def test_leader_that_starts_again_serves_once_it_is_elected_again() -> None:
 def test_broker_that_stops_by_itself_is_waited_for_without_a_fault() -> None:
     story = _story(_broker(_led(), 1, 10, 15), 10, 15.2)
     assert _waits(story) == [("heal", 10, 15), ("client", 15, 15.2)]
-    assert (story.waits[0].fault, story.waits[0].record) == (None, "broker 1 started again")
+    assert (story.waits[0].faults, story.waits[0].record) == ([], "broker 1 started again")
 
 
 @pytest.mark.parametrize("fault", ["pause", "disk-stall"])
@@ -179,7 +188,7 @@ def test_leader_that_does_not_answer_is_waited_for_until_its_heal(fault: str) ->
     """Its process is up, but it serves nobody."""
     story = _story(_led().fault(1, 10_000, 18_000, fault=fault, id=f"1-{fault}"), 10, 18.4, ONE)
     assert _waits(story) == [("heal", 10, 18), ("client", 18, 18.4)]
-    assert story.waits[0].fault == f"1-{fault}"
+    assert story.waits[0].faults == [f"1-{fault}"]
 
 
 # The ISR.
@@ -270,7 +279,7 @@ def test_minimum_that_a_step_raises_is_waited_for_until_its_heal(target: str, br
     history = _led(isr=(1, 2))
     story = _story(history, 12, 20.4, _terms(history, 1, 3, target, brokers))
     assert _waits(story) == [("heal", 12, 20), ("client", 20, 20.4)]
-    assert (story.ended_by, story.waits[0].fault) == ("heal", "2-change-config")
+    assert (story.ended_by, story.waits[0].faults) == ("heal", ["2-change-config"])
 
 
 def test_isr_that_grows_to_a_raised_minimum_ends_the_wait() -> None:
@@ -300,6 +309,65 @@ def test_minimum_of_another_leader_s_broker_is_none() -> None:
     assert (story.waits, story.decidable) == ([], False)
 
 
+# Controllers, and rights.
+
+
+def _two_dead_controllers(*heals: int) -> History:
+    """Two of three are killed at 8 s, the leader at 10 s; another is elected at 26 s."""
+    history = _broker(_led(), 1, 10).fault(1, 10_000, 60_000).led(2, 1, 26_000, [2, 3])
+    for controller, heal in zip((101, 102), heals, strict=True):
+        _broker(history, controller, 8).fault(controller, 8_000, heal * 1e3)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("heals", "waits"),
+    [
+        ((20, 24), [("heal", 10, 20), ("election", 20, 26), ("client", 26, 26.1)]),
+        ((9, 24), [("election", 10, 26), ("client", 26, 26.1)]),
+    ],
+)
+def test_without_a_majority_of_controllers_nobody_is_elected(heals: tuple[int, int], waits: Waits) -> None:
+    """The first heal that makes a majority is waited for; one of three does without."""
+    story = _story(_two_dead_controllers(*heals), 10, 26.1, cluster={"controllers": 3})
+    assert _waits(story) == waits
+    assert needs_heal(story.waits) == (waits[0][0] == "heal")
+
+
+def test_a_change_meanwhile_shows_that_there_was_a_majority() -> None:
+    """An ISR of another partition changes at 15 s: somebody decided that."""
+    history = _two_dead_controllers(20, 24).led(3, 0, 15_000, [3], kind="isr", partition=1)
+    story = _story(history, 10, 26.1, cluster={"controllers": 3})
+    assert _waits(story) == [("election", 10, 26), ("client", 26, 26.1)]
+
+
+@pytest.mark.parametrize(
+    ("operation", "waiter", "denied"),
+    [
+        ("Write", PRODUCER_0, True),
+        ("All", PRODUCER_0, True),
+        ("Read", PRODUCER_0, False),
+        ("Read", Waiter(group="billing"), True),
+        ("Write", Waiter(group="billing"), False),
+    ],
+)
+def test_who_is_denied_the_topic_waits_for_the_heal(operation: str, waiter: Waiter, denied: bool) -> None:
+    """Producers need to write, groups to read."""
+    step = {"at": "10s", "fault": "deny", "target": "topic orders", "for": "5s", "operation": operation}
+    history = _led().fault(1, 10_000, 15_000, fault="deny", target="topic orders", id="1-deny")
+    history.rows["faults"][-1]["brokers"] = []
+    story = _story(history, 10, 15.1, waiter=waiter, cluster={}, faults=[step])
+    assert _waits(story) == ([("heal", 10, 15), ("client", 15, 15.1)] if denied else [])
+
+
+def test_heals_one_after_the_other_are_one_wait_for_both() -> None:
+    """The leader is paused from 10 to 14 s, a follower from 12 to 17 s."""
+    story = _story(_pause(_pause(_led(), 1, 10, 14, id="1-pause"), 2, 12, 17, id="2-pause"), 10, 17.1)
+    assert _waits(story) == [("heal", 10, 17), ("client", 17, 17.1)]
+    told = "1-pause was healed (3.0 s before); 2-pause was healed"
+    assert (story.waits[0].faults, story.waits[0].record) == (["1-pause", "2-pause"], told)
+
+
 # Clients that ask a leader that was deposed.
 
 
@@ -308,7 +376,7 @@ def test_isolated_leader_keeps_its_clients_until_the_heal() -> None:
     history = _led().fault(1, 10_000, 30_000, fault="isolate", id="1-isolate").led(2, 1, 19_000, [2, 3])
     story = _story(history, 10, 30.5)
     assert _waits(story) == [("election", 10, 19), ("heal", 19, 30), ("client", 30, 30.5)]
-    assert (story.ended_by, story.waits[1].fault, needs_heal(story.waits)) == ("heal", "1-isolate", True)
+    assert (story.ended_by, story.waits[1].faults, needs_heal(story.waits)) == ("heal", ["1-isolate"], True)
 
 
 def test_killed_leader_does_not_keep_its_clients() -> None:
@@ -369,7 +437,7 @@ def test_fault_that_did_not_prevent_the_acknowledgement_hides_no_other_condition
     history = _pause(_pause(_led(), 3, 9, 60), 2, 10, 24.8, id="2-pause")
     story = _story(history, 10, 25)
     assert _waits(story) == [("heal", 10, 24.8), ("client", 24.8, 25)]
-    assert story.waits[0].fault == "2-pause"
+    assert story.waits[0].faults == ["2-pause"]
 
 
 # Times that are not exact.
@@ -402,7 +470,7 @@ def test_heal_works_before_it_is_confirmed() -> None:
     history = _pause(_led(), 3, 10, 20.4, heal_began_ns=at(20_000))
     story = _story(history, 10, 20.2)
     assert _waits(story) == [("heal", 10, 20.2)]
-    assert (story.ended_by, story.waits[0].fault) == ("heal", "1-kill")
+    assert (story.ended_by, story.waits[0].faults) == ("heal", ["1-kill"])
 
 
 # What the record does not show.

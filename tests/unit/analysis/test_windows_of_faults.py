@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING
+from kaput.analysis.facts.leader_history import PartitionState
 from kaput.analysis.questions import fault_windows
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
@@ -142,7 +143,15 @@ def _run(**sums: pl.DataFrame) -> Any:
     }
     reaches = [
         SimpleNamespace(
-            fault=SimpleNamespace(id=id_, effective_ns=since, healed_ns=until),
+            fault=SimpleNamespace(
+                id=id_,
+                fault="kill",
+                brokers=[1],
+                hit=SimpleNamespace(place=None),
+                cluster=None,
+                effective_ns=since,
+                healed_ns=until,
+            ),
             places=led,
             hit=[*led, *followed],
         )
@@ -151,6 +160,7 @@ def _run(**sums: pl.DataFrame) -> Any:
     codes = {place: code for code, place in places.items()}
     return SimpleNamespace(
         reaches=reaches,
+        leader_history=SimpleNamespace(changes=codes, before=lambda *_: PartitionState(leader=1)),
         names=SimpleNamespace(code=codes.__getitem__, located=places.__getitem__, topics=["orders", "bills"]),
         first_acks={("kill", 7): 15 * S, ("kill", 8): 11 * S},
         sums={"losses": losses, "service_spells": _spells((7, 10, 14), (9, 30, 35))} | sums,

@@ -140,7 +140,8 @@ class TestScores:
 def _silent(*conditions: str) -> dict[str, Any]:
     """A silence of 9 s that waited for these, each 1 s long."""
     waits = [
-        {"condition": c, "from_ns": n * SECOND, "to_ns": (n + 1) * SECOND} for n, c in enumerate(conditions)
+        {"condition": c, "from_ns": n * SECOND, "to_ns": (n + 1) * SECOND, "faults": ["1"] * (c == "heal")}
+        for n, c in enumerate(conditions)
     ]
     met = [condition for condition in conditions if condition != "client"]
     return {"unavailable_ms": 9000, "unavailable_ended_by": met[-1], "unavailable_waited_for": waits}

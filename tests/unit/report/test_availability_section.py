@@ -30,7 +30,8 @@ def still(from_s: float, to_s: float, waits: dict[str, float] | None, **more: An
     found, since = [], from_s
     for condition, until in (waits or {}).items():
         times = {"from_ns": BEGAN + round(since * SECOND), "to_ns": BEGAN + round(until * SECOND)}
-        found.append({"condition": condition, **times})
+        healed = {"faults": ["1-kill"]} if condition == "heal" else {}
+        found.append({"condition": condition, **times, **healed})
         since = until
     met = [condition for condition in waits or {} if condition != "client"]
     by = None if waits is None else met[-1] if met else "client" if waits else "unknown"
@@ -183,6 +184,36 @@ def test_standstill_says_what_it_waited_for(waits: dict[str, float] | None, sent
     one = Standstill.model_validate(still(8, 16.2, waits))
     assert waited(one.waited_for, one.ended_by) == sentence
     assert waits_in_a_cell(one.waited_for, one.ended_by) == cell
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(16, False), (18, True)])
+def test_a_load_that_slumped_for_longer_than_it_was_silent_is_named(
+    stood_still: dict[str, Any], seconds: int, told: bool
+) -> None:
+    """The service stood still for 10.2 s; a second at each end of that does not count."""
+    stood_still["rates"]["slumps"] = [
+        {"what": "acked", "below_per_s": 800, "longest_s": seconds, "total_s": seconds}
+    ]
+    first = outages(JudgedRun(Findings.model_validate(stood_still)))[0]
+    words = f"The load fell short at times: {seconds} seconds had fewer than 800 acknowledged messages each "
+    assert first.startswith(words) == told
+
+
+@pytest.mark.parametrize(
+    ("faults", "after", "sentence"),
+    [
+        (["1-kill"], "1-kill", "it waited 8.2 s for the heal; a longer fault means a longer outage"),
+        (["1-kill"], "2-pause", "it waited 8.2 s for the heal of 1-kill"),
+        (["1-kill", "2-pause"], "2-pause", "it waited 8.2 s for the heal of 1-kill and 2-pause; "
+         "a longer fault means a longer outage"),
+        ([], None, "it waited 8.2 s for the start of a broker"),
+    ],
+)  # fmt: skip
+def test_heal_of_another_fault_is_named(faults: list[str], after: str | None, sentence: str) -> None:
+    """What one fault is said to have meant is not what another one did, nor a broker that died by itself."""
+    one = Standstill.model_validate(still(8, 16.2, {"heal": 16.2}))
+    waits = [wait.model_copy(update={"faults": faults}) for wait in one.waited_for]
+    assert waited(waits, one.ended_by, after=after) == sentence
 
 
 def test_what_rounds_to_nothing_parts_no_neighbors() -> None:

@@ -471,10 +471,11 @@ LUCK = (
 @pytest.mark.parametrize(
     ("acks", "facts", "notes"),
     [
-        (1, {"leader_changes": 3}, [LUCK]),
-        ("all", {"leader_changes": 3}, []),
+        (1, {"leader_changes": {"orders": 3}}, [LUCK]),
+        ("all", {"leader_changes": {"orders": 3}}, []),
+        (1, {"leader_changes": {"sent-with-acks-all": 3}}, []),
         (1, {}, []),
-        (1, {"leader_changes": 3, "counts": {"lost": 1}}, []),
+        (1, {"leader_changes": {"orders": 3}, "counts": {"lost": 1}}, []),
         (1, {"end_offsets": 900, "end_offsets_known": True}, []),
         (1, {"end_offsets": 900, "end_offsets_known": True, "counts": {"lost": 90}}, []),
         (1, {"end_offsets": 900, "counts": {"lost": 100}}, []),

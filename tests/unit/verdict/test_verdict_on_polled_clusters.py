@@ -115,7 +115,7 @@ def test_ruling_on_a_polled_cluster_is_unclear_or_left_alone(
     made, stands = scenario(acks=acks, topic=topic), Ruling("violation", "as was said")
     ruling = outside.on_overwritten(stands, made, Loss(0, "orders", cause, 1))
     assert ruling.word == word and (ruling == stands) is (word == "violation")
-    swapped = outside.on_reordered(stands, Reordered(0, 2), leader_changes=1)
+    swapped = outside.on_reordered(stands, Reordered(0, 2), leader_changes=True)
     assert swapped.word == "unclear" and outside.on_reordered(stands, Reordered(0, 2), 0) == stands
 
 
@@ -157,19 +157,22 @@ def test_reordering_near_a_polled_leader_change_is_inconclusive(scenario: Make) 
     swaps = [Reordered(0, 2)]
     assert judge(facts_of(reordered=swaps, polled_ns=POLLED), made).verdict == "violated"
     assert (
-        judge(facts_of(reordered=swaps, polled_ns=POLLED, leader_changes=1), made).verdict == "inconclusive"
+        judge(facts_of(reordered=swaps, polled_ns=POLLED, leader_changes={"orders": 1}), made).verdict
+        == "inconclusive"
     )
-    assert judge(facts_of(reordered=swaps, leader_changes=1), made).verdict == "violated"
-    (reason,) = judge(facts_of(reordered=swaps, polled_ns=POLLED, leader_changes=1), made).reasons
+    assert judge(facts_of(reordered=swaps, leader_changes={"orders": 1}), made).verdict == "violated"
+    (reason,) = judge(facts_of(reordered=swaps, polled_ns=POLLED, leader_changes={"orders": 1}), made).reasons
     assert reason == (
         "2 messages are stored after later ones of the same producer: "
         "there may have been a leader change in between: its time is known only from polling."
     )
-    across = facts_of(reordered=[Reordered(0, 2, True)], polled_ns=POLLED, leader_changes=1)
+    across = facts_of(reordered=[Reordered(0, 2, True)], polled_ns=POLLED, leader_changes={"orders": 1})
     assert judge(across, made).verdict == "held"
     kept = scenario(idempotence=True)
     assert (
-        judge(facts_of(reordered=[Reordered(0, 2, True)], polled_ns=POLLED, leader_changes=1), kept).verdict
+        judge(
+            facts_of(reordered=[Reordered(0, 2, True)], polled_ns=POLLED, leader_changes={"orders": 1}), kept
+        ).verdict
         == "violated"
     )
 

@@ -6,7 +6,7 @@ causes/ and reach.py compare messages with it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
@@ -138,12 +138,13 @@ class LeaderHistory:
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
         return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
-    def leader_changes(self) -> int:
-        """How often a partition got another leader than before."""
-        return sum(
-            c.kind == "leader" and c.led_before is not None and c.leader not in (None, -1, c.led_before)
-            for changes in self.changes.values()
+    def leader_changes(self) -> Counter[str]:
+        """By topic, how often a partition got another leader than before."""
+        return Counter(
+            place.topic
+            for place, changes in self.changes.items()
             for c in changes
+            if c.kind == "leader" and c.led_before is not None and c.leader not in (None, -1, c.led_before)
         )
 
 

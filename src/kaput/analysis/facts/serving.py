@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import PartitionOptions, ProtocolOptions
+from kaput.scenario.fault_kinds import DenyOptions, PartitionOptions, ProtocolOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -89,12 +90,23 @@ class Hindrance:
         return self.peers is None or far in self.peers
 
 
+class WithoutQuorum(NamedTuple):
+    """A time (ns) in which too few controllers run to elect a leader, and why."""
+
+    from_ns: int
+    to_ns: int
+    behind: tuple[Hindrance, ...]
+
+
 @dataclass(frozen=True)
 class Serving:
-    """All hindrances of a run, by broker; `clients`: when faults held up producers and members."""
+    """All hindrances of a run, by broker; `clients`: when faults held up producers and members, or denied
+    them a topic (`Write orders`); `without_quorum`: by cluster.
+    """
 
     hindrances: Mapping[int, Sequence[Hindrance]] = field(default_factory=dict)
     clients: Mapping[str, Sequence[Hindrance]] = field(default_factory=dict)
+    without_quorum: Mapping[str | None, Sequence[WithoutQuorum]] = field(default_factory=dict)
 
     def of(
         self, broker: int, at_ns: int, cluster: str | None = None, without: Collection[str] = ()
@@ -113,7 +125,9 @@ class Serving:
     def moments(self, from_ns: int, to_ns: int) -> set[int]:
         """The times within at which any hindrance begins or ends."""
         every = [one for mine in (*self.hindrances.values(), *self.clients.values()) for one in mine]
-        return {at for one in every for at in (one.from_ns, one.to_ns) if from_ns < at < to_ns}
+        bounds = [(one.from_ns, one.to_ns) for one in every]
+        bounds += [(one.from_ns, one.to_ns) for mine in self.without_quorum.values() for one in mine]
+        return {at for both in bounds for at in both if from_ns < at < to_ns}
 
 
 def serving(
@@ -129,8 +143,8 @@ def serving(
     for fault in faults:
         if fault.effective_ns is None or fault.fault == NOOP:
             continue
-        if not fault.brokers:
-            clients[fault.target].append(_of_client(fault, group_events))
+        for target in [*_denied(fault, scenario), *([] if fault.brokers else [fault.target])]:
+            clients[target].append(_of_client(fault, group_events))
         for broker in fault.brokers:
             known = _known_of(lives, fault, broker)
             hindrance = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
@@ -150,7 +164,62 @@ def serving(
                 brokers[broker].append(
                     Hindrance(broker, "ended", stopped_ns, end_ns, end_ns, cluster=cluster)
                 )
-    return Serving(dict(brokers), dict(clients))
+    return Serving(dict(brokers), dict(clients), _without_quorum(brokers, events, scenario))
+
+
+def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
+    """What a fault denies kaput's clients, as `Write orders`."""
+    step = step_of(fault, scenario)
+    if (
+        scenario is None
+        or step is None
+        or not isinstance(step.options, DenyOptions)
+        or step.target.topic is None
+    ):
+        return []
+    topic = scenario.topic(step.target.topic)
+    name, operation = topic.full_name if topic is not None else step.target.topic, step.options.operation
+    mine = step.options.principal == DenyOptions().principal
+    return [f"{one} {name}" for one in ("Read", "Write") if mine and operation in (one, "All")]
+
+
+def _without_quorum(
+    hindrances: Mapping[int, Sequence[Hindrance]],
+    events: Sequence[Mapping[str, Any]],
+    scenario: Scenario | None,
+) -> dict[str | None, list[WithoutQuorum]]:
+    """By cluster, the times without a majority of its controllers. Where a leader or an ISR changed
+    meanwhile, the record shows that there was one.
+    """
+    found: dict[str | None, list[WithoutQuorum]] = {}
+    for cluster, spec in scenario.all_clusters.items() if scenario is not None else ():
+        mine = [
+            row for row in events if (row["cluster"] or "") == cluster and row["kind"] in ("leader", "isr")
+        ]
+        decided = sorted(row["at_ns"] for row in mine)
+        voters = spec.voter_ids()
+        down = [
+            # A process is up before a probe has confirmed that it answers.
+            (one.from_ns, next((at for at in decided if one.may_end_ns <= at < one.to_ns), one.to_ns), one)
+            for voter in voters
+            for one in hindrances.get(voter, ())
+            if one.how == "ended" and one.may_concern(cluster or None)
+        ]
+        spans: list[WithoutQuorum] = []
+        for begin, end in pairwise(sorted({at for from_ns, to_ns, _ in down for at in (from_ns, to_ns)})):
+            behind = tuple(one for from_ns, to_ns, one in down if from_ns <= begin < to_ns)
+            if 2 * len({one.broker for one in behind}) < len(voters):
+                continue
+            joined = spans[-1:] and spans[-1].to_ns == begin
+            spans = (
+                [*spans[:-1], spans[-1]._replace(to_ns=end, behind=behind)]
+                if joined
+                else ([*spans, WithoutQuorum(begin, end, behind)])
+            )
+        found[cluster or None] = [
+            one for one in spans if not any(one.from_ns // MS < at // MS < one.to_ns // MS for at in decided)
+        ]
+    return found
 
 
 def _known_of(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Owners
 from kaput.analysis.facts.leader_history import Change, LeaderHistory, state_after
-from kaput.analysis.facts.serving import Hindrance, MinIsr, Serving
+from kaput.analysis.facts.serving import Hindrance, How, MinIsr, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait
 from kaput.scenario.targets import recorded_target
@@ -26,7 +26,7 @@ SHORTEST_NS = SECOND  # of a silence
 class Stage(IntEnum):
     """How far a partition is from an acknowledgement: each condition supposes those before it."""
 
-    NO_CANDIDATE = 0  # no leader, and no replica that could become one is up
+    NO_CANDIDATE = 0  # no leader, and no replica that could become one is up, or too few controllers
     NO_LEADER = 1  # no leader that serves, but a replica could become one
     TOO_FEW_UP = 2  # the ISR is too small, and too few replicas are up
     ISR = 3  # a member of the ISR does not fetch, or the ISR has yet to grow
@@ -152,7 +152,18 @@ class _Walk:
             yield current[0], self.to_ns, current[1]
 
     def state(self, at_ns: int) -> WaitState:
-        """The first condition that is not met at that time."""
+        """The first condition that is not met at that time. Without a majority of the controllers, no replica
+        can be elected.
+        """
+        found = self._first_unmet(at_ns)
+        if found.stage == Stage.NO_LEADER:
+            for one in self.record.serving.without_quorum.get(self.cluster, ()):
+                slow = any(self._only_slow(Stage.NO_CANDIDATE, at_ns, each.name) for each in one.behind)
+                if one.from_ns <= at_ns < one.to_ns and not slow:
+                    return WaitState(Stage.NO_CANDIDATE, one.behind)
+        return found
+
+    def _first_unmet(self, at_ns: int) -> WaitState:
         leader, _, in_sync, elr, _ = state_after(one for at, one in self.changes if at <= at_ns)
         isr = in_sync or ()
         if leader is None:
@@ -256,6 +267,11 @@ class _Walk:
         return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers)
 
     def _of_client(self, at_ns: int) -> WaitState:
+        operation = "Write" if self.waiter.group is None else "Read"
+        slow: How = "slow"
+        denied = self._held(f"{operation} {self.place.topic}", at_ns, [slow])
+        if denied:
+            return WaitState(Stage.CLIENT_HINDERED, tuple(denied))
         if self.waiter.group is not None:
             return self._of_group(self.waiter.group, at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
@@ -289,13 +305,19 @@ class _Walk:
         targets = [
             one for one in self.record.serving.clients if recorded_target(one).includes_member(group, member)
         ]
-        return [one for target in sorted(targets) for one in self._held(target, at_ns, stage)]
+        return [one for target in sorted(targets) for one in self._held(target, at_ns, stage=stage)]
 
-    def _held(self, target: str, at_ns: int, stage: Stage = Stage.CLIENT_HINDERED) -> list[Hindrance]:
+    def _held(
+        self,
+        target: str,
+        at_ns: int,
+        how: Collection[How] = ("ended", "frozen"),
+        stage: Stage = Stage.CLIENT_HINDERED,
+    ) -> list[Hindrance]:
         return [
             one
             for one in self.record.serving.clients.get(target, ())
-            if one.how in ("ended", "frozen")
+            if one.how in how
             and one.from_ns <= at_ns < one.to_ns
             and not self._only_slow(stage, at_ns, one.name)
         ]
@@ -365,10 +387,10 @@ class _Walk:
                 continue  # nothing was met: the stretch belongs to the next one
             if state.stage == later.stage == Stage.READY:
                 continue
-            condition, record, fault = self._met(state, later, until)
+            condition, record, faults = self._met(state, later, until)
             if condition == "client" and begin == self.from_ns:
                 condition = "unknown"  # before anything was unmet, the record does not tell who took the time
-            yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, fault=fault)
+            yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, faults=faults)
             begin = until
         if begin < self.to_ns:
             yield Wait(condition="client", from_ns=begin, to_ns=self.to_ns)
@@ -377,35 +399,36 @@ class _Walk:
         """Whether everything was met for so long that the client alone made it a silence."""
         return state.stage == Stage.READY and until_ns - since_ns >= SHORTEST_NS and until_ns < self.to_ns
 
-    def _met(self, state: WaitState, later: WaitState, at_ns: int) -> tuple[EndedBy, str, str | None]:
-        """(condition, record, fault): what met the condition at that time."""
+    def _met(self, state: WaitState, later: WaitState, at_ns: int) -> tuple[EndedBy, str, list[str]]:
+        """(condition, record, faults): what met the condition at that time."""
         if state.stage == Stage.READY:
-            return "client", "", None
+            return "client", "", []
         events = [one for at, one in self.changes if at == at_ns]
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
         if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
-            return "election", self._election(led[-1], at_ns), None
+            return "election", self._election(led[-1], at_ns), []
         raising = any(one in state.behind and one.to_ns > at_ns for one, _, _ in self.terms.min_isr.steps)
         if (state.stage == Stage.ISR or raising) and (shrunk := [e for e in events if e.isr is not None]):
-            return "isr", self._isr(shrunk[-1]), None
+            return "isr", self._isr(shrunk[-1]), []
         if self._assigned(at_ns):
-            return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", None
+            return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", []
         lowered = next((step for step, _, _ in self.terms.min_isr.steps if step.from_ns == at_ns), None)
         if lowered is not None and state.stage in (Stage.TOO_FEW_UP, Stage.ISR):
-            return "setting", f"{lowered.fault} set min.insync.replicas of {self.place.topic}", lowered.fault
+            step = lowered.fault or ""
+            return "setting", f"{step} set min.insync.replicas of {self.place.topic}", [step]
         over = [one for one in state.behind if one.to_ns == at_ns] or [
             one for one in state.behind if one not in later.behind
         ]
         faults = sorted({one.fault for one in over if one.fault is not None})
         if faults:
-            return "heal", f"{', '.join(faults)} was healed", faults[-1]
+            return "heal", f"{', '.join(faults)} {'were' if faults[1:] else 'was'} healed", faults
         brokers = ", ".join(sorted({str(one.broker) for one in over}))
         if brokers:
-            return "heal", f"broker {brokers} started again", None
+            return "heal", f"broker {brokers} started again", []
         if led:
-            return "election", self._election(led[-1], at_ns), None
+            return "election", self._election(led[-1], at_ns), []
         shrunk = [one for one in events if one.isr is not None]
-        return ("isr", self._isr(shrunk[-1]), None) if shrunk else ("unknown", "", None)
+        return ("isr", self._isr(shrunk[-1]), []) if shrunk else ("unknown", "", [])
 
     def _assigned(self, at_ns: int) -> bool:
         """Whether a member of the group was assigned the partition at that time."""
@@ -448,5 +471,7 @@ def _merged(waits: Iterable[Wait]) -> list[Wait]:
         last = same[-1]
         before = {one.record: f" ({(last.to_ns - one.to_ns) / SECOND:,.1f} s before)" for one in same}
         records = "; ".join(one if one == last.record else one + when for one, when in before.items())
-        merged.append(last.model_copy(update={"from_ns": same[0].from_ns, "record": records}))
+        faults = list(dict.fromkeys(fault for one in same for fault in one.faults))
+        known = {"from_ns": same[0].from_ns, "record": records, "faults": faults}
+        merged.append(last.model_copy(update=known))
     return merged

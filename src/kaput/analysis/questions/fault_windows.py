@@ -13,7 +13,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.questions.losses import of_fault
-from kaput.analysis.questions.silences import end_of_silence, silences_by_place
+from kaput.analysis.questions.silences import end_of_silence, held_up, silences_by_place
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.tables import Extents
@@ -163,15 +163,16 @@ def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
 
 
 def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int, bool]]]) -> dict[int, int]:
-    """By place that a fault hit: the end of the silence that began before its heal; if there is none, and
-    another leader was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
+    """By place that a fault hit: the end of the silence that it held up; if there is none, and another leader
+    was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
     """
     since = reach.fault.effective_ns
     ends: dict[int, int] = {}
     for place in reach.hit if since is not None else ():
         assert since is not None
         code = run.names.code(place)
-        end_ns = end_of_silence(silences.get(code, ()), since, reach.fault.healed_ns)
+        mine = (one for one in silences.get(code, ()) if held_up(run, reach.fault, place, one))
+        end_ns = end_of_silence(mine, since, reach.fault.healed_ns)
         if end_ns is None and reach.places.get(place) is not None:
             end_ns = run.first_acks.get((reach.fault.id, code))
         if end_ns is not None and end_ns > since:

@@ -43,7 +43,7 @@ _DIFFER = (pl.col("epoch") != pl.col("top_epoch")).fill_null(False)
 def _reordered_rulings(known: Grounds) -> Ruled:
     for one in known.facts.reordered:
         ruling = on_reordered(known.scenario, one)
-        yield known.limits.on_reordered(ruling, one, known.facts.leader_changes), one.count
+        yield known.limits.on_reordered(ruling, one, bool(known.facts.leader_changes)), one.count
 
 
 @dataclass(frozen=True)

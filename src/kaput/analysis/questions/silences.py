@@ -6,7 +6,7 @@ what it waited for. Standstill, unavailability and outage are this one notion (d
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -105,7 +105,7 @@ class Silences(Question):
         shown = pl.concat(_longest(silent.filter(everywhere)) for everywhere in _scopes())
         rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
-        events = RunEvents(run)
+        events = RunEvents(run, _silent_places(run, silent))
         causes = [events.causes(one) for one in silences]
         caused = (one.caused_by(each) for one, mine in zip(silences, causes, strict=True) for each in mine)
         availability = list(_availability(run, spells, silent))
@@ -161,6 +161,15 @@ def _with_all_places(spells: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([spells.filter(pl.col("place") != NOWHERE), every])
 
 
+def _silent_places(run: Run, silent: pl.DataFrame) -> dict[str | None, list[tuple[TopicPartition, int, int]]]:
+    found: dict[str | None, list[tuple[TopicPartition, int, int]]] = {}
+    single = silent.filter(pl.col("place") != _ALL_PLACES).select(*_SCOPE, "from_ns", "to_ns")
+    for group, place, from_ns, to_ns in single.iter_rows():
+        name = None if group == PRODUCERS else run.given.groups[group]
+        found.setdefault(name, []).append((run.names.located(place), from_ns, to_ns))
+    return found
+
+
 def _scopes() -> tuple[pl.Expr, pl.Expr]:
     return pl.col("place") == _ALL_PLACES, pl.col("place") != _ALL_PLACES
 
@@ -206,6 +215,45 @@ def end_of_silence(
     until_ns = FOREVER_NS if healed_ns is None else healed_ns
     mine = (one for one in silences if one[1] > effective_ns and one[0] < until_ns)
     return next((to_ns + (not ended) for _, to_ns, ended in mine), None)
+
+
+def held_up(run: Run, fault: FaultRow, place: TopicPartition, silence: tuple[int, int, bool]) -> bool:
+    """Whether a fault is a likely cause of a silence of a partition."""
+    (from_ns, to_ns, ended), since_ns = silence, fault.effective_ns
+    if since_ns is None or not _in_effect(fault, from_ns, to_ns):
+        return False
+    if needed(run, fault, place, (max(since_ns, from_ns), to_ns), None) is not None:
+        return True
+    waits = run.story(place, from_ns, to_ns, None, None).waits if ended else ()
+    return any(wait.condition == "heal" and fault.id in wait.faults for wait in waits)
+
+
+def needed(
+    run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
+) -> str | None:
+    """What a fault's brokers were to a partition at the first of two times: its leader, or members of the ISR
+    if acknowledgements (or deliveries) wait for that; None if nothing. A delivery at the second time did not
+    wait for members that do not run and are still in the ISR.
+    """
+    history, (at_ns, to_ns) = run.leader_history, within
+    if place not in history.changes or not may_concern(fault, place):
+        return None
+    api = run.given.asked_by_clients(fault)
+    if group is None and api is not None and api not in ACKS_WAIT_FOR:
+        return None
+    then = history.before(place, at_ns)
+    led = then.leader
+    if led in fault.brokers:
+        return f"broker {led} led {place}"
+    if led is not None and led < 0 and then.led_last in fault.brokers:
+        return f"{place} had no leader after broker {then.led_last}"
+    away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
+    still = (history.before(place, to_ns + MS).isr or ()) if away else ()
+    in_sync = [broker for broker in then.isr or () if broker in fault.brokers and broker not in still]
+    if in_sync and (group is not None or (api is None and run.terms(place).acks_all)):
+        what = "acks=all waits for" if group is None else "records become visible with"
+        return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
+    return None
 
 
 def _within_1s(one: Availability) -> Claim:
@@ -368,8 +416,12 @@ def _moves(run: Run, from_ns: int, to_ns: int, group: str | None) -> list[Cause]
 
 
 class RunEvents:
-    def __init__(self, run: Run) -> None:
-        self._run, self._faults = run, run.given.faults
+    """`silent`: by group (None: acknowledgements), the silences of its single partitions."""
+
+    def __init__(
+        self, run: Run, silent: Mapping[str | None, Sequence[tuple[TopicPartition, int, int]]]
+    ) -> None:
+        self._run, self._faults, self._silent = run, run.given.faults, silent
 
     def happened(
         self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
@@ -392,8 +444,8 @@ class RunEvents:
         step of the plan that moved these clients. None of them: not known.
         """
         from_ns, to_ns, place, group = silence.from_ns, silence.to_ns, silence.place, silence.group
-        healed = {wait.fault for wait in silence.waited_for if wait.condition == "heal"}
-        ended = {wait.fault for wait in silence.waited_for if wait.condition == "setting"}
+        healed = {fault for wait in silence.waited_for if wait.condition == "heal" for fault in wait.faults}
+        ended = {fault for wait in silence.waited_for if wait.condition == "setting" for fault in wait.faults}
         likely: list[Cause] = []
         for one in self._faults:
             if one.fault == NOOP or one.id in ended or not _in_effect(one, from_ns, to_ns):
@@ -438,11 +490,16 @@ class RunEvents:
         at_ns = max(fault.effective_ns or from_ns, from_ns)
         if place is None:
             every = self._run.leader_history.changes
-            mine = every if group is None else self._run.given.places_of(group)
-            hit = [one for one in every if one in mine and self._needed(fault, one, (at_ns, to_ns), group)]
+            mine: Collection[TopicPartition] = [
+                one for one, since, until in self._silent.get(group, ()) if since < to_ns and until > from_ns
+            ]  # a fault on a partition where nothing waited holds up nothing
+            mine = mine or (every if group is None else self._run.given.places_of(group))
+            hit = [
+                one for one in every if one in mine and needed(self._run, fault, one, (at_ns, to_ns), group)
+            ]
             return f"{text}, and hit {_listed(hit)}" if hit else None
-        needed = self._needed(fault, place, (at_ns, to_ns), group)
-        return None if needed is None else f"{text}; {needed}"
+        how = needed(self._run, fault, place, (at_ns, to_ns), group)
+        return None if how is None else f"{text}; {how}"
 
     def _owned(
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
@@ -470,33 +527,6 @@ class RunEvents:
         code = self._run.names.code(place)
         sent = self._run.sums["sent"].filter(producer=producer, place=code)
         return bool(sent.height)
-
-    def _needed(
-        self, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
-    ) -> str | None:
-        """What a fault's brokers were to a partition at the first of two times: its leader, or members of the
-        ISR if acknowledgements (or deliveries) wait for that; None if nothing. A delivery at the second time
-        did not wait for members that do not run and are still in the ISR.
-        """
-        history, (at_ns, to_ns) = self._run.leader_history, within
-        if place not in history.changes or not may_concern(fault, place):
-            return None
-        api = self._run.given.asked_by_clients(fault)
-        if group is None and api is not None and api not in ACKS_WAIT_FOR:
-            return None
-        then = history.before(place, at_ns)
-        led = then.leader
-        if led in fault.brokers:
-            return f"broker {led} led {place}"
-        if led is not None and led < 0 and then.led_last in fault.brokers:
-            return f"{place} had no leader after broker {then.led_last}"
-        away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
-        still = (history.before(place, to_ns + MS).isr or ()) if away else ()
-        in_sync = [broker for broker in then.isr or () if broker in fault.brokers and broker not in still]
-        if in_sync and (group is not None or (api is None and self._run.terms(place).acks_all)):
-            what = "acks=all waits for" if group is None else "records become visible with"
-            return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
-        return None
 
     @cached_property
     def _events(self) -> list[_Event]:

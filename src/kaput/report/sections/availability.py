@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from kaput.core import clock, plural
-from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal
+from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait
 from kaput.report.document import (
     NOTHING,
     Block,
@@ -16,6 +16,7 @@ from kaput.report.document import (
     Table,
     Term,
     limited,
+    number,
     percent,
     table_of,
 )
@@ -30,6 +31,7 @@ _MEANINGS = (
 )
 _HEADER = ["from (s)", "seconds", Term("waited for", "ended_by"), "likeliest cause"]
 _MUCH_OF_THE_TIME = 0.05
+_LONG_S = 5
 ENOUGH = 0.9  # of the load that was asked for
 _CONDITIONS: dict[EndedBy, str] = {
     "heal": "the heal",
@@ -51,7 +53,9 @@ def outages(run: JudgedRun) -> list[str]:
 
 
 def _load(run: JudgedRun) -> Iterator[str]:
-    """A sentence if less than 90 % of the load was reached before the first fault (or in all)."""
+    """A sentence if less than 90 % of the load was reached before the first fault (or in all); else, if it
+    slumped for longer than it was silent.
+    """
     before = " before the first fault" if any(fault.effective_ns for fault in run.findings.faults) else ""
     for claim in run.findings.claims:
         if claim.kind == "load":
@@ -61,6 +65,16 @@ def _load(run: JudgedRun) -> Iterator[str]:
                     f"The load fell short: {reached:,.0f} of {asked:,.0f} messages a second "
                     f"({percent(reached / asked)}) were acknowledged{before}."
                 )
+                return
+    service = next((one for one in run.findings.availability if _of_service(one)), None)
+    silent_s = service.standstill_s + 2 * service.standstills if service is not None else 0.0
+    for slump in run.findings.rates.slumps:
+        # Around each silence, whole seconds may be partly silent.
+        if slump.what == "acked" and slump.total_s - silent_s >= _LONG_S:
+            yield (
+                f"The load fell short at times: {slump.total_s:,} seconds had fewer than "
+                f"{number(slump.below_per_s)} acknowledged messages each (80 % of the load)."
+            )
 
 
 def _groups(run: JudgedRun) -> Iterator[str]:
@@ -166,14 +180,22 @@ def _why(run: JudgedRun, one: Standstill) -> str:
     return next((c.why for c in silences if (c.group, c.topic, c.partition, c.from_ns) == subject), "")
 
 
-def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "") -> str:
-    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for the client`."""
+def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None) -> str:
+    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for the client`. `after`: it is
+    said of this fault; heals of others are named.
+    """
     if by is None:
         return "no acknowledgement ended it"
     if not waits:
         return "what it waited for is not known" + (f" ({why})" if why else "")
-    parts = [f"{seconds:,.1f} s for {_CONDITIONS[condition]}" for condition, seconds in noticeable(waits)]
-    longer = "; a longer fault means a longer outage" if needs_heal(waits) else ""
+    healed = [fault for wait in waits if wait.condition == "heal" for fault in wait.faults]
+    words = dict(_CONDITIONS)
+    if not healed:
+        words["heal"] = "the start of a broker"
+    elif after is not None and set(healed) != {after}:
+        words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"
+    parts = [f"{seconds:,.1f} s for {words[condition]}" for condition, seconds in noticeable(waits)]
+    longer = "; a longer fault means a longer outage" if after in (None, *healed) and healed else ""
     return f"it waited {', then '.join(parts)}{longer}"
 
 

@@ -55,14 +55,14 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield Term("effective"), f"{effective:,.3f} s after the load began"
     if fault.healed_ns is not None and fault.effective_ns is not None:
         yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
-    silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by)
+    silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by, after=fault.id)
     for name, ms, more in (
         (Term("leader elected after", "election_ms"), fault.election_ms, _noticed_late(fault)),
         (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
         (Term("first delivery after", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
         (Term("backlog drained after", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(run, fault)),
-        (Term("in every ISR again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
+        (Term("every ISR full again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
     yield from _affected_messages(fault)
@@ -108,6 +108,6 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.sent_in_window:
         yield (
             Term("affected"),
-            f"{fault.affected:,} of {fault.sent_in_window:,} messages to the partitions that it held up, "
+            f"{fault.affected:,} of {fault.sent_in_window:,} messages to the partitions that it hit, "
             "each until the end of its own silence or the new leader's first acknowledgement",
         )

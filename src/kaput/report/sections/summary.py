@@ -102,8 +102,9 @@ def _fault(fault: FaultFindings, run: JudgedRun) -> str:
 
 
 def target_of(fault: FaultFindings) -> str:
-    """`leader-of orders/0 (broker 1)`: the target, and the brokers that it resolved to."""
-    brokers = f"{'broker' if len(fault.brokers) == 1 else 'brokers'} {', '.join(map(str, fault.brokers))}"
+    """`leader-of orders/0 (broker 1)`: the target, and the brokers (or other nodes) that it resolved to."""
+    word = "broker" if all(node % 1000 <= 100 for node in fault.brokers) else "node"
+    brokers = f"{word}{'s' if fault.brokers[1:] else ''} {', '.join(map(str, fault.brokers))}"
     return fault.target if not fault.brokers or brokers == fault.target else f"{fault.target} ({brokers})"
 
 
