@@ -160,6 +160,7 @@ def _run(**sums: pl.DataFrame) -> Any:
     codes = {place: code for code, place in places.items()}
     return SimpleNamespace(
         reaches=reaches,
+        given=SimpleNamespace(asked_by_clients=lambda _: None),
         leader_history=SimpleNamespace(changes=codes, before=lambda *_: PartitionState(leader=1)),
         names=SimpleNamespace(code=codes.__getitem__, located=places.__getitem__, topics=["orders", "bills"]),
         first_acks={("kill", 7): 15 * S, ("kill", 8): 11 * S},
