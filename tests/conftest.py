@@ -11,6 +11,7 @@ import atexit
 import gc
 import os
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,6 @@ from xdist.scheduler import LoadScopeScheduling
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 pytest_plugins = ["cpu_seconds"]
-gc.disable()  # until all is collected
 # The tree of commands is built once in each worker, and not for each call, which takes 0.05 s.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 # Nothing is timed here: a busy machine must not fail a test.
@@ -134,13 +134,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.name, len(_FIRST)))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Nothing of what is collected is garbage."""
+    gc.disable()
+    found = yield
+    gc.enable()
+    return found
+
+
 def pytest_collection_finish() -> None:
     """What has been collected stays: the garbage collector need not look at it again and again, nor after
     each few hundred rows of a table. At the end it goes like everything else: libraries in C++ complain about
     what is left.
     """
     gc.freeze()
-    gc.enable()
     gc.set_threshold(50_000, 20, 20)
     atexit.register(gc.unfreeze)
 
