@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import NOT_DECIDABLE, Opinion, after, equal, one_of
-from second_opinion.effects import Effect
+from second_opinion.effects import FOREVER, Effect
 from second_opinion.failovers import Election
 from second_opinion.raw import MS, SECOND, Place, Row
 
@@ -32,6 +33,7 @@ class Figures:
             effect = self.of.effect(row["id"])
             if effect is not None and effect in self.of.judged_effects():
                 yield self._first_delivery(row, effect)
+                yield self._isr_restored(row, effect)
         for row in self.findings.get("rebalances") or []:
             yield from self._read_again(row)
         for row in self.findings.get("availability") or []:
@@ -120,6 +122,36 @@ class Figures:
             ),
             default=None,
         )
+
+    def _isr_restored(self, row: Row, effect: Effect) -> Opinion:
+        """From the heal until each ISR that lost one of its brokers before their next fault was full."""
+        nexts = [
+            e.begin
+            for e in self.of.effects.of_brokers
+            if e.begin > effect.begin and e.brokers & effect.brokers and e.fault != "noop"
+        ]
+        until, ends, edge = min(nexts, default=None), set[int | None](), False
+        for place in self.of.failovers.places():
+            isrs = [(e["at_ns"], set(e["isr"])) for e in self.tables.events_of(place) if e["isr"] is not None]
+            full = max((len(isr) for _, isr in isrs), default=0)
+            lost = [
+                at
+                for (_, before), (at, isr) in pairwise(isrs)
+                if (before - isr) & effect.brokers and at + MS > effect.begin
+            ]
+            if lost and (until is None or lost[0] <= until):
+                edge = edge or (until is not None and lost[0] + MS > until)
+                healed = max(lost[0], effect.healed)
+                then = [isr for at, isr in isrs if at <= healed][-1]
+                later = (at for at, isr in isrs if at > healed and len(isr) >= full)
+                ends.add(healed if len(then) >= full else next(later, None))
+        told = row["isr_restored_ms"]
+        if effect.healed == FOREVER or None in ends or not ends:
+            allowed: set[float | None] = {None}
+        else:
+            last = max(at for at in ends if at is not None)
+            allowed = {max(0, last - effect.healed) / MS} | ({None} if edge else set())
+        return equal(f"fault {row['id']}: isr_restored_ms", told, allowed, 0.001)
 
     def _read_again(self, row: Row) -> Iterator[Opinion]:
         """The first delivery to its new owner from the partition that was read again last."""
