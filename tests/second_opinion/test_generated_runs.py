@@ -142,6 +142,17 @@ EXAMPLES = {
             FaultSpec("change-config", "topic orders", 15_000, 8_000, 3),
         ),
     ),
+    "a member of an ISR that is too small hangs for a moment": World(
+        4677761,
+        partitions=3,
+        session=3_000,
+        timeout=5_000,
+        faults=(
+            FaultSpec("stop", 2, 3_940, 8_000),
+            FaultSpec("change-config", "topic orders", 4_750, 18_000, 3),
+            FaultSpec("disk-stall", 1, 5_920, 500),
+        ),
+    ),
     "a step lowers min.insync.replicas during an outage": World(
         32,
         min_isr=3,

@@ -226,24 +226,30 @@ class _Walk:
         return WaitState(Stage.NO_CANDIDATE, tuple(behind))
 
     def _of_isr(self, leader: int, isr: Sequence[int], at_ns: int) -> WaitState | None:
-        """The state if the ISR holds up acknowledgements, else None."""
+        """The state if the ISR holds up acknowledgements, else None. One that is too small counts first: a
+        member that fetches again, or leaves it, meets nothing.
+        """
+        too_small = self._too_small(leader, isr, at_ns)
+        if too_small is not None:
+            return too_small
         apart: list[Hindrance] = []
         for member in isr:
             if member != leader:
                 apart += self._between(leader, member, at_ns, Stage.ISR)
-        if apart:
-            return WaitState(Stage.ISR, tuple(apart))
+        return WaitState(Stage.ISR, tuple(apart)) if apart else None
+
+    def _too_small(self, leader: int, isr: Sequence[int], at_ns: int) -> WaitState | None:
         lowest, raised = self.terms.min_isr.at(leader, at_ns)
-        if isr and self.terms.acks_all and len(isr) < lowest:
-            if raised is not None and len(isr) >= self.terms.min_isr.configured:
-                slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
-                return None if slow else WaitState(Stage.TOO_FEW_UP, (raised,))
-            others = self.ever_in_isr - {leader}
-            away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
-            if 1 + sum(not held for held in away.values()) < lowest:
-                return WaitState(Stage.TOO_FEW_UP, tuple(one for held in away.values() for one in held))
-            return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
-        return None
+        if not isr or not self.terms.acks_all or len(isr) >= lowest:
+            return None
+        if raised is not None and len(isr) >= self.terms.min_isr.configured:
+            slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
+            return None if slow else WaitState(Stage.TOO_FEW_UP, (raised,))
+        others = self.ever_in_isr - {leader}
+        away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
+        if 1 + sum(not held for held in away.values()) < lowest:
+            return WaitState(Stage.TOO_FEW_UP, tuple(one for held in away.values() for one in held))
+        return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
         """What keeps a replica from fetching from the leader."""
