@@ -33,7 +33,8 @@ class Figures:
             effect = self.of.effect(row["id"])
             if effect is not None and effect in self.of.judged_effects():
                 yield self._first_delivery(row, effect)
-                yield self._isr_restored(row, effect)
+                if effect.fault != "move-replicas":  # the set is another one then
+                    yield self._isr_restored(row, effect)
         for row in self.findings.get("rebalances") or []:
             yield from self._read_again(row)
         for row in self.findings.get("availability") or []:
@@ -239,7 +240,7 @@ class Figures:
             for s in self.tables.rows("sends")
             if s["outcome"] == "acked" and s["done_ns"]
         )
-        seconds = range(min(attempts) // SECOND + 1, max(attempts) // SECOND)
+        seconds = range(-(-min(attempts) // SECOND), max(attempts) // SECOND)
         low = [acked[second] < rate for second in seconds]
         longest = run = 0
         for one in low:
