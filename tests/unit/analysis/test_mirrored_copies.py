@@ -347,6 +347,15 @@ def test_rto_of_writes_starts_at_the_fault(tmp_path: Path) -> None:
     assert plan.rto_writes.seconds == pytest.approx(2.698)  # 2 ms to 2,700 ms
 
 
+def test_fault_on_a_mirror_is_not_where_the_rto_starts(tmp_path: Path) -> None:
+    """The source goes on acknowledging until it is fenced."""
+    history = _with_plan(translated_behind()).fault(1, 2.5, 900, fault="bandwidth", target="mirror dc1->dc2")
+    history.rows["faults"][0]["brokers"] = []
+    plan = _judged(history, tmp_path).plan
+    assert plan is not None and plan.rto_writes is not None
+    assert plan.rto_writes.seconds == pytest.approx(2.697)  # 3 ms to 2,700 ms
+
+
 def _rewritten(history: History, path: Path, change: Callable[[pa.Table], pa.Table], **how: Any) -> str:
     """What is found where each file is changed, and written without what tells of its values."""
     folder = history.write(path / "run")

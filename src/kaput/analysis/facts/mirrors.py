@@ -235,7 +235,8 @@ def moments(given: Inputs) -> Moments:
     first = {row["kind"]: row for row in reversed(steps) if row["outcome"] == "done"}
     move_times: list[int | None] = [first[kind]["started_ns"] if kind in first else None for kind in _MOVES]
     moved = min((ns for ns in move_times if ns is not None), default=None)
-    effects = [f.effective_ns for f in given.faults if f.proven and f.fault != NOOP]
+    # A fault on a mirror or a client leaves the cluster that clients are moved from as it is.
+    effects = [f.effective_ns for f in given.faults if f.proven and f.fault != NOOP and f.brokers]
     before = [ns for ns in effects if ns is not None and (moved is None or ns <= moved)]
     if before:
         return Moments(min(before), min(before))
