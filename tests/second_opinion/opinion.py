@@ -353,6 +353,10 @@ class Examiner:
     def _affected(self, words: str, row: Row, effect: Effect) -> Iterator[Opinion]:
         if not self.tables.acked_times_known:
             return
+        sends = self.tables.rows("sends")
+        if any(s["partition"] is None and s["attempt_ns"] >= effect.begin for s in sends):
+            yield Opinion(f"{words}: affected", NOT_DECIDABLE, "some were kept or failed without a partition")
+            return
         sums = {(0, 0)}
         for place in self.failovers.places():
             choices: set[tuple[int, int]] = set()
