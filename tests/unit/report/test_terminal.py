@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from handmade_findings import anomaly
 
 from fakes.histories import History
@@ -243,6 +244,21 @@ def test_fault_with_a_failed_heal_is_reported_as_effective(raw: dict[str, Any]) 
     raw["faults"][0] |= {"bit": False, "proof": "cut; the heal failed: EPERM"}
     text = to_text(Findings.model_validate(raw), Path("x")).plain
     assert "took effect, but is not fully proven: cut; the heal failed: EPERM" in text
+
+
+@pytest.mark.parametrize(
+    ("acked_per_s", "text"),
+    [
+        (1_900.0, "2,000 sent and 1,900 acknowledged per second"),
+        (9_999.25, "2,000 sent per second for 20.0 s, 9,999 acknowledged per second for 4.0 s"),
+    ],
+)
+def test_rates_name_their_times_if_acknowledgements_ended_sooner(
+    raw: dict[str, Any], acked_per_s: float, text: str
+) -> None:
+    """A rate of four seconds is none of all twenty."""
+    raw["rates"] |= {"sent_per_s": 2_000.0, "acked_per_s": acked_per_s}
+    assert text in to_text(Findings.model_validate(raw), "x").plain
 
 
 def test_text_report_shows_rates_and_resized_topics(raw: dict[str, Any]) -> None:

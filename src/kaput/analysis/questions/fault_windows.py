@@ -19,7 +19,7 @@ from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.tables import Extents
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Sends
-from kaput.core import cluster_and_topic
+from kaput.core import FOREVER_NS, cluster_and_topic
 from kaput.evidence.findings_claims import Claim
 
 _COUNTS = ("sent", "affected")
@@ -45,7 +45,7 @@ class FaultWindow:
     @property
     def span(self) -> tuple[int, int] | None:
         """From the effect to the last end; None without a window."""
-        return (self.from_ns, max(self.ends.values())) if self.ends else None
+        return (self.from_ns, max([*self.ends.values(), *self.topics.values()])) if self.ends else None
 
     def inside(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows attempted in the window of their place, with `end_ns`. Those without a known partition are
@@ -153,10 +153,7 @@ def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
     for reach in run.reaches:
         _, lost_from_ns, lost_to_ns = of_fault(run, reach.fault.id) if losses else (0, None, None)
         ends = _ends(run, reach, silences)
-        topics: dict[int, int] = {}
-        for place, end_ns in ends.items():
-            topic = run.names.topics.index(run.names.located(place).topic)
-            topics[topic] = max(end_ns, topics.get(topic, end_ns))
+        topics = _ends_of_topics(run, ends, silences)
         if ends or lost_from_ns is not None:
             from_ns = reach.fault.effective_ns or 0
             yield FaultWindow(reach.fault.id, from_ns, ends, topics, lost_from_ns, lost_to_ns)
@@ -178,6 +175,26 @@ def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int
         if end_ns is not None and end_ns > since:
             ends[code] = end_ns
     return ends
+
+
+def _ends_of_topics(
+    run: Run, ends: Mapping[int, int], silences: Mapping[int, Sequence[tuple[int, int, bool]]]
+) -> dict[int, int]:
+    """By topic, the last of these ends; never, if a fault hit all of its partitions and none was acknowledged
+    again: what was attempted later, without a partition, waited as well.
+    """
+    by_topic: dict[str, dict[int, int]] = {}
+    for code, end_ns in ends.items():
+        by_topic.setdefault(run.names.located(code).topic, {})[code] = end_ns
+    found: dict[int, int] = {}
+    for topic, mine in by_topic.items():
+        every = {run.names.code(place) for place in run.leader_history.changes if place.topic == topic}
+        ends_open = {
+            code: to_ns + 1 for code in mine for _, to_ns, ended in silences.get(code, ()) if not ended
+        }
+        never = every == mine.keys() and ends_open == mine
+        found[run.names.topics.index(topic)] = FOREVER_NS if never else max(mine.values())
+    return found
 
 
 def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> Iterator[tuple[int, int]]:

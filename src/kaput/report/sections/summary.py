@@ -30,6 +30,7 @@ from kaput.scenario.fault_kinds import GrowOptions, ReassignOptions, ResizeOptio
 from kaput.scenario.model import Config, Scenario
 
 _MOST_FAULTS = 3
+_SOONER = 0.9
 
 
 def head(run: JudgedRun) -> Head:
@@ -39,21 +40,32 @@ def head(run: JudgedRun) -> Head:
     kafka = f"Kafka {', then '.join([about.kafka or 'of unknown version', *_upgrades(run)])}"
     kafka += f" ({about.mode})" if run.described else ""
     seed = f", seed {about.seed}" if run.described else ""
-    rates = f"{number(findings.rates.sent_per_s)} sent"
-    rates += f" and {number(findings.rates.acked_per_s)} acknowledged" if timed(run) else ""
     return Head(
         verdict=verdict,
         answer=answer,
         tone="loss" if findings.verdict == "held" and findings.lost else findings.verdict,
         name=about.scenario,
         title=about.title,
-        about=f"{about.scenario}: {kafka}{seed}, run {about.id}; {rates} per second",
+        about=f"{about.scenario}: {kafka}{seed}, run {about.id}; {_rates(run)}",
         setup="; ".join(_setup(run)),
         done=f"{faults_in_a_line(run) or 'no fault was injected'} · {kafka}",
         why=" ".join(_why(run)),
         outages=outages(run),
         figures=list(_figures(run)),
     )
+
+
+def _rates(run: JudgedRun) -> str:
+    """`500 sent and 498 acknowledged per second`; with their times, if acknowledgements ended sooner."""
+    rates, totals = run.findings.rates, run.findings.totals
+    sent, acked = f"{number(rates.sent_per_s)} sent", f"{number(rates.acked_per_s)} acknowledged"
+    if not timed(run):
+        return f"{sent} per second"
+    if rates.sent_per_s and rates.acked_per_s:
+        sent_s, acked_s = totals.sent / rates.sent_per_s, totals.acked / rates.acked_per_s
+        if acked_s < _SOONER * sent_s:
+            return f"{sent} per second for {sent_s:,.1f} s, {acked} per second for {acked_s:,.1f} s"
+    return f"{sent} and {acked} per second"
 
 
 def _upgrades(run: JudgedRun) -> Iterator[str]:
