@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
-from second_opinion.effects import CLIENTS, Effects, hits_member, hits_producer
+from second_opinion.effects import CLIENTS, Effect, Effects, hits_member, hits_producer
 from second_opinion.raw import MS, Place, Row, RunTables
 
 Reason = tuple[str, int]  # which condition, and whom it is about
@@ -210,16 +210,27 @@ class Story:
         if owner is None:
             return set()
         for effect in self.effects.in_effect(at):
-            if effect.fault in _STOPS and hits_member(effect, group, owner):
+            if effect.fault in _STOPS and self._stops(effect, group, owner, at):
                 return {("owner", 0)}
         return set()
+
+    def _stops(self, effect: Effect, group: str, member: str, at: int) -> bool:
+        """Whether a fault holds up a member: not if it was killed, and a new process of it has come since."""
+        if not hits_member(effect, group, member):
+            return False
+        signs = (
+            e["at_ns"]
+            for e in self.tables.rows("group_events")
+            if e["group"] == group and e["member"] == member and e["kind"] in ("joined", "assigned")
+        )
+        return effect.fault == "pause" or not any(effect.begin < sign <= at for sign in signs)
 
     def _any_member_runs(self, at: int, group: str) -> bool:
         """Whether no fault stops one of those that ever own a partition."""
         rows = self.tables.rows("group_events")
         members = {e["member"] for e in rows if e["group"] == group and e["kind"] == "assigned"}
         faults = [e for e in self.effects.in_effect(at) if e.fault in _STOPS]
-        return any(not any(hits_member(e, group, member) for e in faults) for member in members)
+        return any(not any(self._stops(e, group, member, at) for e in faults) for member in members)
 
     def _owner(self, at: int, group: str) -> str | None:
         """The member that has the partition; empty: none; null: no assignment of it is recorded."""

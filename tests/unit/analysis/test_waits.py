@@ -531,6 +531,16 @@ def test_group_with_another_member_waits_for_a_rebalance() -> None:
     assert _waits(story) == [("rebalance", 10, 14), ("client", 14, 14.2)]
 
 
+def test_member_that_was_killed_holds_nothing_up_once_its_next_process_has_joined() -> None:
+    """Though its start is confirmed later, after its first record."""
+    history = _led().event("assigned", -500, member="member-1").event("killed", 5_000, member="member-1")
+    history.event("assigned", -500, member="member-2", partition=1)
+    _on_clients(history, "member 1 of billing", 5, 16, "kill")
+    history.event("joined", 13_999, member="member-1.2").event("assigned", 14_000, member="member-1.2")
+    story = _story(history, 10, 16.3, waiter=GROUP)
+    assert _waits(story) == [("rebalance", 10, 14), ("client", 14, 16.3)]
+
+
 def test_partition_of_another_group_without_an_owner_ends_nothing() -> None:
     history = _led().event("assigned", -500).event("assigned", -500, group="audit")
     history.event("revoked", 10_000, group="audit").event("assigned", 14_000, group="audit")

@@ -242,18 +242,23 @@ def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[in
 
 
 def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) -> Hindrance:
-    """The heal of a fault on a member works when it begins, if partitions are assigned before its proof."""
+    """The heal of a fault on a member works when it begins, if partitions are assigned before its proof. One
+    that was killed is back when a new process of it joins, if that is sooner.
+    """
     assert fault.effective_ns is not None
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     how: How = _HOW.get(fault.fault, "slow")
     may_end_ns = _may_end_ns(fault, end_ns)
-    back = any(
-        row["kind"] == "assigned"
-        and may_end_ns < row["at_ns"] < end_ns
-        and fault.hit.includes_member(row["group"], row["member"])
+    since_ns = fault.effective_ns if how == "ended" else may_end_ns
+    signs = ("joined", "assigned") if how == "ended" else ("assigned",)
+    back = [
+        row["at_ns"]
         for row in group_events
-    )
-    to_ns = may_end_ns if back else end_ns
+        if row["kind"] in signs
+        and since_ns < row["at_ns"] < end_ns
+        and fault.hit.includes_member(row["group"], row["member"])
+    ]
+    to_ns = min(may_end_ns, *back) if back else end_ns
     return Hindrance(-1, how, fault.effective_ns, to_ns, may_end_ns, fault.id, fault.cluster)
 
 
