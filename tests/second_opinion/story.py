@@ -218,12 +218,11 @@ class Story:
         """Whether a fault holds up a member: not if it was killed, and a new process of it has come since."""
         if not hits_member(effect, group, member):
             return False
-        signs = (
-            e["at_ns"]
-            for e in self.tables.rows("group_events")
-            if e["group"] == group and e["member"] == member and e["kind"] in ("joined", "assigned")
-        )
-        return effect.fault == "pause" or not any(effect.begin < sign <= at for sign in signs)
+        rows = self.tables.rows("group_events")
+        mine = [e for e in rows if e["group"] == group and e["member"] == member]
+        new = all(e["at_ns"] > effect.begin for e in mine)
+        signs = (e["at_ns"] for e in mine if e["kind"] in ("joined", "assigned"))
+        return effect.fault == "pause" or not (new and any(sign <= at for sign in signs))
 
     def _any_member_runs(self, at: int, group: str) -> bool:
         """Whether no fault stops one of those that ever own a partition."""

@@ -249,14 +249,16 @@ def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) 
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     how: How = _HOW.get(fault.fault, "slow")
     may_end_ns = _may_end_ns(fault, end_ns)
-    since_ns = fault.effective_ns if how == "ended" else may_end_ns
-    signs = ("joined", "assigned") if how == "ended" else ("assigned",)
+    mine = [row for row in group_events if fault.hit.includes_member(row["group"], row["member"])]
+    before = {row["member"] for row in mine if row["at_ns"] <= fault.effective_ns}
     back = [
         row["at_ns"]
-        for row in group_events
-        if row["kind"] in signs
-        and since_ns < row["at_ns"] < end_ns
-        and fault.hit.includes_member(row["group"], row["member"])
+        for row in mine
+        if row["at_ns"] < end_ns
+        and (
+            (row["kind"] == "assigned" and may_end_ns < row["at_ns"])
+            or (how == "ended" and row["kind"] in ("joined", "assigned") and row["member"] not in before)
+        )
     ]
     to_ns = min(may_end_ns, *back) if back else end_ns
     return Hindrance(-1, how, fault.effective_ns, to_ns, may_end_ns, fault.id, fault.cluster)
