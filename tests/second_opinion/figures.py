@@ -43,7 +43,7 @@ class Figures:
         yield from self._slumps()
 
     def _leader_change(self, row: Row) -> Iterator[Opinion]:
-        """Who led before, for how long nobody did, and for how long two acknowledged."""
+        """Who led before, for how long there was no leader, and for how long two acknowledged."""
         place = self.tables.place_of(row.get("cluster"), row["topic"], row["partition"])
         words = f"leader change of {place} to epoch {row['epoch']}"
         events = [e for e in self.tables.events_of(place) if e["leader"] is not None]

@@ -444,8 +444,8 @@ class Examiner:
         greatest = {backlog.greatest for backlog in self.backlogs(effect, group) if backlog}
         for n, sample in enumerate(samples):
             if sample.at >= effect.begin and sample.lag in greatest:
-                beside = [s.at for s in samples[max(n - 1, 0) : n + 2] if abs(s.at - sample.at) <= 3 * SECOND]
-                if beside[0] <= effect.healed <= beside[-1]:
+                near = [s.at for s in samples[max(n - 1, 0) : n + 2] if abs(s.at - sample.at) <= 3 * SECOND]
+                if near[0] <= effect.healed <= near[-1]:
                     return True
         return False
 

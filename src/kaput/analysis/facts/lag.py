@@ -108,9 +108,9 @@ def backlog(samples: Sequence[LagSample], fault_ns: int, until_ns: int) -> Backl
     greatest = max(one.lag for one in above)
     most = [rose + n for n, one in enumerate(above) if one.lag == greatest]
     last = samples[most[-1]].at_ns
-    beside = samples[max(0, most[-1] - 1) : most[-1] + 2]
+    around = samples[max(0, most[-1] - 1) : most[-1] + 2]
     # A sample that is seconds away, since no leader answered, does not tell when the lag stopped growing.
-    near = [one.at_ns for one in beside if abs(one.at_ns - last) <= CLOSE_NS]
+    near = [one.at_ns for one in around if abs(one.at_ns - last) <= CLOSE_NS]
     to_ns = None if back is None else samples[back].at_ns
     return Backlog(
         before, samples[rose].at_ns, to_ns, greatest, samples[most[0]].at_ns, last, (near[0], near[-1])

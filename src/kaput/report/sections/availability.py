@@ -169,8 +169,8 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
     begin = run.seconds(one.from_ns)
     since = f"{clock(one.from_ns)} UTC" if begin is None else f"{begin:,.1f} s"
     story = waited(one.waited_for, one.ended_by, _why(run, one))
-    told = one.ended_by != "unknown" or one.cause is None or one.cause in story
-    cause = "" if told else f"; {one.cause}"
+    named = one.ended_by != "unknown" or one.cause is None or one.cause in story
+    cause = "" if named else f"; {one.cause}"
     return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}{cause}"
 
 
