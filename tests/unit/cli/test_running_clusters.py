@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +17,7 @@ from fakes.program import app
 from kaput.cli import running_clusters
 from kaput.cli.options import entry_of, servers_of
 from kaput.errors import UsageError
+from kaput.operate import registry
 from kaput.operate.registry import ClusterEntry, directory_of
 from kaput.processes.records import start_of
 
@@ -120,13 +121,20 @@ def test_down_of_all_goes_on_past_a_cluster_that_stays(monkeypatch: pytest.Monke
     monkeypatch.setattr(running_clusters, "_DOWN_TIMEOUT_S", 0.1)
     running("a-stays")
     entry = running("b-ends")
+    real = registry.call
     with subprocess.Popen(["sleep", "60"]) as daemon:
         directory_of("b-ends").write(replace(entry, pid=daemon.pid, start=start_of(daemon.pid) or ""))
-        threading.Timer(0.05, daemon.kill).start()
-        waiting = threading.Thread(target=daemon.wait)
-        waiting.start()
+
+        def asked(of: ClusterEntry, request: dict[str, Any]) -> Any:
+            """The daemon of one ends when it is asked to."""
+            if of.name == "b-ends":
+                daemon.kill()
+                daemon.wait()
+            return real(of, request)
+
+        monkeypatch.setattr(registry, "call", asked)
         result = CliRunner().invoke(app, ["down", "--all", "--json"])
-        waiting.join()
+        daemon.kill()
     document = json.loads(result.stdout)
     assert document["down"] == ["b-ends"] and not directory_of("b-ends").path.exists()
     assert [text.partition(":")[0] for text in document["failed"]] == ["a-stays"]
