@@ -1,5 +1,5 @@
 """Basic types and constants of all layers: versions, partitions, nanoseconds, limits of 64-bit columns,
-runs/; and the format of topics of named clusters, times of day, plurals and percentages.
+runs/; and the format of topics of named clusters, times of day, plurals, percentages and long lists.
 
 Imports nothing of kaput, and no library.
 """
@@ -7,6 +7,7 @@ Imports nothing of kaput, and no library.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -64,6 +65,13 @@ def setting_text(value: object) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """The count with its noun: `1 message`, `2,000 messages`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def first_few(names: Sequence[object], most: int, what: str = "") -> str:
+    """`a, b and 2 more`: at most so many of the names. `what`: the noun of the others."""
+    more = len(names) - most
+    others = f" and {more:,} more{what and ' '}{what}" if more > 0 else ""
+    return ", ".join(map(str, names[:most])) + others
 
 
 def percent(share: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import typer
 
 from kaput.cli.verbs import print_json
-from kaput.core import SECOND
+from kaput.core import SECOND, first_few
 
 _LINE_S = 10.0  # between lines, without a terminal
 _RATE_S = 5.0  # rates are averages over this time
@@ -121,9 +121,7 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
 
 def _places(ends: Mapping[str, int]) -> str:
     """`orders/0 offset 17, ...`; of many partitions only the first ones."""
-    shown = [f"{place} offset {end:,}" for place, end in list(ends.items())[:_MOST_PLACES]]
-    more = f" and {len(ends) - len(shown):,} more partitions" if len(ends) > len(shown) else ""
-    return ", ".join(shown) + more
+    return first_few([f"{place} offset {end:,}" for place, end in ends.items()], _MOST_PLACES, "partitions")
 
 
 def line_of(status: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from kaput.cluster.network.reexec import inside
+from kaput.core import first_few
 from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.processes.ownership import OwnedProcess, Owner
@@ -164,14 +165,13 @@ class _MissingError(DistributionError):
 def _failure(output: str) -> DistributionError:
     missing = sorted(set(re.findall(r":: ([^\s;]+;[^\s:]+): not found", output)))
     if missing:
-        names = ", ".join(name.replace("#", ":").replace(";", ":") for name in missing[:5])
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        names = first_few([name.replace("#", ":").replace(";", ":") for name in missing], 5)
         # "Server access error at url ... (java.net.ConnectException: Connection refused)"
         refused = re.search(r"Server access error at url \S+ \((.*)\)", output)
         why = refused.group(1) if refused else "is the network up?"
         if inside():
             why = "kaput is in its own network namespace, which reaches no repository"
-        return _MissingError(f"not found in the repository ({why}): {names}{more}")
+        return _MissingError(f"not found in the repository ({why}): {names}")
     return DistributionError(f"Ivy failed: {output[-500:]}")
 
 

@@ -14,7 +14,7 @@ from kaput.cluster.admin.resources import AccessRule
 from kaput.cluster.record_batches import LogRecord
 from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, AspectRow
 from kaput.compare.description import ClusterDescription, TopicDescription
-from kaput.core import plural
+from kaput.core import first_few, plural
 
 # MirrorMaker does not copy these by default (config.properties.exclude), since clusters differ in size.
 _NOT_COPIED = {
@@ -126,9 +126,7 @@ def _settings(source: TopicDescription, target: TopicDescription) -> list[Aspect
 
 
 def _setting_list(examples: Sequence[dict[str, str | None]]) -> str:
-    shown = [f"{each['setting']} {each['source']} -> {each['target']}" for each in examples[:3]]
-    more = len(examples) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return first_few([f"{each['setting']} {each['source']} -> {each['target']}" for each in examples], 3)
 
 
 _EXAMPLES = 5

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kaput.cluster.admin import PartitionState
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, first_few
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, ms, now_ns
 
@@ -58,8 +58,7 @@ class ElectPreferred(Fault[Sequence[int]]):
         self.scene.admin.elect_preferred(list(wanted))
         there = self.wait(elected, 15.0)
         moved = [_moved(place, before[place], after[place]) for place in sorted(wanted)]
-        more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        return Effect(asked, there, f"{', '.join(moved[:_NAMED])}{more}, after {ms(asked, now_ns())}")
+        return Effect(asked, there, f"{first_few(moved, _NAMED)}, after {ms(asked, now_ns())}")
 
     def _led_by(self, brokers: Sequence[int]) -> Places:
         """The target's partition, or all that these brokers lead. Raises LabError."""

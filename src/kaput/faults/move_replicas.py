@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kaput.cluster.admin import requests
 from kaput.cluster.placement import Assignment, Goal, plan
+from kaput.core import first_few
 from kaput.errors import LabError, UsageError
 from kaput.faults.bandwidth import bits_per_second
 from kaput.faults.fault import Effect, Fault, ms, now_ns
@@ -43,11 +44,10 @@ class MoveReplicas(Fault[Sequence[int]]):
             ended = now_ns()
         finally:
             self._limit(topics, None, lift=throttle is not None)
-        details = ", ".join(f"{place} to {list(new)}" for place, new in sorted(wanted.items())[:3])
-        more = f" and {len(wanted) - 3} more" if len(wanted) > 3 else ""
+        details = first_few([f"{place} to {list(new)}" for place, new in sorted(wanted.items())], 3)
         limited = f" at {throttle}" if throttle else ""
         state = "all in sync" if there else "not complete"
-        return Effect(began, there, f"{details}{more}{limited}, {state} after {ms(began, ended)}")
+        return Effect(began, there, f"{details}{limited}, {state} after {ms(began, ended)}")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the replicas stay where they are."""

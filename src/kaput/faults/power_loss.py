@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kaput.cluster.node import Node
 from kaput.cluster.segments import headers, segments
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, first_few
 from kaput.errors import LabError, UnknownFormat
 from kaput.faults.fault import Effect, in_parallel
 from kaput.faults.kill import SigkillFault
@@ -156,6 +156,5 @@ class PowerLoss(SigkillFault):
 def _tails_text(unsynced: Sequence[UnsyncedTail]) -> str:
     """` (orders-0 from offset 900 on, ...)`, the longest first."""
     longest = sorted(unsynced, key=lambda tail: (-tail.size, tail.topic, tail.partition))
-    names = [f"{t.topic}-{t.partition} from offset {t.synced:,} on" for t in longest[:_NAMED]]
-    more = len(unsynced) - len(names)
-    return f" ({', '.join(names)}{f' and {more:,} more' if more else ''})" if names else ""
+    names = [f"{t.topic}-{t.partition} from offset {t.synced:,} on" for t in longest]
+    return f" ({first_few(names, _NAMED)})" if names else ""

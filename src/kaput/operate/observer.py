@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kaput.cluster.access import OPEN, Access
-from kaput.core import SECOND, TopicPartition, plural
+from kaput.core import SECOND, TopicPartition, first_few, plural
 from kaput.errors import LabError
 from kaput.monitor.alerts.engine import Alert, Engine, Transition
 from kaput.monitor.alerts.rules import builtin
@@ -301,9 +301,8 @@ def _alert_text(transition: Transition) -> str | None:
 
 
 def _place_list(places: Sequence[str]) -> str:
-    more = len(places) - _NAMED_MAX
     users_first = sorted(places, key=lambda place: place.startswith("__"))
-    return ", ".join(users_first[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return first_few(users_first, _NAMED_MAX)
 
 
 def _id(broker: int | None) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kaput.core import plural
+from kaput.core import first_few, plural
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.scenario.vocabulary import PROMISE, UNSYNCED_DATA_FAULTS
 
@@ -132,7 +130,7 @@ def arithmetic_sentence(findings: Findings) -> str:
     sums = findings.high_watermark_arithmetic
     without = [f"{one.topic}/{one.partition}" for one in findings.unread_partitions if one.end_offset is None]
     if without:
-        return f"not possible: no end offset of {_first(without)} is recorded."
+        return f"not possible: no end offset of {first_few(without, _NAMED)} is recorded."
     copies = " (without mirrored copies)" if findings.mirrors else ""
     sentence = (
         f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets{copies} gives "
@@ -146,12 +144,6 @@ def arithmetic_sentence(findings: Findings) -> str:
     parts = ["the end offsets also count " + _listed(counted)] if any(counted.values()) else []
     parts += [_listed(elsewhere)] if any(elsewhere.values()) else []
     return f"{sentence}: {'; '.join(parts)}."
-
-
-def _first(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _listed(counts: dict[str, int]) -> str:

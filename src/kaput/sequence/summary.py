@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kaput.core import MS, NULL_LONG, SECOND, percent
+from kaput.core import MS, NULL_LONG, SECOND, first_few, percent
 from kaput.sequence.checking import Checker, ProducerSequence, Sent, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.parsing import LineReader
@@ -240,8 +240,7 @@ def _lines(summary: CheckSummary) -> Iterator[str]:
 def _gaps_line(word: str, producers: list[tuple[int | str, list[Gap]]]) -> Iterator[str]:
     gaps = [_range(gap, name if len(producers) > 1 else None) for name, gaps in producers for gap in gaps]
     if gaps:
-        more = f" and {len(gaps) - _MAX_SHOWN:,} more ranges" if len(gaps) > _MAX_SHOWN else ""
-        yield f"{word}: {', '.join(gaps[:_MAX_SHOWN])}{more}"
+        yield f"{word}: {first_few(gaps, _MAX_SHOWN, 'ranges')}"
 
 
 def _unreadable(summary: CheckSummary) -> str:

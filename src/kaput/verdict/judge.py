@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from kaput.core import clock, counted, plural, qualified
+from kaput.core import clock, counted, first_few, plural, qualified
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.findings_claims import Expected, Met
@@ -278,11 +278,9 @@ def _watched_in_vain(fault: FaultRow) -> bool:
 
 def _unread_sentence(partitions: Sequence[UnreadPartition]) -> str:
     """A sentence that names the first few partitions not read to their end."""
-    names = [f"{one.topic}/{one.partition} ({_range_read(one)})" for one in partitions[:_PARTITIONS_NAMED]]
-    more = len(partitions) - len(names)
-    named = ", ".join(names) + (f" and {more:,} more" if more else "")
+    names = [f"{one.topic}/{one.partition} ({_range_read(one)})" for one in partitions]
     return (
-        f"not read to the end: {named}. "
+        f"not read to the end: {first_few(names, _PARTITIONS_NAMED)}. "
         "What else may be there, such as duplicates, phantoms and corrupt records, is not known."
     )
 

@@ -22,7 +22,7 @@ from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, Timeouts
 from kaput.analysis.run import Run
-from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted, first_few
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import Unavailability
 from kaput.evidence.findings_claims import Availability, Claim, EndedBy, NotableEvent, Standstill, Wait
@@ -497,7 +497,7 @@ class RunEvents:
             hit = [
                 one for one in every if one in mine and needed(self._run, fault, one, (at_ns, to_ns), group)
             ]
-            return f"{text}, and hit {_listed(hit)}" if hit else None
+            return f"{text}, and hit {first_few(hit, _MAX_NAMED)}" if hit else None
         how = needed(self._run, fault, place, (at_ns, to_ns), group)
         return None if how is None else f"{text}; {how}"
 
@@ -600,11 +600,5 @@ def _change_text(change: Change) -> tuple[str, str]:
 
 def _places_prefix(places: Iterable[str]) -> str:
     """`orders/0, orders/1: `: the prefix for partitions with the same change at the same time."""
-    every = list(places)
-    return f"{_listed(every)}: " if every else ""
-
-
-def _listed(places: Sequence[object]) -> str:
-    """`orders/0, orders/1 and 4 more`"""
-    more = len(places) - _MAX_NAMED
-    return ", ".join(map(str, places[:_MAX_NAMED])) + (f" and {more} more" if more > 0 else "")
+    named = first_few(list(places), _MAX_NAMED)
+    return f"{named}: " if named else ""

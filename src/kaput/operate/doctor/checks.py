@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from kaput.cluster.admin.resources import AccessRule
-from kaput.core import plural
+from kaput.core import first_few, plural
 from kaput.operate.doctor.snapshot import (
     INTERNAL,
     THROTTLED_RATES,
@@ -68,9 +68,8 @@ def check(
 
 def numbers(partitions: list[Replicas]) -> str:
     """`partitions 0, 1, 2`, with at most five numbers."""
-    some = ", ".join(str(partition.number) for partition in partitions[:5])
-    more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
-    return f"{'partition' if len(partitions) == 1 else 'partitions'} {some}{more}"
+    some = first_few([partition.number for partition in partitions], 5)
+    return f"{'partition' if len(partitions) == 1 else 'partitions'} {some}"
 
 
 def ids(numbers: Iterable[int]) -> str:

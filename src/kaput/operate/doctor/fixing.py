@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaput.cluster.placement import Goal
+from kaput.core import first_few
 from kaput.operate.doctor.checks import SAFE_REPLICAS
 from kaput.operate.doctor.diagnosis import Finding
 from kaput.operate.doctor.snapshot import ClusterSnapshot, TopicState
@@ -128,12 +129,12 @@ class _Remedies:
 
     def _more_replicas(self, to_replicate: Sequence[TopicState]) -> Fix | None:
         names = _names(to_replicate)
-        title = f"{self._factor} replicas for {_name_list(names)}"
+        title = f"{self._factor} replicas for {first_few(names, 3, 'topics')}"
         return Fix(("KP001",), title, names, Goal(self._factor)) if names else None
 
     def _spread_racks(self) -> Fix | None:
         names = _names(self._fixable_topics("KP006"))
-        title = f"replicas of {_name_list(names)} in as many racks as possible"
+        title = f"replicas of {first_few(names, 3, 'topics')} in as many racks as possible"
         return Fix(("KP006",), title, names, Goal(spread_racks=True)) if names else None
 
     def _min_isr(self, to_replicate: Sequence[TopicState]) -> Fix | None:
@@ -153,9 +154,8 @@ class _Remedies:
             return None
         changes = sorted({f"{key}={value}" for each in configs.values() for key, value in each.items()})
         names = tuple(sorted(configs))
-        return Fix(
-            tuple(ids.split(", ")), f"{', '.join(changes)} for {_name_list(names)}", names, None, configs
-        )
+        title = f"{', '.join(changes)} for {first_few(names, 3, 'topics')}"
+        return Fix(tuple(ids.split(", ")), title, names, None, configs)
 
     def _leaders(self) -> Fix | None:
         ids = tuple(sorted({each.id for each in self._findings} & {"KP007", "KP008"}))
@@ -186,8 +186,3 @@ def _name(topic: TopicState) -> str:
 
 def _names(topics: Collection[TopicState]) -> tuple[str, ...]:
     return tuple(sorted(topic.name for topic in topics))
-
-
-def _name_list(names: Sequence[str]) -> str:
-    some = ", ".join(names[:3])
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3:,} more topics"

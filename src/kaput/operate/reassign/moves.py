@@ -12,7 +12,7 @@ from typing import Any
 
 from kaput.cluster.admin.reassignments import ClusterView
 from kaput.cluster.placement import Assignment, Goal, plan
-from kaput.core import TopicPartition
+from kaput.core import TopicPartition, first_few
 from kaput.errors import UsageError, unreadable
 from kaput.scenario.nearest import hint
 
@@ -135,9 +135,7 @@ def offline(view: ClusterView) -> list[str]:
     led = [f"{topic}/{p}" for (topic, p), state in sorted(view.partitions.items()) if state.leader is None]
     sentences = [f"broker {broker} is down, and has replicas" for broker in gone]
     if led:
-        sentences.append(
-            f"no leader for {', '.join(led[:3])}" + (f" and {len(led) - 3} more" * (len(led) > 3))
-        )
+        sentences.append(f"no leader for {first_few(led, 3)}")
     return sentences
 
 

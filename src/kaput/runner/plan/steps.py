@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from kaput.cluster.mirrors.records import checkpoints_topic
-from kaput.core import TopicPartition, plural
+from kaput.core import TopicPartition, first_few, plural
 from kaput.errors import LabError
 from kaput.faults.fault import in_parallel, name_all
 from kaput.runner.mirrors.watching import commit_positions, from_checkpoints
@@ -43,9 +43,8 @@ def move_group(world: PlanWorld, group: Group, to: RunCluster, step: PlanStep) -
     began = start_positions(moved, to.name) or to.admin.committed(group.id)
     _record(world, f"{source}->{to.name}", group.id, positions_before(held), began)
     places = [f"{place} at {offset:,}" for place, offset in sorted(began.items())]
-    where = ", ".join(places[:_SHOWN]) + (f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else "")
     late = f" ({'; '.join(held.late)})" if held.late else ""
-    return f"{group.id} continued in {to.name}: {where or 'nowhere yet'}{late}"
+    return f"{group.id} continued in {to.name}: {first_few(places, _SHOWN) or 'nowhere yet'}{late}"
 
 
 def positions_before(held: Moved) -> dict[TopicPartition, int]:
