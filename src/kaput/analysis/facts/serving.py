@@ -177,10 +177,11 @@ def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
         or step.target.topic is None
     ):
         return []
+    if step.options.principal != DenyOptions().principal:
+        return []
     topic = scenario.topic(step.target.topic)
-    name, operation = topic.full_name if topic is not None else step.target.topic, step.options.operation
-    mine = step.options.principal == DenyOptions().principal
-    return [f"{one} {name}" for one in ("Read", "Write") if mine and operation in (one, "All")]
+    name = topic.full_name if topic is not None else step.target.topic
+    return [f"{one} {name}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
 
 
 def _without_quorum(
@@ -210,12 +211,8 @@ def _without_quorum(
             behind = tuple(one for from_ns, to_ns, one in down if from_ns <= begin < to_ns)
             if 2 * len({one.broker for one in behind}) < len(voters):
                 continue
-            joined = spans[-1:] and spans[-1].to_ns == begin
-            spans = (
-                [*spans[:-1], spans[-1]._replace(to_ns=end, behind=behind)]
-                if joined
-                else ([*spans, WithoutQuorum(begin, end, behind)])
-            )
+            from_ns = spans.pop().from_ns if spans and spans[-1].to_ns == begin else begin
+            spans.append(WithoutQuorum(from_ns, end, behind))
         found[cluster or None] = [
             one for one in spans if not any(one.from_ns // MS < at // MS < one.to_ns // MS for at in decided)
         ]
@@ -350,8 +347,9 @@ def asked_by_clients(fault: FaultRow, scenario: Scenario | None) -> str | None:
     """The kind of requests that a fault in the protocol acts on, if only clients send them; else None."""
     step = step_of(fault, scenario)
     options = None if step is None else step.options
-    clients = isinstance(options, ProtocolOptions) and list(options.parties) == ["clients"]
-    return options.api if clients and isinstance(options, ProtocolOptions) else None
+    if not isinstance(options, ProtocolOptions) or list(options.parties) != ["clients"]:
+        return None
+    return options.api
 
 
 @dataclass(frozen=True)
