@@ -109,6 +109,35 @@ def test_commit_that_is_never_answered_is_made_again_when_idle() -> None:
     assert [offsets for offsets, _ in client.asked] == [{ORDERS: 5}, {ORDERS: 5}] and arrived == [5]
 
 
+def test_commit_that_arrives_after_newer_ones_is_repaired() -> None:
+    """librdkafka retries what timed out; a seek back, whose commit is the newest, is no such case."""
+    commits, client, arrived = made()
+    for offset in (5, 9):
+        commits.note({ORDERS: offset}, 4)
+        commits.now(wait=False)
+    commits.answered(None, answer(9))
+    assert not commits.due(idle=True)
+    commits.answered(None, answer(5))
+    assert arrived == [9, 5] and commits.due(idle=True)
+    commits.now(wait=False)
+    assert client.asked[-1][0] == {ORDERS: 9}
+    commits.answered(None, answer(9))
+    commits.note({ORDERS: 2}, 1)
+    commits.now(wait=True)
+    assert arrived[-1] == 2 and not commits.due(idle=True)
+
+
+def test_late_answer_of_a_revoked_partition_is_not_repaired() -> None:
+    commits, _, _ = made()
+    for offset in (5, 9):
+        commits.note({ORDERS: offset}, 4)
+        commits.now(wait=False)
+    commits.answered(None, answer(9))
+    commits.forget(ORDERS)
+    commits.answered(None, answer(5))
+    assert not commits.due(idle=True)
+
+
 def test_partition_without_offset_is_not_a_rejected_commit() -> None:
     """Partitions without an offset, as librdkafka names them where it had nothing to commit."""
     commits, client, arrived = made(commit="auto")

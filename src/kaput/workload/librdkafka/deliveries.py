@@ -171,6 +171,7 @@ class CommitRecorder:
         # Commits in flight. One that fails after the partition was revoked, and perhaps assigned again, must
         # not be retried: it would rewind the group.
         self._in_flight: dict[TopicPartition, int] = {}
+        self._newest: dict[TopicPartition, int] = {}  # what was committed last of each partition
         self._records, self._at = 0, self._clock()
 
     def note(self, positions: dict[TopicPartition, int], records: int) -> None:
@@ -185,8 +186,8 @@ class CommitRecorder:
 
     def forget_all(self) -> None:
         """Forgets everything: the member has left its group."""
-        self._positions.clear()
-        self._in_flight.clear()
+        for places in (self._positions, self._in_flight, self._newest):
+            places.clear()
 
     def due(self, idle: bool) -> bool:
         """Whether a commit is due. An idle member commits at once: the drain waits for its offsets."""
@@ -215,6 +216,7 @@ class CommitRecorder:
                 self.client.store_offsets(offsets=offsets)
                 return
             self._in_flight.update(positions)
+            self._newest.update(positions)
             if wait:
                 self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
             else:
@@ -232,6 +234,7 @@ class CommitRecorder:
             if error is None and at.error is None:
                 if at.offset >= 0:
                     self._committed(at)
+                    self._repair(place, at.offset)
             else:
                 if at.offset >= 0:
                     self._refused(at)
@@ -240,11 +243,19 @@ class CommitRecorder:
             if self._in_flight.get(place) == at.offset:
                 del self._in_flight[place]
 
+    def _repair(self, place: TopicPartition, offset: int) -> None:
+        """Commits the newest offset again if the group was rewound: librdkafka makes a commit that timed out
+        once more, and it may arrive after newer ones.
+        """
+        newest = self._newest.get(place, offset)
+        if place not in self._in_flight and offset != newest:
+            self._retry({place: newest})
+
     def _retry(self, positions: dict[TopicPartition, int]) -> None:
         """Retries with the next commit, unless newer offsets replaced them."""
         for place, offset in positions.items():
             self._positions.setdefault(place, offset)
 
     def forget(self, place: TopicPartition) -> None:
-        self._positions.pop(place, None)
-        self._in_flight.pop(place, None)
+        for places in (self._positions, self._in_flight, self._newest):
+            places.pop(place, None)
