@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from second_opinion.accounts import Accounts
 from second_opinion.answers import (
     FALSE,
     NOT_DECIDABLE,
@@ -26,6 +27,7 @@ from second_opinion.answers import (
 )
 from second_opinion.causes import Causes
 from second_opinion.claims import Claims
+from second_opinion.copies import Copies
 from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
 from second_opinion.figures import Figures
@@ -73,6 +75,8 @@ class Examiner:
         yield from self._rebalances()
         yield from Claims(self).all()
         yield from Figures(self).all()
+        yield from Copies(self).all()
+        yield from Accounts(self).all()
 
     # Silences.
 

@@ -54,11 +54,12 @@ class MirrorFindings(FindingsPart):
     """Of unmirrored ones with the cause deleted: the first acknowledgement; null without any."""
     deleted_last_ns: int | None = None
     """Of these, the last acknowledgement: between the two the target is incomplete for good."""
-    rpo_messages: int
-    """Unmirrored messages, but for those that were acknowledged after the mirror had ended for good."""
+    rpo_messages: int | None
+    """Unmirrored messages, but for those that were acknowledged after the mirror had ended for good; null if
+    it is not known which those are, because the target was not read to its end."""
     rpo_s: float | None = None
     """How old the oldest of these was when the mirror ended (else at the end of the run), counted
-    from its acknowledgement; 0 without any, null if that end is not known."""
+    from its acknowledgement; 0 without any, null if that end is not known, or as above."""
     mirrored_twice: int = 0
     """Messages of which the target has more copies than the source."""
     reordered: int = 0

@@ -1,8 +1,9 @@
 """Loads and checks scenarios, built-in or from a file, with changes (--set, --vary); mistakes have lines.
 
 The command line loads scenarios before anything starts. Recorded scenarios are read leniently
-(`read_resolved`), because any tool or version may have written them: unknown keys, faults and expectations
-are ignored; what the verdict depends on (topics, producers, groups) must be valid.
+(`read_resolved`), because any tool or version may have written them: unknown keys and faults are ignored, and
+unknown expectations kept apart (`unreadable`); what the verdict depends on (topics, producers, groups) must
+be valid.
 """
 
 from __future__ import annotations
@@ -212,11 +213,15 @@ def read_resolved(path: Path) -> Scenario:
     except UsageError as error:
         raise EvidenceError(str(error)) from None
     data = source.data
+    wanted = deepcopy(data.get("expect"))
     _drop_odd_keys(data)
     data.setdefault("title", "")
     for _ in range(_ROUNDS):
         try:
-            return Scenario.model_validate(data, context=LENIENT)
+            scenario = Scenario.model_validate(data, context=LENIENT)
+            limits = _left_out(wanted, data.get("expect"))
+            update = {"expect": scenario.expect.with_unreadable(limits)}
+            return scenario.model_copy(update=update) if limits else scenario
         except ValidationError as error:
             mistakes = from_validation(error, data)
         unknown = [m for m in mistakes if m.kind == "extra_forbidden"]
@@ -226,6 +231,15 @@ def read_resolved(path: Path) -> Scenario:
             break
         _drop(data, droppable, whole_faults=not unknown)
     raise EvidenceError("\n".join(_line(source, mistake) for mistake in mistakes))
+
+
+def _left_out(wanted: Any, read: Any) -> dict[str, str]:
+    """The expectations that could not be read, as text."""
+    if wanted is None:
+        return {}
+    if not isinstance(wanted, dict):
+        return {"expect": str(wanted)}
+    return {str(key): str(limit) for key, limit in wanted.items() if key not in (read or {})}
 
 
 def _drop_odd_keys(data: Any) -> None:

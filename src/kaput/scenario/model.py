@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, create_model, model_validator
 
 from kaput.core import cluster_and_topic, qualified, setting_text
 from kaput.scenario.anomalies import ANOMALIES, attribute
@@ -71,13 +71,26 @@ class _Expect(Block):
     standstill_ms: Limit = None
     """The longest time without any acknowledgement on all partitions, while messages waited for one."""
     unavailable_ms: Limit = None
-    """The longest time without an acknowledgement on a partition that any fault hit."""
+    """The longest time without an acknowledgement on a partition that any fault hit; 0 if none lasted a
+    second."""
     election_ms: Limit = None
     """The time from a fault's effect to the first new leader; the longest over all faults."""
     ack_p99_ms: Limit = None
     """The 99th percentile of the time from the attempt to the acknowledgement."""
     end_to_end_p99_ms: Limit = None
     """The 99th percentile of the time from the attempt to the first delivery, over all groups."""
+    _unreadable: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Of a recorded scenario: keys and limits that this version of kaput does not know."""
+        return self._unreadable
+
+    def with_unreadable(self, limits: dict[str, str]) -> Self:
+        """The same, and these."""
+        copy = self.model_copy()
+        copy._unreadable = limits
+        return copy
 
 
 if TYPE_CHECKING:

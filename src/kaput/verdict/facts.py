@@ -149,6 +149,14 @@ class MirrorAtEnd:
     why: str = ""
 
 
+class PlanStepAtEnd(NamedTuple):
+    """A step of the plan (`2 fence`), how it ended, and why."""
+
+    step: str
+    outcome: str
+    proof: str
+
+
 @dataclass(frozen=True)
 class Facts:
     """One run. Times are ns since the epoch.
@@ -156,11 +164,11 @@ class Facts:
     `acked_elsewhere`: acknowledged messages that are neither stored nor lost: not read back or not committed.
     Of the run's own anomalies, by name: `counts` to `excused` as in GroupFacts. `consequences`: cases in
     `counts`, and in those of groups, that follow from losses; `replayed_twice`: those of `duplicates` that a
-    store had. `slump_s`: the longest time below the requested rate, None without one; `stuck`: over all
-    groups, at the heal of the fault with the most; `standstill_s`: the longest stall of a last stable offset.
-    `standstill_ms` to `end_to_end_p99_ms`: what `expect` can limit, None
-    without a measurement. `polled_ns`: how late changes of leader and ISR may have been noticed, None if the
-    cluster recorded them. `features`: by cluster, levels when the load began.
+    store had. `slump_s`: the longest time below the requested rate; `stuck`: over all groups, at the
+    heal of the fault with the most; `standstill_s`: the longest stall of a last stable offset. These and
+    `standstill_ms` to `end_to_end_p99_ms` are what `expect` can limit, None without a measurement.
+    `acks_untimed`: no acknowledgement has a time. `polled_ns`: how late changes of leader and ISR may have
+    been noticed, None if the cluster recorded them. `features`: by cluster, levels when the load began.
     """
 
     state: State
@@ -190,13 +198,15 @@ class Facts:
     standstill_s: int | None = None
     polled_ns: int | None = None
     slump_s: int | None = None
-    standstill_ms: float = 0.0
+    standstill_ms: float | None = 0.0
     unavailable_ms: float | None = None
     election_ms: float | None = None
     ack_p99_ms: float | None = None
     end_to_end_p99_ms: float | None = None
-    stuck: int = 0
+    stuck: int | None = 0
+    acks_untimed: bool = False
     end_offsets: int = 0
     end_offsets_known: bool = False
     mirrors: Sequence[MirrorAtEnd] = ()
+    plan: Sequence[PlanStepAtEnd] = ()
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

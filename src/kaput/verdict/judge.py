@@ -140,15 +140,16 @@ def _figures(facts: Facts) -> dict[str, float | None]:
     totals = Counter(facts.counts)
     for group in facts.groups:
         totals.update({name: group.counts.get(name, 0) for name in GROUP_ANOMALIES})
-    seconds = {"slump": facts.slump_s or 0, "standstill": facts.standstill_s or 0}
     times = {
+        "slump": facts.slump_s,
+        "standstill": facts.standstill_s,
         "standstill-ms": facts.standstill_ms,
         "unavailable-ms": facts.unavailable_ms,
         "election-ms": facts.election_ms,
         "ack-p99-ms": facts.ack_p99_ms,
         "end-to-end-p99-ms": facts.end_to_end_p99_ms,
     }
-    return {**totals, **seconds, **times, "stuck": facts.stuck}
+    return {**totals, **times, "stuck": facts.stuck}
 
 
 def _judgement(
@@ -160,7 +161,10 @@ def _judgement(
     for (name, _), count in sentences.permitted.items():
         permitted[name] += count
     figures, groups = _figures(facts), len(facts.groups)
-    expected = compare(scenario.expect, promise, figures, facts.sent, permitted, facts.mirrors, groups)
+    untimed = "acknowledgements have no times" if facts.acks_untimed else ""
+    expected = compare(
+        scenario.expect, promise, figures, facts.sent, permitted, facts.mirrors, groups, untimed
+    )
     reasons = sentences.violations + sentences.doubts
     reasons += [one.reason for one in expected if one.met != "met"]
     if promise == "held":
@@ -250,6 +254,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven and fault.id not in absent)
     yield from (_not_healed(fault) for fault in facts.faults if fault.proven and _needs_heal(fault))
     yield from _never_injected(facts, scenario, absent)
+    yield from _plan_not_carried_out(facts, scenario)
     yield from _other_features(facts, scenario)
     for broker, at_ns in facts.deaths:
         yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): the lab failed."
@@ -305,6 +310,21 @@ def _never_injected(facts: Facts, scenario: Scenario, absent: Collection[str]) -
         yield f"{total} of the scenario's {steps} faults {were} never injected: {named}."
 
 
+def _plan_not_carried_out(facts: Facts, scenario: Scenario) -> Iterator[str]:
+    """A sentence for each step of the plan that was not done, and for those that are not recorded."""
+    for step, outcome, why in facts.plan:
+        if outcome != "done":
+            word = "was skipped" if outcome == "skipped" else outcome
+            yield f"step {step} of the plan {word}: {why.rstrip('.') or 'why is not recorded'}."
+    missing = Counter[str](step.step for step in scenario.plan)
+    missing -= Counter(step.step.partition(" ")[2] for step in facts.plan)
+    if missing:
+        named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
+        total, steps = missing.total(), len(scenario.plan)
+        were = "is" if total == 1 else "are"
+        yield f"{total} of the plan's {steps} steps {were} not recorded: {named}."
+
+
 def _other_features(facts: Facts, scenario: Scenario) -> Iterator[str]:
     """A sentence for each feature whose level differs from the scenario's."""
     for cluster, levels in facts.features.items():
@@ -348,12 +368,17 @@ _OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
 _SHOWN = 3
 _SECONDS = ("slump", "standstill")
 # Why a figure may not have been measured.
+_OF_ACKS = ("slump", "stuck", "standstill-ms", "unavailable-ms", "ack-p99-ms")
 _NOT_MEASURED = {
+    "slump": "not every producer has a rate from the beginning, or no whole second passed",
+    "standstill": "no last stable offset was sampled",
     "unavailable-ms": "no fault hit a partition that was written to",
     "election-ms": "no fault led to an election",
     "ack-p99-ms": "nothing was acknowledged",
     "end-to-end-p99-ms": "nothing was delivered",
 }
+
+_NOT_READABLE = "not measured: this version of kaput does not know it"
 
 _WORST: tuple[Verdict, ...] = ("violated", "inconclusive", "held")
 _MEANS: dict[Met, Verdict] = {"exceeded": "violated", "unmet": "inconclusive", "met": "held"}
@@ -367,8 +392,11 @@ def compare(
     permitted: Mapping[str, int],
     mirrors: Sequence[MirrorAtEnd] = (),
     groups: int = 1,
+    not_timed: str = "",
 ) -> list[Expected]:
-    """Compares expectations with figures; percentages are of messages sent. `permitted`: by anomaly."""
+    """Compares expectations with figures; percentages are of messages sent. `permitted`: by anomaly;
+    `not_timed`: why times of acknowledgements are unknown, if they are.
+    """
     summed = {"stuck", *GROUP_ANOMALIES} if groups > 1 else set()
     compared = []
     for key, wanted in expect:
@@ -380,13 +408,15 @@ def compare(
         elif name == "mirror":
             compared.append(_check_mirrors(wanted, mirrors))
         elif (figure := figures.get(name, 0)) is None:
-            why = f"not measured: {_NOT_MEASURED[name]}"
+            why = f"not measured: {not_timed if name in _OF_ACKS and not_timed else _NOT_MEASURED[name]}"
             compared.append(Expected(name=name, wanted=str(wanted), found=None, met="unmet", why=why))
         else:
             met = _met(str(wanted), figure, sent)
             why = "" if met == "met" else _figure_text(name, figure, permitted.get(name, 0))
             why += f", summed over {groups} groups" if why and name in summed else ""
             compared.append(Expected(name=name, wanted=str(wanted), found=figure, met=met, why=why))
+    for name, limit in expect.unreadable.items():
+        compared.append(Expected(name=name, wanted=limit, found=None, met="unmet", why=_NOT_READABLE))
     return compared
 
 

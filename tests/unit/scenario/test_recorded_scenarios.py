@@ -36,7 +36,6 @@ def test_unknown_keys_are_ignored_at_every_depth(tmp_path: Path) -> None:
     document["topics"][0]["later"] = 1
     document["workload"]["producers"][1]["side-traffic"] = True
     document["faults"][0]["later"] = 1
-    document["expect"]["later"] = ">0"
     assert read(tmp_path, document) == scenario
 
 
@@ -52,6 +51,26 @@ def test_unreadable_faults_and_expectations_are_skipped(tmp_path: Path) -> None:
     found = read(tmp_path, document)
     assert [(step.fault, step.at) for step in found.faults] == [("isolate", "1s")]
     assert (found.expect.verdict, found.expect.lost, found.expect.unseen) == ("held", None, 0)
+    assert found.expect.unreadable == {"lost": "about 5"}
+
+
+@pytest.mark.parametrize(
+    ("expect", "unreadable"),
+    [
+        ({"lost": 0, "losst": 0}, {"losst": "0"}),
+        ({1: 2, "unavailable_ms": 5}, {"1": "2"}),
+        (["lost"], {"expect": "['lost']"}),
+        (None, {}),
+        ({}, {}),
+    ],
+)
+def test_expectations_that_cannot_be_read_are_kept_apart(
+    expect: Any, unreadable: dict[str, str], tmp_path: Path
+) -> None:
+    """None is left out without a word, and none is of the next scenario."""
+    document = load_builtin("noop").dump() | {"expect": expect}
+    assert read(tmp_path, document).expect.unreadable == unreadable
+    assert load_builtin("noop").expect.unreadable == {}
 
 
 def test_missing_title_and_unsupported_mode_are_readable(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kaput.verdict.facts import (
     Consequence,
     GroupFacts,
     Loss,
+    PlanStepAtEnd,
     Reordered,
 )
 from unit.verdict.conftest import Make, facts_of, fault_row, judge
@@ -61,6 +62,14 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
         {"unread_partitions": [_unread(n) for n in range(1006)]},
         "Not read to the end: orders/0 (no end offset), orders/1 (no end offset), orders/2 (no end offset), "
         f"orders/3 (no end offset), orders/4 (no end offset) and 1,001 more. {REST}",
+    ),
+    (
+        {"plan": [PlanStepAtEnd("5 move-producers", "failed", "all producers are already in dc2")]},
+        "Step 5 move-producers of the plan failed: all producers are already in dc2.",
+    ),
+    (
+        {"plan": [PlanStepAtEnd("2 decide", "skipped", "the load was over before the step was due")]},
+        "Step 2 decide of the plan was skipped: the load was over before the step was due.",
     ),
     (
         {"groups": [GroupFacts("billing", False)]},

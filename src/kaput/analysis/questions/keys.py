@@ -95,7 +95,7 @@ def _keys(run: Run, topic: str) -> tuple[Counter[int], dict[int, set[TopicPartit
     """By group, the messages out of order by key; and where each key is stored, None without keys."""
     late: Counter[int] = Counter()
     where: dict[int, set[TopicPartition]] = {}
-    if not any(keyed in run.given.resized for keyed, _ in run.given.keyed.values()):
+    if not any(keyed == topic for keyed, _ in run.given.keyed.values()):
         return late, None
     for code, key, _ in run.sums["keys_stored"].drop_nulls().iter_rows():
         if run.names.located(code)[0] == topic:

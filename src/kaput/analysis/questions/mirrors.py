@@ -67,7 +67,7 @@ class Unmirrored(Question):
     """Counts what each mirror that ever ran copied."""
 
     sums = {
-        "mirrored": Sum(("mirror", "fate"), ("n",), ("first_ns",), ("last_ns",)),
+        "mirrored": Sum(("mirror", "fate", "late"), ("n",), ("first_ns",), ("last_ns",)),
         "old_ends": Sum(("place",), greatest=("end",)),
     }
     stories = {
@@ -91,9 +91,8 @@ class Unmirrored(Question):
         if not ran:
             return
         every = pl.concat(ran)
-        yield SumPart(
-            "mirrored", every.select("mirror", "fate", "n", first_ns="done_ns_first", last_ns="done_ns_last")
-        )
+        times = {"first_ns": "done_ns_first", "last_ns": "done_ns_last"}
+        yield SumPart("mirrored", every.select("mirror", "fate", "late", "n", **times))
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
@@ -111,7 +110,8 @@ def _by_cause(run: Run) -> Counter[str]:
 
 def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:
     """The acknowledged stretches (or `chosen`) of the topics that a mirror copies, with `mirror` and `fate`:
-    mirrored, one of CAUSES, or unread where the target was not read to its end.
+    mirrored, one of CAUSES, or unread where the target was not read to its end. `late`: not mirrored, and
+    acknowledged after the mirror had ended for good.
     """
     known = messages.known
     own = messages.stretches.filter(
@@ -135,6 +135,7 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
     deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
     own = _split_at_end(own, ~mirrored, mirror.ended_ns, messages)
     late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") >= mirror.ended_ns
+    late = (late & ~mirrored).fill_null(False)
     fate = (
         pl.when(mirrored)
         .then(pl.lit("mirrored"))
@@ -142,7 +143,7 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
         .then(pl.lit(UNREAD))
         .when((pl.col("stored") == 0) & ~deleted)
         .then(pl.lit("not-retained"))
-        .when(late.fill_null(False))
+        .when(late)
         .then(pl.lit(AFTER_END))
         .when(deleted)
         .then(pl.lit(DELETED))
@@ -154,7 +155,8 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
         )
         .otherwise(pl.lit(mirror.ended or ("fault" if mirror.broken else "behind")))
     )
-    return own.with_columns(mirror=pl.lit(mirror.name), fate=fate).drop("drained", "begin", "old_end", "old")
+    found = own.with_columns(mirror=pl.lit(mirror.name), fate=fate, late=late.cast(pl.Int64))
+    return found.drop("drained", "begin", "old_end", "old")
 
 
 def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
@@ -255,10 +257,12 @@ def _facts(mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorAtEnd:
 
 def _findings(run: Run, mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorFindings:
     rows = run.sums["mirrored"].filter(mirror=mirror.name)
-    counts = {fate: n for fate, n in rows.select("fate", "n").iter_rows() if n}
-    missing = {cause: counts[cause] for cause in CAUSES if cause in counts}
-    before = [cause for cause in CAUSES if cause != AFTER_END]
-    since_ns = _number(rows.filter(rows["fate"].is_in(before))["first_ns"].min())
+    counts: Counter[str] = Counter()
+    for fate, n in rows.select("fate", "n").iter_rows():
+        counts[fate] += n
+    missing = {cause: counts[cause] for cause in CAUSES if counts[cause]}
+    before = rows.filter(rows["fate"].is_in(CAUSES), pl.col("late") == 0)
+    since_ns, known = _number(before["first_ns"].min()), not counts[UNREAD]
     deleted = rows.filter(fate=DELETED)
     return MirrorFindings(
         mirror=mirror.name,
@@ -269,15 +273,15 @@ def _findings(run: Run, mirror: MirrorFacts, compared: ComparedMirror | None) ->
         ended_ns=mirror.ended_ns,
         ended=mirror.ended,
         restarts=mirror.restarts,
-        acknowledged=sum(counts.values()),
-        mirrored=counts.get("mirrored", 0),
+        acknowledged=counts.total(),
+        mirrored=counts["mirrored"],
         unmirrored=sum(missing.values()),
         causes=missing,
         unmirrored_since_ns=since_ns,
         deleted_first_ns=_number(deleted["first_ns"].min()),
         deleted_last_ns=_number(deleted["last_ns"].max()),
-        rpo_messages=sum(missing.get(cause, 0) for cause in before),
-        rpo_s=_age_s(since_ns, mirror.ended_ns or run.given.manifest.ended_ns),
+        rpo_messages=int(before["n"].sum()) if known else None,
+        rpo_s=_age_s(since_ns, mirror.ended_ns or run.given.manifest.ended_ns) if known else None,
         mirrored_twice=_between(run, "mirrored_twice", mirror),
         reordered=_between(run, "mirror_reordered", mirror),
         merged=_between(run, "merged", mirror),

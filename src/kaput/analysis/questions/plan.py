@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from kaput.analysis.engine.question import Find, Question, Reported, SumPart, findings
+from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.mirrors import plan_steps
 from kaput.analysis.run import Run
@@ -22,6 +22,7 @@ from kaput.analysis.views.rows import Rows
 from kaput.core import SECOND
 from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStepFindings
 from kaput.scenario.model import source_and_target
+from kaput.verdict.facts import PlanStepAtEnd
 
 _WRITERS = -1  # instead of a group
 
@@ -45,6 +46,7 @@ class PlanOfMoves(Question):
         steps = plan_steps(run.given)
         if not steps:
             return
+        yield facts(plan=[PlanStepAtEnd(row["step"], row["outcome"], row["proof"]) for row in steps])
         source, target = _source_and_target(run)
         moved = [group for group in run.groups if any(t.group == group for t in run.translated)]
         yield findings(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
-from kaput.analysis.engine.spells import WAITING, pauses
+from kaput.analysis.engine.spells import DONE, WAITING, pauses
 from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING
@@ -117,7 +117,9 @@ class Silences(Question):
             availability=availability,
         )
         service = silent.filter(group=PRODUCERS, place=_ALL_PLACES)
-        yield facts(standstill_ms=(service.select(_LENGTH.max()).item() or 0) / MS)
+        untimed = acks_untimed(run)
+        longest_ns = service.select(_LENGTH.max()).item() or 0
+        yield facts(standstill_ms=None if untimed else longest_ns / MS, acks_untimed=untimed)
         streams = _pauses(by_stream.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0), _STREAM)
         yield from _of_producers(stories, streams)
         yield from _of_faults(run, stories, silent.filter(pl.col("group") == PRODUCERS, pl.col("place") >= 0))
@@ -275,6 +277,12 @@ def _times_unknown(run: Run) -> Iterator[Claim]:
         )
 
 
+def acks_untimed(run: Run) -> bool:
+    """Whether messages were acknowledged, and no acknowledgement has a time."""
+    timed = run.sums["service_spells"].filter(group=PRODUCERS, kind=DONE)
+    return timed.is_empty() and int(run.sums["untimed_acks"]["n"].sum()) > 0
+
+
 def _of_producers(stories: _Stories, streams: pl.DataFrame) -> Iterator[Reported]:
     """The longest silence of each producer in each partition."""
     longest = streams.sort(-_LENGTH, "from_ns").unique(_STREAM, keep="first", maintain_order=True)
@@ -305,8 +313,12 @@ def _of_producers(stories: _Stories, streams: pl.DataFrame) -> Iterator[Reported
 def _of_faults(run: Run, stories: _Stories, silent: pl.DataFrame) -> Iterator[Reported]:
     """The longest silence of a partition that each fault hit, from its effect to the end of recovery."""
     most: float | None = None
+    written = set(run.sums["service_spells"].filter(group=PRODUCERS)["place"])
     for reach in run.reaches:
         row = _longest_of(run, reach, silent)
+        hit = {run.names.code(place) for place in reach.hit}
+        if reach.fault.effective_ns is not None and hit & written and not acks_untimed(run):
+            most = max(most or 0.0, 0.0)  # none lasted a second
         if row is not None:
             one = stories.of(PRODUCERS, row[0], None, row[1], row[2], row[3])
             length_ms = (one.to_ns - one.from_ns) / MS

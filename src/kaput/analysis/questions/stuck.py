@@ -12,6 +12,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.questions.latency import first_deliveries
+from kaput.analysis.questions.silences import acks_untimed
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, DUE
 from kaput.analysis.runs.run import NULL
@@ -66,7 +67,8 @@ class Stuck(Question):
                 for of, n in groups.items()
             ]
             yield findings(claims=claims)
-        yield facts(stuck=max((sum(groups.values()) for groups in by_fault.values()), default=0))
+        most = max((sum(groups.values()) for groups in by_fault.values()), default=0)
+        yield facts(stuck=None if acks_untimed(run) else most)
 
 
 def _heals(given: Inputs) -> Iterator[tuple[int, int]]:

@@ -37,8 +37,9 @@ from kaput.analysis.runs.cutting import PLACES, meeting, overlay
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Rows
-from kaput.core import clock
+from kaput.core import SECOND, clock
 from kaput.evidence.findings_parts import TransactionFindings
+from kaput.evidence.schemas import STABLE
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 from kaput.verdict.contracts import permitted, unclear, violation
 from kaput.verdict.facts import Consequence, Loss
@@ -286,7 +287,10 @@ class HangingTransactions(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))
-        yield facts(standstill_s=most.ns // 1_000_000_000 if most else None)
+        # Without transactions nothing holds a last stable offset up.
+        sampled = any(row["name"] == STABLE for row in run.given.samples)
+        unknown = not sampled and not run.sums["transactions"].is_empty()
+        yield facts(standstill_s=most.ns // SECOND if most else None if unknown else 0)
 
 
 def _findings(counts: pl.DataFrame, most: StalledOffset | None) -> TransactionFindings | None:

@@ -26,8 +26,8 @@ _COLUMNS: dict[str, Callable[[MirrorFindings], str | Cell | float | None]] = {
     "acknowledged": lambda one: one.acknowledged,
     "mirrored": lambda one: one.mirrored,
     Term("unmirrored"): lambda one: one.unmirrored,
-    Term("RPO"): lambda one: bad_if_any(one.rpo_messages),
-    Term("in seconds", "RPO"): lambda one: seconds(one.rpo_s),
+    Term("RPO"): lambda one: "not known" if one.rpo_messages is None else bad_if_any(one.rpo_messages),
+    Term("in seconds", "RPO"): lambda one: "not known" if one.rpo_s is None else seconds(one.rpo_s),
     Term("mirrored twice", "mirrored-twice"): lambda one: one.mirrored_twice,
     Term("reordered", "mirror-reordered"): lambda one: bad_if_any(one.reordered),
     Term("looped"): lambda one: one.looped,
@@ -45,6 +45,11 @@ def _sentences(one: MirrorFindings) -> list[str]:
         found.append(f"{one.mirror} {_ENDED[one.ended]} at {clock(one.ended_ns)}")
     elif not one.drained:
         found.append(f"{one.mirror} was not confirmed to have copied everything by the end")
+    if unknown := one.acknowledged - one.mirrored - one.unmirrored:
+        found.append(
+            f"whether {one.target} has {plural(unknown, 'more message')} is not known: "
+            f"its copy was not read to its end"
+        )
     if one.restarts:
         found.append(f"{one.mirror} was restarted {plural(one.restarts, 'time')}")
     if one.causes:
@@ -57,8 +62,9 @@ def _sentences(one: MirrorFindings) -> list[str]:
     if one.deleted_first_ns is not None:
         n, between = one.causes["deleted"], f"{clock(one.deleted_first_ns)} and {clock(one.deleted_last_ns)}"
         found.append(
-            f"{one.mirror} fell too far behind: {plural(n, 'message')} acknowledged between {between} "
-            f"had been deleted in {one.source} before the mirror copied them; it skipped them"
+            f"{one.mirror}: {plural(n, 'message')} acknowledged between {between} had been deleted in "
+            f"{one.source} before the mirror copied {'it' if n == 1 else 'them'}: {one.target} lacks "
+            f"{'it' if n == 1 else 'them'} for good"
         )
     if one.compared is not None:
         found.append(_compared(one.mirror, one.compared))

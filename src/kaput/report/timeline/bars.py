@@ -87,7 +87,7 @@ def moves(findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
             text = f"{what} waited {wait.seconds:,.1f} s"
             yield Bar(f"RTO, {what}", clock.s(wait.from_ns), clock.s(wait.to_ns), "RTO", text, "RTO")
     for one in findings.mirrors:
-        if one.unmirrored_since_ns is not None:
+        if one.unmirrored_since_ns is not None and one.rpo_messages is not None:
             end = clock.end_s if one.ended_ns is None else clock.s(one.ended_ns)
             text = f"{one.rpo_messages:,} messages acknowledged that {one.target} lacks"
             begin = clock.s(one.unmirrored_since_ns)

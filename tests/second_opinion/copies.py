@@ -1,0 +1,276 @@
+"""What mirrors copied between clusters, and how long clients waited that a plan moved (RPO and RTO)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from second_opinion.answers import NOT_DECIDABLE, Opinion, equal, one_of
+from second_opinion.raw import SECOND, Place, Row
+
+if TYPE_CHECKING:
+    from second_opinion.opinion import Examiner
+
+MOVES = ("move-producers", "move-groups", "fail-back")
+PERMITTED_IF_MISSING = ("not-retained", "after-end", "deleted", "unexplained", "stopped", "fault", "behind")
+
+
+class Copies:
+    """Of one run: its mirrors and its plan."""
+
+    def __init__(self, of: Examiner) -> None:
+        self.of, self.tables, self.findings = of, of.tables, of.findings
+        self.names: list[str] = list(self.tables.scenario.get("clusters") or {})
+
+    def all(self) -> Iterator[Opinion]:
+        """Every opinion."""
+        for row in self.findings.get("mirrors") or []:
+            yield from self._mirror(row)
+        if (plan := self.findings.get("plan")) is not None:
+            yield from self._plan(plan)
+
+    # Mirrors.
+
+    def _mirror(self, row: Row) -> Iterator[Opinion]:
+        words, name = f"mirror {row['mirror']}", row["mirror"]
+        events = [e for e in self.tables.rows("mirror") if e["mirror"] == name]
+        ends = self._ends(events)
+        yield one_of(f"{words}: ended", (row["ended_ns"], row["ended"]), ends)
+        starts = sum(e["kind"] == "started" for e in events)
+        yield one_of(f"{words}: restarts", row["restarts"], {max(starts - 1, 0)})
+        drained = [m["drained"] for m in self.tables.manifest.get("mirrors") or [] if m["mirror"] == name]
+        yield one_of(f"{words}: drained", row["drained"], {drained[0] if drained else False})
+        lags: dict[int, float] = defaultdict(float)
+        for event in events:
+            if event["kind"] == "lag" and event["value"] is not None and event["value"] >= 0:
+                lags[event["at_ns"]] += event["value"]
+        yield one_of(f"{words}: lag_max", row["lag_max"], {round(max(lags.values())) if lags else None})
+        if self.tables.rows("replayed") or any(f["fault"] == "recreate" for f in self.tables.rows("faults")):
+            yield Opinion(words, NOT_DECIDABLE, "replays and recreated topics have rules of their own")
+            return
+        for ended_ns, ended in ends:
+            yield from self._missing(words, row, events, ended_ns, ended)
+
+    def _ends(self, events: list[Row]) -> set[tuple[int | None, str | None]]:
+        """When it ended for good, and why; at the same time a start is taken to come last."""
+        kinds = {"stopped": "stopped", "killed": "fault"}
+        life = [e for e in events if e["kind"] in ("started", *kinds)]
+        last = max((e["at_ns"] for e in life), default=None)
+        lasts = {e["kind"] for e in life if e["at_ns"] == last}
+        if last is None or "started" in lasts:
+            return {(None, None)}
+        return {(last, kinds[kind]) for kind in lasts}
+
+    def _missing(
+        self, words: str, row: Row, events: list[Row], ended_ns: int | None, ended: str | None
+    ) -> Iterator[Opinion]:
+        """Counts of what is in the target, and of what is not, by cause."""
+        spec = self._spec(row["mirror"])
+        if spec.get("start", "at-once") != "at-once" and not events:
+            return
+        counts: dict[str, list[Row]] = defaultdict(list)
+        for send in self.tables.rows("sends"):
+            if send["outcome"] == "acked" and self._is_copied(spec, send):
+                counts[self._fate(row, spec, send, events, ended_ns, ended)].append(send)
+        counts.pop("none", None)
+        missing = {cause: len(mine) for cause, mine in counts.items() if cause in PERMITTED_IF_MISSING}
+        total = sum(len(mine) for mine in counts.values())
+        yield one_of(f"{words}: acknowledged", row["acknowledged"], {total})
+        yield one_of(f"{words}: mirrored", row["mirrored"], {len(counts["mirrored"])})
+        yield one_of(f"{words}: unmirrored", row["unmirrored"], {sum(missing.values())})
+        yield one_of(
+            f"{words}: causes", tuple(sorted(row["causes"].items())), {tuple(sorted(missing.items()))}
+        )
+        before = [
+            send
+            for cause in missing
+            for send in counts[cause]
+            if ended_ns is None or send["done_ns"] is None or send["done_ns"] < ended_ns
+        ]
+        unknown = bool(counts["unread"])
+        yield one_of(f"{words}: rpo_messages", row["rpo_messages"], {None if unknown else len(before)})
+        since = min((s["done_ns"] for s in before if s["done_ns"] is not None), default=None)
+        yield one_of(f"{words}: unmirrored_since_ns", row["unmirrored_since_ns"], {since})
+        until = ended_ns or self.tables.manifest.get("ended_ns")
+        age = None if until is None else (until - since) / SECOND if since is not None else 0.0
+        if since is None and not before:
+            age = 0.0
+        yield equal(f"{words}: rpo_s", row["rpo_s"], {None if unknown else age}, 1e-6)
+        gone = [s["done_ns"] for s in counts["deleted"] if s["done_ns"] is not None]
+        told = row["deleted_first_ns"], row["deleted_last_ns"]
+        yield one_of(f"{words}: deleted", told, {(min(gone, default=None), max(gone, default=None))})
+
+    def _spec(self, name: str) -> Row:
+        for spec in self.tables.scenario.get("mirrors") or []:
+            if f"{spec['from']}->{spec['to']}" == name:
+                return dict(spec)
+        return {}
+
+    def _is_copied(self, spec: Row, send: Row) -> bool:
+        return send["cluster"] == spec.get("from") and send["topic"] in spec.get("topics", ())
+
+    def _fate(
+        self, row: Row, spec: Row, send: Row, events: list[Row], ended_ns: int | None, ended: str | None
+    ) -> str:
+        """Whether the target has a copy, and if not, why; `none`: it did not have to have one."""
+        home = [r for r in self.tables.home_records(send) if r.get("visible") is not False]
+        if not home and not self._gone_for_sure(send):
+            return "none"
+        if any(r["cluster"] == row["target"] and r.get("visible") is not False for r in self._copies(send)):
+            return "mirrored"
+        topic = send["topic"] if spec.get("policy") != "default" else f"{row['source']}.{send['topic']}"
+        if not self._topic_read(row["target"], topic):
+            return "unread"
+        place = self.tables.place(send)
+        start = (self.tables.ends.get(place) or {}).get("start_offset") if place is not None else None
+        deleted = not home and send["offset"] is not None and start is not None and send["offset"] < start
+        if not home and not deleted:
+            return "not-retained"
+        if ended_ns is not None and send["done_ns"] is not None and send["done_ns"] >= ended_ns:
+            return "after-end"
+        if deleted:
+            return "deleted"
+        first = min(home, key=lambda r: (r["offset"], r["partition"]))
+        upto = [
+            e["source_offset"]
+            for e in events
+            if (e["kind"], e["topic"], e["partition"]) == ("drained", topic, first["partition"])
+        ]
+        if row["drained"] or first["offset"] < max(upto, default=0):
+            return "unexplained"
+        if ended is not None:
+            return ended
+        broken = [f for f in self.tables.rows("faults") if f["bit"] and f["effective_ns"] is not None]
+        return "fault" if any(f["fault"] != "noop" for f in broken) else "behind"
+
+    def _gone_for_sure(self, send: Row) -> bool:
+        """Of a message that no reader at home is given: whether it was promised to be there, and is not."""
+        place, outcome = self.tables.place(send), self.tables.transaction_outcome(send)
+        known = self.tables.read_to_end(place) if place is not None else self._topic_read(*_topic(send))
+        hidden = bool(self.tables.home_records(send)) and outcome is None
+        return known and outcome not in ("aborted", "unknown") and not hidden
+
+    def _topic_read(self, cluster: str | None, topic: str) -> bool:
+        """Whether every known partition of a topic was read to its end."""
+        places = {p for p in self._places if (p.cluster, p.topic) == (cluster, topic)}
+        return bool(places) and all(self.tables.read_to_end(p) for p in places)
+
+    @cached_property
+    def _places(self) -> set[Place]:
+        tables = ("sends", "log", "end_offsets", "deliveries")
+        found = {p for t in tables for r in self.tables.rows(t) if (p := self.tables.place(r)) is not None}
+        sizes: dict[tuple[str | None, str], int] = {}
+        for cluster, topic in self.tables.topics:
+            sizes[cluster, topic] = int(self.tables.topic_spec(cluster, topic).get("partitions", 1))
+        for _ in self.names:
+            for spec in self.tables.scenario.get("mirrors") or []:
+                for topic in spec["topics"]:
+                    copy = topic if spec.get("policy") != "default" else f"{spec['from']}.{topic}"
+                    if (spec["from"], topic) in sizes:
+                        sizes.setdefault((spec["to"], copy), sizes[spec["from"], topic])
+        return found | {Place(*where, number) for where, n in sizes.items() for number in range(n)}
+
+    def _copies(self, send: Row) -> list[Row]:
+        return self._records.get((send["producer"], send["seq"]), [])
+
+    @cached_property
+    def _records(self) -> dict[tuple[int, int], list[Row]]:
+        found: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for record in self.tables.rows("log"):
+            if record["producer"] is not None and record["seq"] is not None and record["intact"]:
+                found[record["producer"], record["seq"]].append(record)
+        return found
+
+    # The plan.
+
+    def _plan(self, plan: Row) -> Iterator[Opinion]:
+        rows = sorted(self.tables.rows("plan"), key=lambda r: (r["started_ns"], r["step"]))
+        told = [(s["step"], s["outcome"], s["started_ns"]) for s in plan["steps"]]
+        yield one_of(
+            "plan: steps", tuple(told), {tuple((r["step"], r["outcome"], r["started_ns"]) for r in rows)}
+        )
+        for step, row in zip(plan["steps"], rows, strict=False):
+            length = None if row["ended_ns"] is None else (row["ended_ns"] - row["started_ns"]) / SECOND
+            yield equal(f"plan: {step['step']} took", step["seconds"], {length}, 1e-6)
+        ways = self._ways()
+        if ways is None:
+            return
+        yield one_of("plan: source and target", (plan["source"], plan["target"]), {ways})
+        moments = self._moments(rows, ways[0])
+        acks = [(s["cluster"], s["done_ns"]) for s in self.tables.rows("sends") if s["outcome"] == "acked"]
+        yield from self._waited("plan: rto_writes", plan["rto_writes"], acks, ways, moments[0])
+        for group in plan["groups"]:
+            mine = [d for d in self.tables.rows("deliveries") if d["group"] == group["group"]]
+            times = [(d["cluster"], d["polled_ns"]) for d in mine]
+            words = f"plan: rto of {group['group']}"
+            yield from self._waited(words, group["rto"], times, ways, moments[1])
+
+    def _ways(self) -> tuple[str, str] | None:
+        """Where the first step that moves clients moves them from and to; null: the scenario has none."""
+        steps = self.tables.scenario.get("plan") or []
+        for number, step in enumerate(steps):
+            if step["step"] in MOVES and step.get("to"):
+                fenced = [s["cluster"] for s in steps[:number] if s["step"] == "fence"]
+                work = self.tables.scenario.get("workload") or {}
+                clients = [] if step["step"] == "move-groups" else list(work.get("producers") or [])
+                clients += work.get("groups") or []
+                homes = [one.get("cluster") or self.tables.first_cluster for one in clients]
+                source = next(
+                    (c for c in [*fenced, *homes, *self.names] if c not in (None, step["to"])), None
+                )
+                return None if source is None else (source, step["to"])
+        return None
+
+    def _moments(self, rows: list[Row], source: str) -> tuple[int | None, int | None]:
+        """When producers, and groups, began to wait: at a fault on the source's nodes, if there was one by
+        the first step that moved clients; else when it was fenced, or they were told to move.
+        """
+        done = [r for r in rows if r["outcome"] == "done"]
+        moves = [r["started_ns"] for r in done if r["kind"] in MOVES]
+        first = min(moves, default=None)
+        number = self.names.index(source) if source in self.names else 0
+        faults = [
+            e.begin
+            for e in self.of.effects.all
+            if e.fault != "noop" and e.bit and any(node // 1000 == number for node in e.brokers)
+        ]
+        faults = [at for at in faults if first is None or at <= first]
+        if faults:
+            return min(faults), min(faults)
+        fences = [r for r in done if r["kind"] == "fence" and (first is None or r["started_ns"] <= first)]
+        starts = {
+            kind: [r["started_ns"] for r in done if r["kind"] in (kind, "fail-back")]
+            for kind in ("move-producers", "move-groups")
+        }
+        writes = min(starts["move-producers"], default=None)
+        if fences:
+            writes = fences[0]["ended_ns"] or fences[0]["started_ns"]
+        return writes, min(starts["move-groups"], default=None)
+
+    def _waited(
+        self,
+        words: str,
+        told: Row | None,
+        times: list[tuple[str | None, int | None]],
+        ways: tuple[str, str],
+        moment: int | None,
+    ) -> Iterator[Opinion]:
+        known = [(cluster, at) for cluster, at in times if at is not None]
+        last = max(
+            (at for c, at in known if c == ways[0] and moment is not None and at <= moment), default=None
+        )
+        first = min(
+            (at for c, at in known if c == ways[1] and moment is not None and at >= moment), default=None
+        )
+        right = None if last is None or first is None else (last, first)
+        yield one_of(words, None if told is None else (told["from_ns"], told["to_ns"]), {right})
+        if told is not None:
+            yield equal(
+                f"{words}: seconds", told["seconds"], {(told["to_ns"] - told["from_ns"]) / SECOND}, 1e-6
+            )
+
+
+def _topic(send: Row) -> tuple[str | None, str]:
+    return send["cluster"], send["topic"]
