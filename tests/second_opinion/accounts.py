@@ -119,7 +119,7 @@ class Accounts:
         yield one_of("kept: lost_after_replay", kept["lost_after_replay"], {after})
         doubted = {_who(row) for row in rows["kept"] if row["in_doubt"]}
         settled = {_who(row) for row in rows["kept"]}
-        doubts = {sum(who in doubted or who not in settled for who in fates)}
+        doubts = {sum(who in doubted or who not in settled for who in fates if stores[who])}
         yield one_of("kept: in_doubt", kept["in_doubt"], doubts)
         had = [s for s in sends if stores.get(_who(s))]
         copies = {_who(s): sum(r.get("visible") is not False for r in self._at_home(s)) for s in had}

@@ -55,7 +55,7 @@ class ResizedTopics(Question):
         """Where each key is stored, and which messages were delivered out of order."""
         assert self.after is not None, "before_keys has filled it in"
         first = first_deliveries(view.deliveries, view.polls, self.keys)
-        yield SumPart("keys_stored", stored(view.log, self.keys))
+        yield SumPart("keys_stored", stored(view.log.filter("visible"), self.keys))
         yield SumPart("earliest", earliest(first))
         yield SumPart("out_of_order", out_of_order(first, self.after))
 
@@ -66,7 +66,8 @@ class ResizedTopics(Question):
 def _resized(run: Run, topic: str) -> ResizedTopic:
     given, names, sums = run.given, run.names, run.sums
     number = names.topics.index(topic)
-    places = {names.located(code) for code in sums["log"]["place"].drop_nulls()}
+    messages = sums["log"].filter(pl.col("records") > pl.col("foreign"))
+    places = {names.located(code) for code in messages["place"].drop_nulls()}
     read = {(g, names.located(c)) for g, c in sums["delivered"].select("group", "place").drop_nulls().rows()}
     late, where = _keys(run, topic)
     early = sums["too_early"].filter(~pl.col("unclear"), topic=number)

@@ -1,0 +1,219 @@
+"""What is said of mirrors, plans, stores, resized topics, losses and expectations: none of it is false about
+drawn histories, and each definition has a mutant that is called false.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+
+from fakes.histories import History, at
+from property.keepers import Keeper
+from property.twins import SIDE_BY_SIDE, Twin, beside
+from property.worlds import together
+from second_opinion.judging import findings_of
+from second_opinion.opinion import FALSE, TRUE, opinions
+from second_opinion.raw import Row
+
+SEED = 144
+RECORDED = Path(__file__).parents[1] / "recorded"
+
+
+def _mirrors(first: int) -> History:
+    return beside([Twin(SEED, first + number) for number in range(SIDE_BY_SIDE)])
+
+
+def _stores(number: int) -> History:
+    return together([Keeper(SEED, number) for number in range(number, number + 10)])
+
+
+def _resized(number: int) -> History:
+    """Two topics get more partitions; of one there may be no keys, and of both records of others."""
+    random = Random(number)
+    keys = (random.choice((2, 3, "producer", "seq")), random.choice((2, 5, "seq")), random.choice((2, "seq")))
+    topics = ("orders", "orders", "other")
+    history = History(
+        producers=[{"topic": of, "acks": "all", "key": key} for of, key in zip(topics, keys, strict=True)],
+        topics=[{"name": name} for name in ("orders", "other")],
+        groups={"billing": True},
+        expect={"lost": "<=50%", "slump": "<=1", "standstill-ms": "<=5", "stuck": 0, "nonsense": 1},
+    )
+    after = {name: random.choice((2, 3)) for name in ("orders", "other")}
+    for number_, (name, partitions) in enumerate(after.items(), 1):
+        step = {"fault": "resize", "target": f"topic {name}"}
+        history.faults.append({"at": "1s", "partitions": partitions, **step})
+        times = dict.fromkeys(("injected_ns", "effective_ns", "healed_ns"), at(100))
+        history.add("faults", id=f"{number_}-resize", **step, **times, brokers=[], bit=True, proof="seen")
+    ends: dict[tuple[str, int], int] = {}
+    for seq in range(random.randint(3, 30)):
+        for producer, name in enumerate(topics):
+            partition = random.randrange(after[name])
+            _message(history, random, producer, seq, {"topic": name, "partition": partition}, ends)
+    return history.read_to_end()
+
+
+def _message(
+    history: History,
+    random: Random,
+    producer: int,
+    seq: int,
+    where: dict[str, Any],
+    ends: dict[tuple[str, int], int],
+) -> None:
+    """It is lost, hidden or stored; or there is a record of another program in its place."""
+    place = where["topic"], where["partition"]
+    offset = ends.get(place, 0)
+    ends[place] = offset + 1
+    if random.random() < 0.05:
+        history.stored(offset, None, None, **where)
+        return
+    times = {"attempt_ns": at(seq * 10), "done_ns": at(seq * 10 + 5)}
+    history.sent(producer, seq, offset, **where, **times)
+    if random.random() < 0.9:
+        visible = random.random() < 0.9
+        history.stored(offset, producer, seq, **where, visible=visible)
+        if visible and random.random() < 0.8:
+            history.handed(offset, producer, seq, 300 + random.randint(0, 50), **where)
+
+
+DRAWN: dict[str, tuple[Callable[[int], History], int]] = {
+    "a target that was not read": (_mirrors, 4),
+    "lost at home after its mirror's end": (_mirrors, 20),
+    "a mirror": (_mirrors, 0),
+    "stores": (_stores, 500),
+    "hidden messages of a key": (_resized, 4),
+    "a partition with records of others": (_resized, 17),
+    "keys": (_resized, 6),
+}
+
+
+@cache
+def judged(name: str) -> tuple[Path, Row]:
+    """A drawn history's folder, or a copy of a recorded one, and its findings."""
+    folder = Path(mkdtemp()) / "run"
+    if name in DRAWN:
+        make, number = DRAWN[name]
+        make(number).write(folder)
+    else:
+        shutil.copytree(RECORDED / name, folder)
+    return folder, findings_of(folder)
+
+
+def _false(run: Path, found: Row) -> set[str]:
+    return {one.claim for one in opinions(run, found) if one.verdict == FALSE and _is_an_account(one.claim)}
+
+
+def _is_an_account(claim: str) -> bool:
+    """Not silences: drawn messages come before they are attempted."""
+    words = ("mirror ", "plan: ", "kept", "store ", "resized ", "expect ", "losses ", "fault ")
+    return claim.startswith(words)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_nothing_is_false_about_drawn_histories(name: str) -> None:
+    run, found = judged(name)
+    assert _false(run, found) == set()
+    assert any(one.verdict == TRUE for one in opinions(run, found) if _is_an_account(one.claim))
+
+
+def _more(part: str, field: str, by: float = 1) -> Callable[[Row], None]:
+    """The field of the first row of a part that has it."""
+
+    def change(found: Row) -> None:
+        rows = found[part] if isinstance(found[part], list) else [found[part]]
+        row = next(row for row in rows if row[field] is not None)
+        row[field] += by
+
+    return change
+
+
+def _another(part: str, field: str, value: object) -> Callable[[Row], None]:
+    def change(found: Row) -> None:
+        (found[part][0] if isinstance(found[part], list) else found[part])[field] = value
+
+    return change
+
+
+def _longer_rto(found: Row) -> None:
+    found["plan"]["rto_writes"]["from_ns"] -= 1
+
+
+def _another_rto_of_a_group(found: Row) -> None:
+    found["plan"]["groups"][0]["rto"]["to_ns"] += 1
+
+
+def _no_other_cause(found: Row) -> None:
+    mirror = next(m for m in found["mirrors"] if m["causes"])
+    mirror["causes"] = {"behind": mirror["unmirrored"], "stopped": 1}
+
+
+def _all_delivered_later(found: Row) -> None:
+    kept = found["kept"]
+    kept["delivered_later"], kept["waiting"] = kept["delivered_later"] + kept["waiting"], 0
+
+
+def _met(found: Row) -> None:
+    next(row for row in found["expectations"] if row["met"] == "unmet")["found"] = 0
+
+
+def _not_told(found: Row) -> None:
+    found["expectations"] = [row for row in found["expectations"] if row["name"] != "nonsense"]
+
+
+def _after_the_heal(found: Row) -> None:
+    row = next(row for row in found["faults"] if row["lost"])
+    row["lost_after_heal"] = row["lost"] + 1
+
+
+def _a_longer_loss_window(found: Row) -> None:
+    row = next(row for row in found["faults"] if row["lost"])
+    row["first_lost_ack_ns"] -= 1_000_000
+    row["loss_window_ms"] += 1
+
+
+MUTANTS: dict[str, tuple[str, Callable[[Row], None]]] = {
+    "RPO: a message more": ("lost at home after its mirror's end", _more("mirrors", "rpo_messages")),
+    "RPO: older": ("a mirror", _more("mirrors", "rpo_s", 0.01)),
+    "RPO of a target that was not read": (
+        "a target that was not read",
+        _another("mirrors", "rpo_messages", 0),
+    ),
+    "mirrored: one more": ("a mirror", _more("mirrors", "mirrored")),
+    "another cause": ("a mirror", _no_other_cause),
+    "it ended": ("mirror", _another("mirrors", "ended", "fault")),
+    "it was restarted": ("dc1-dies-and-returns", _more("mirrors", "restarts")),
+    "a longer lag": ("dc1-dies-and-returns", _more("mirrors", "lag_max")),
+    "writes waited longer": ("dc1-dies-and-returns", _longer_rto),
+    "reads waited longer": ("dc1-dies-and-returns", _another_rto_of_a_group),
+    "moved from the other cluster": ("dc1-dies-and-returns", _another("plan", "source", "dc2")),
+    "kept: one more": ("stores", _more("kept", "kept")),
+    "nothing waits in a store": ("stores", _all_delivered_later),
+    "in doubt: one more": ("stores", _more("kept", "in_doubt")),
+    "lost after a replay": ("stores", _more("kept", "lost_after_replay")),
+    "stored and left": ("stores", _more("kept", "stored_and_left")),
+    "a key more": ("keys", _more("resized", "keys")),
+    "a key moved": ("keys", _more("resized", "keys_moved")),
+    "a partition more was written": ("keys", _more("resized", "partitions_written")),
+    "an expectation is met": ("keys", _met),
+    "an expectation is left out": ("keys", _not_told),
+    "lost after the heal": ("unclean-election", _after_the_heal),
+    "a longer loss window": ("leader-kill-lagging-acks-1", _a_longer_loss_window),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_statement_is_called_false(name: str) -> None:
+    world, change = MUTANTS[name]
+    run, right = judged(world)
+    wrong = copy.deepcopy(right)
+    change(wrong)
+    assert wrong != right
+    assert _false(run, wrong) - _false(run, right)
