@@ -105,8 +105,8 @@ def test_unmet_expectation_mentions_permitted_losses(permitted: int, words: str,
             {"slump": 0},
             {},
             "inconclusive",
-            "slump: 0 was not met (not measured: not every producer has a rate from the beginning, or no whole "
-            "second passed)",
+            "slump: 0 was not met (not measured: not every producer has a rate from the beginning, "
+            "or no whole second passed)",
         ),
         ({"standstill": "<=5"}, {"standstill_s": 6}, "violated", "standstill: <=5 was not met (6 s)"),
         ({"standstill": 0}, {"standstill_s": 0}, "held", ""),
