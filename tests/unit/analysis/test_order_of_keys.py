@@ -155,7 +155,7 @@ def test_unclear_early_records_are_not_counted_as_missed() -> None:
         expected_places=[place], ends={}, groups=["billing"], places_of=lambda _: [place], keyed={}
     )
     sums = {
-        "log": _frame(("place",)),
+        "log": _frame(("place", "records", "foreign")),
         "delivered": _frame(("group", "place")),
         "too_early": pl.DataFrame(rows, schema=["group", "topic", "unclear", "n"], orient="row"),
     }
