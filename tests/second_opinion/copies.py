@@ -199,11 +199,15 @@ class Copies:
             return
         yield one_of("plan: source and target", (plan["source"], plan["target"]), {ways})
         moments = self._moments(rows, ways[0])
-        acks = [(s["cluster"], s["done_ns"]) for s in self.tables.rows("sends") if s["outcome"] == "acked"]
+        acks = [
+            (s["cluster"], s["done_ns"], s["producer"])
+            for s in self.tables.rows("sends")
+            if s["outcome"] == "acked" and s["done_ns"] is not None
+        ]
         yield from self._waited("plan: rto_writes", plan["rto_writes"], acks, ways, moments[0])
         for group in plan["groups"]:
             mine = [d for d in self.tables.rows("deliveries") if d["group"] == group["group"]]
-            times = [(d["cluster"], d["polled_ns"]) for d in mine]
+            times = [(d["cluster"], d["polled_ns"], 0) for d in mine]
             words = f"plan: rto of {group['group']}"
             yield from self._waited(words, group["rto"], times, ways, moments[1])
 
@@ -223,53 +227,57 @@ class Copies:
                 return None if source is None else (source, step["to"])
         return None
 
-    def _moments(self, rows: list[Row], source: str) -> tuple[int | None, int | None]:
-        """When producers, and groups, began to wait: at a fault on the source's nodes, if there was one by
-        the first step that moved clients; else when it was fenced, or they were told to move.
+    def _moments(self, rows: list[Row], source: str) -> list[tuple[list[int], int | None]]:
+        """Of producers, and of groups: faults on the source's nodes no later than the first step that moved
+        clients, and when they were kept from going on there.
         """
         done = [r for r in rows if r["outcome"] == "done"]
-        moves = [r["started_ns"] for r in done if r["kind"] in MOVES]
-        first = min(moves, default=None)
+        first = min((r["started_ns"] for r in done if r["kind"] in MOVES), default=None)
         number = self.names.index(source) if source in self.names else 0
         faults = [
             e.begin
             for e in self.of.effects.all
             if e.fault != "noop" and e.bit and any(node // 1000 == number for node in e.brokers)
         ]
-        faults = [at for at in faults if first is None or at <= first]
-        if faults:
-            return min(faults), min(faults)
-        fences = [r for r in done if r["kind"] == "fence" and (first is None or r["started_ns"] <= first)]
-        starts = {
-            kind: [r["started_ns"] for r in done if r["kind"] in (kind, "fail-back")]
+        faults = sorted(at for at in faults if first is None or at <= first)
+        starts = [
+            min((r["started_ns"] for r in done if r["kind"] in (kind, "fail-back")), default=None)
             for kind in ("move-producers", "move-groups")
-        }
-        writes = min(starts["move-producers"], default=None)
+        ]
+        fences = [r for r in done if r["kind"] == "fence" and (first is None or r["started_ns"] <= first)]
         if fences:
-            writes = fences[0]["ended_ns"] or fences[0]["started_ns"]
-        return writes, min(starts["move-groups"], default=None)
+            starts[0] = fences[0]["ended_ns"] or fences[0]["started_ns"]
+        return [(faults, start) for start in starts]
 
     def _waited(
         self,
         words: str,
         told: Row | None,
-        times: list[tuple[str | None, int | None]],
+        times: list[tuple[str | None, int, int]],
         ways: tuple[str, str],
-        moment: int | None,
+        moments: tuple[list[int], int | None],
     ) -> Iterator[Opinion]:
-        known = [(cluster, at) for cluster, at in times if at is not None]
-        last = max(
-            (at for c, at in known if c == ways[0] and moment is not None and at <= moment), default=None
-        )
-        first = min(
-            (at for c, at in known if c == ways[1] and moment is not None and at >= moment), default=None
-        )
-        right = None if last is None or first is None else (last, first)
-        yield one_of(words, None if told is None else (told["from_ns"], told["to_ns"]), {right})
+        """From the last in the source to the first in the target, around the fault that ended it there."""
+        faults, kept = moments
+        rights = set()
+        for fault in [*faults, None]:
+            moment = kept if fault is None else fault
+            if moment is None:
+                rights.add(None)
+                break
+            movers = {who for cluster, at, who in times if cluster == ways[1] and at >= moment}
+            there = [at for cluster, at, _ in times if cluster == ways[1] and at >= moment]
+            here = [at for cluster, at, who in times if cluster == ways[0] and who in movers]
+            later = [at for at in here if kept is not None and at <= kept]
+            if fault is not None and later and max(later) >= fault + SECOND:
+                continue  # it was not what they waited for
+            before = [at for at in here if at <= moment]
+            rights.add((max(before), min(there)) if before and there else None)
+            break
+        yield one_of(words, None if told is None else (told["from_ns"], told["to_ns"]), rights)
         if told is not None:
-            yield equal(
-                f"{words}: seconds", told["seconds"], {(told["to_ns"] - told["from_ns"]) / SECOND}, 1e-6
-            )
+            length = (told["to_ns"] - told["from_ns"]) / SECOND
+            yield equal(f"{words}: seconds", told["seconds"], {length}, 1e-6)
 
 
 def _topic(send: Row) -> tuple[str | None, str]:

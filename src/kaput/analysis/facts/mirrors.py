@@ -16,8 +16,10 @@ import numpy as np
 from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.runs.names import SHIFT, Homes, Names
-from kaput.core import cluster_and_topic, qualified
+from kaput.core import FOREVER_NS, cluster_and_topic, qualified
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.schemas import LAG, countable
+from kaput.scenario.model import source_and_target
 from kaput.scenario.vocabulary import NOOP
 
 _FOR_GOOD = {"stopped": "stopped", "killed": "fault"}
@@ -209,14 +211,22 @@ def lag_over_time(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], 
     return {key: round(found[key]) for key in sorted(found, key=lambda key: (key[1], key[0]))}
 
 
-_MOVES = ("move-producers", "move-groups")
+_MOVES = ("move-producers", "move-groups", "fail-back")
 
 
 class Moments(NamedTuple):
-    """When producers (`writes`) and groups (`reads`) began to wait; None if unknown."""
+    """When clients that were moved may have begun to wait (ns). `faults`: on the source's nodes, no later
+    than the first step that moved clients; `writes`, `reads`: when producers, and groups, were kept from
+    going on there, None if unknown.
+    """
 
+    faults: tuple[int, ...] = ()
     writes: int | None = None
     reads: int | None = None
+
+    def of(self, kept_ns: int | None) -> list[int]:
+        """The faults and one of the others, by time."""
+        return sorted({*self.faults, *([] if kept_ns is None else [kept_ns])})
 
 
 NO_MOVES = Moments()
@@ -227,19 +237,43 @@ def plan_steps(given: Inputs) -> list[dict[str, Any]]:
     return sorted(given.evidence.rows("plan"), key=lambda row: (row["started_ns"], row["step"]))
 
 
+def moved_between(given: Inputs) -> tuple[str | None, str | None]:
+    """The clusters that clients were moved from and to, by the scenario's plan; without one, those of the
+    mirror that ended first, else of the first mirror.
+    """
+    planned = source_and_target(given.scenario) if given.scenario else None
+    if planned is not None:
+        return planned
+    every = mirrors(given)
+    ended = sorted((m for m in every if m.ended_ns is not None), key=lambda m: m.ended_ns or 0)
+    chosen = next(iter(ended or every), None)
+    return (chosen.source, chosen.target) if chosen else (None, None)
+
+
 def moments(given: Inputs) -> Moments:
     """The moments of the first move."""
-    steps = plan_steps(given)
-    if not steps:
+    done = [row for row in plan_steps(given) if row["outcome"] == "done"]
+    if not done:
         return NO_MOVES
-    first = {row["kind"]: row for row in reversed(steps) if row["outcome"] == "done"}
-    move_times: list[int | None] = [first[kind]["started_ns"] if kind in first else None for kind in _MOVES]
-    moved = min((ns for ns in move_times if ns is not None), default=None)
-    # A fault on a mirror or a client leaves the cluster that clients are moved from as it is.
-    effects = [f.effective_ns for f in given.faults if f.proven and f.fault != NOOP and f.brokers]
-    before = [ns for ns in effects if ns is not None and (moved is None or ns <= moved)]
-    if before:
-        return Moments(min(before), min(before))
-    fence = first.get("fence")
-    fenced = None if fence is None else fence["ended_ns"] or fence["started_ns"]
-    return Moments(move_times[0] if fenced is None else fenced, move_times[1])
+    moved = min((row["started_ns"] for row in done if row["kind"] in _MOVES), default=FOREVER_NS)
+    before = (row for row in done if row["kind"] == "fence" and row["started_ns"] <= moved)
+    fenced = next((row["ended_ns"] or row["started_ns"] for row in before), None)
+    first: dict[str, int] = {}
+    for row in done:
+        for kind in _MOVES[:2] if row["kind"] == "fail-back" else (row["kind"],):
+            first.setdefault(kind, row["started_ns"])
+    source = moved_between(given)[0]
+    faults = [
+        f.effective_ns for f in given.faults if f.proven and f.fault != NOOP and _hits(given, f, source)
+    ]
+    hits = sorted(ns for ns in faults if ns is not None and ns <= moved)
+    writes, reads = (first.get(kind) for kind in _MOVES[:2])
+    return Moments(tuple(hits), writes if fenced is None else fenced, reads)
+
+
+def _hits(given: Inputs, fault: FaultRow, cluster: str | None) -> bool:
+    """Whether a fault hit nodes of a cluster. One on a mirror or a client leaves it as it is."""
+    clusters = [*given.scenario.clusters] if given.scenario else []
+    if cluster not in clusters:
+        return bool(fault.brokers)
+    return any(node // 1000 == clusters.index(cluster) for node in fault.brokers)
