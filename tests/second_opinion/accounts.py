@@ -92,8 +92,8 @@ class Accounts:
             for s in sends
         )
         sent = sum(first <= s["attempt_ns"] <= last for s in sends)
-        told = row["acked_in_loss_window"], row["sent_in_loss_window"]
-        yield one_of(f"{words}: acked and sent in the loss window", told, {(acked, sent)})
+        counts = row["acked_in_loss_window"], row["sent_in_loss_window"]
+        yield one_of(f"{words}: acked and sent in the loss window", counts, {(acked, sent)})
         yield equal(f"{words}: lost_share", row["lost_share"], {row["lost"] / acked if acked else None}, 1e-9)
 
     # Stores.

@@ -259,7 +259,7 @@ class Copies:
     ) -> Iterator[Opinion]:
         """From the last in the source to the first in the target, around the fault that ended it there."""
         faults, kept = moments
-        rights = set()
+        rights: set[tuple[int, int] | None] = set()
         for fault in [*faults, None]:
             moment = kept if fault is None else fault
             if moment is None:

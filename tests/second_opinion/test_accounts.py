@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
+from fakes.mirror_histories import HERE, THERE, two_clusters
 from property.keepers import Keeper
 from property.twins import SIDE_BY_SIDE, Twin, beside
 from property.worlds import together
@@ -217,3 +218,63 @@ def test_a_wrong_statement_is_called_false(name: str) -> None:
     change(wrong)
     assert wrong != right
     assert _false(run, wrong) - _false(run, right)
+
+
+def _switch(*steps: tuple[str, float, float], served_until: float = 10_000, stay: bool = False) -> History:
+    """Two producers send to dc1 every 500 ms until `served_until`; from 12 s on they send to dc2, but for the
+    second one if it is to `stay`. dc2 has broker 1001.
+    """
+    history = two_clusters()
+    history.producers *= 2
+    ends = {"dc1": 0, "dc2": 0}
+    for number in range(40):
+        ms = number * 500
+        for producer in (0, 1):
+            moved = ms >= 12_000 and not (stay and producer)
+            if not moved and ms >= (20_000 if stay and producer else served_until):
+                continue
+            where = THERE if moved else HERE
+            offset = ends["dc2" if moved else "dc1"]
+            ends["dc2" if moved else "dc1"] += 1
+            times = {"attempt_ns": at(ms), "done_ns": at(ms + 5)}
+            history.sent(producer, number, offset, **where, **times).stored(offset, producer, number, **where)
+    for number, (kind, begin, end) in enumerate(steps, 1):
+        row = {"step": f"{number} {kind}", "kind": kind, "outcome": "done", "proof": "seen"}
+        history.add("plan", started_ns=at(begin), ended_ns=at(end), **row)
+        key = {"fence": {"cluster": "dc1"}, "promote": {"mirror": "dc1->dc2"}}.get(kind, {"to": "dc2"})
+        history.plan.append({"step": kind, **key})
+    return history
+
+
+FENCE, MOVE = ("fence", 10_000, 10_200), ("move-producers", 10_300, 11_900)
+
+
+@pytest.mark.parametrize(
+    ("history", "waited"),
+    [
+        (_switch(FENCE, MOVE), (9_505, 12_005)),
+        (_switch(FENCE, MOVE, served_until=6_000).fault(1, 6_000), (5_505, 12_005)),
+        # Over, or without an effect on them, before they were moved.
+        (_switch(FENCE, MOVE).fault(1, 3_000, 5_000), (9_505, 12_005)),
+        (_switch(FENCE, MOVE).fault(1, 3_000, 15_000, fault="isolate"), (9_505, 12_005)),
+        (_switch(FENCE, MOVE, served_until=6_000).fault(1, 2_000, 3_000).fault(1, 6_100), (5_505, 12_005)),
+        # In the cluster that they are moved to.
+        (_switch(FENCE, MOVE, served_until=6_000).fault(1001, 1_000, 2_000).fault(1, 6_000), (5_505, 12_005)),
+        # The other producer stays.
+        (_switch(("fence", 10_000, 11_600), MOVE, stay=True), (9_505, 12_005)),
+        # A fence that comes later, and a switch in one step.
+        (_switch(MOVE, ("fence", 13_000, 14_000)), (9_505, 12_005)),
+        (_switch(("fail-back", 10_100, 14_000)), (9_505, 12_005)),
+        (_switch(("promote", 10_000, 10_200)), None),
+    ],
+)
+def test_writers_waited_from_their_own_last_acknowledgement(
+    history: History, waited: tuple[float, float] | None, tmp_path: Path
+) -> None:
+    """Whatever hit one of the clusters before, and of those that moved."""
+    run = history.read_to_end().write(tmp_path / "run").path
+    found = findings_of(run)
+    wait = found["plan"]["rto_writes"]
+    expected = waited and (at(waited[0]), at(waited[1]))
+    assert (wait and (wait["from_ns"], wait["to_ns"])) == expected
+    assert _false(run, found) == set()

@@ -26,8 +26,6 @@ from fakes.mirror_histories import (
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Anomaly, Findings
 from kaput.evidence.reading import check
-from second_opinion.judging import findings_of
-from second_opinion.opinion import FALSE, opinions
 
 
 def _judged(history: History, path: Path) -> Findings:
@@ -320,66 +318,6 @@ def _with_plan(history: History) -> History:
         history.add("plan", step=step, started_ns=at(begin), ended_ns=at(end), **told)
     more = {"attempt_ns": at(2_000), "done_ns": at(2_700)}
     return history.sent(0, 3, 3, **THERE, **more).stored(3, 0, 3, **THERE).handed(3, 0, 3, 2_800, **THERE)
-
-
-def _switch(*steps: tuple[str, float, float], served_until: float = 10_000, stay: bool = False) -> History:
-    """Two producers send to dc1 every 500 ms until `served_until`; from 12 s on they send to dc2, but for the
-    second one if it is to `stay`. dc2 has broker 1001.
-    """
-    history = two_clusters()
-    history.producers *= 2
-    ends = {"dc1": 0, "dc2": 0}
-    for number in range(40):
-        ms = number * 500
-        for producer in (0, 1):
-            moved = ms >= 12_000 and not (stay and producer)
-            if not moved and ms >= (20_000 if stay and producer else served_until):
-                continue
-            where = THERE if moved else HERE
-            offset = ends["dc2" if moved else "dc1"]
-            ends["dc2" if moved else "dc1"] += 1
-            times = {"attempt_ns": at(ms), "done_ns": at(ms + 5)}
-            history.sent(producer, number, offset, **where, **times).stored(offset, producer, number, **where)
-    for number, (kind, begin, end) in enumerate(steps, 1):
-        row = {"step": f"{number} {kind}", "kind": kind, "outcome": "done", "proof": "seen"}
-        history.add("plan", started_ns=at(begin), ended_ns=at(end), **row)
-        key = {"fence": {"cluster": "dc1"}, "promote": {"mirror": "dc1->dc2"}}.get(kind, {"to": "dc2"})
-        history.plan.append({"step": kind, **key})
-    return history
-
-
-FENCE, MOVE = ("fence", 10_000, 10_200), ("move-producers", 10_300, 11_900)
-
-
-@pytest.mark.parametrize(
-    ("history", "waited"),
-    [
-        (_switch(FENCE, MOVE), (9_505, 12_005)),
-        (_switch(FENCE, MOVE, served_until=6_000).fault(1, 6_000), (5_505, 12_005)),
-        # Over, or without an effect on them, before they were moved.
-        (_switch(FENCE, MOVE).fault(1, 3_000, 5_000), (9_505, 12_005)),
-        (_switch(FENCE, MOVE).fault(1, 3_000, 15_000, fault="isolate"), (9_505, 12_005)),
-        (_switch(FENCE, MOVE, served_until=6_000).fault(1, 2_000, 3_000).fault(1, 6_100), (5_505, 12_005)),
-        # In the cluster that they are moved to.
-        (_switch(FENCE, MOVE, served_until=6_000).fault(1001, 1_000, 2_000).fault(1, 6_000), (5_505, 12_005)),
-        # The other producer stays.
-        (_switch(("fence", 10_000, 11_600), MOVE, stay=True), (9_505, 12_005)),
-        # A fence that comes later, and a switch in one step.
-        (_switch(MOVE, ("fence", 13_000, 14_000)), (9_505, 12_005)),
-        (_switch(("fail-back", 10_100, 14_000)), (9_505, 12_005)),
-        (_switch(("promote", 10_000, 10_200)), None),
-    ],
-)
-def test_writers_waited_from_their_own_last_acknowledgement(
-    history: History, waited: tuple[float, float] | None, tmp_path: Path
-) -> None:
-    """Whatever hit one of the clusters before, and of those that moved."""
-    run = history.read_to_end().write(tmp_path / "run").path
-    findings = findings_of(run)
-    wait = findings["plan"]["rto_writes"]
-    expected = waited and (at(waited[0]), at(waited[1]))
-    assert (wait and (wait["from_ns"], wait["to_ns"])) == expected
-    assert [one for one in opinions(run, findings) if one.verdict == FALSE and "plan" in one.claim] == []
 
 
 def test_rto_of_writes_and_reads(tmp_path: Path) -> None:

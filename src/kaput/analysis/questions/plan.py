@@ -118,8 +118,10 @@ def _waited(
     until_ns = None if kept_ns is None else last.get(kept_ns)
     over = (at for at in known.faults if until_ns is None or until_ns < at + SECOND)
     moment_ns = next(over, kept_ns)
+    if moment_ns is None:
+        return None
     there = rows.filter(cluster=target, moment_ns=moment_ns)["first_ns"].min()
-    if moment_ns is None or not isinstance(last.get(moment_ns), int) or not isinstance(there, int):
+    if not isinstance(last.get(moment_ns), int) or not isinstance(there, int):
         return None
     from_ns = last[moment_ns]
     return ClientWait(from_ns=from_ns, to_ns=there, seconds=(there - from_ns) / SECOND)
