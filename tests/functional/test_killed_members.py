@@ -87,3 +87,20 @@ def test_unseen_records_depend_on_the_commit_time_of_a_killed_member(kaput: Kapu
     killed = {(row["group"], row["member"]) for row in result.rows("group_events") if row["kind"] == "killed"}
     assert killed == {("before", "member-1"), ("after", "member-1")}
     assert result.status == 1  # unseen is never permitted
+
+
+def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -> None:
+    """They are started at once; the coordinator cannot convert a group that has assigned nothing yet."""
+    scenario = tmp_path / "both.yaml"
+    scenario.write_text(
+        "version: 1\ntitle: Both protocols\ncluster: {brokers: 1}\n"
+        "topics: [{name: orders, partitions: 4, replication-factor: 1}]\n"
+        "workload:\n"
+        "  producers: [{topic: orders, messages: 400, rate: 200}]\n"
+        "  groups: [{id: billing, topics: [orders], members: 3, consumer-members: 1}]\n"
+    )
+    result = kaput.run(str(scenario))
+    assert result.findings["verdict"] == "held"
+    assert {row["member"] for row in result.rows("deliveries")} == {"member-1", "member-2", "member-3"}
+    asked = {row["api"] for row in result.rows("requests") if "billing" in str(row["client_id"])}
+    assert {"JoinGroup", "ConsumerGroupHeartbeat"} <= asked

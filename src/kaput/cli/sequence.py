@@ -147,7 +147,8 @@ def check_command(
 
     Reads what any consumer printed: lines of text, and the output of Kafka's console and
     verifiable clients and of kcat -J. Exit status: 0 if nothing is missing (with --acked:
-    lost); 1 if something is; 2 if there is nothing to check.
+    lost); 1 if something is; 3 if all of it may be in lines that cannot be read; 2 if there
+    is nothing to check.
 
     Example: kaput sequence check --expect 1..20000 received.txt
 
@@ -177,7 +178,9 @@ def check_command(
             _show(summary, json, ended is not None, reader.example if pattern else None)
     if ended is not None:
         raise ended
-    return 0 if summary.held(strict) else 1
+    if summary.held(strict):
+        return 0
+    return 3 if summary.verdict == "inconclusive" and not strict else 1
 
 
 def _folder(path: Path) -> EvidenceFolder:
@@ -289,7 +292,11 @@ def _check_not_empty(checker: Checker) -> None:
     if checker.sequences:
         return
     if not checker.unreadable_lines:
-        raise UsageError("nothing to check: the input is empty; give the expected numbers with --expect 1..N")
+        what = (
+            f"none of {checker.lines:,} lines is about a message" if checker.lines else "the input is empty"
+        )
+        how = "kafka-verifiable-consumer prints messages with --verbose" if checker.lines else ""
+        raise UsageError(f"nothing to check: {what}; {how or 'give the expected numbers with --expect 1..N'}")
     first = checker.unreadable_lines[0]
     raise UsageError(
         f"nothing to check: none of {checker.lines:,} lines is a number, with a time or without; the first "
@@ -303,8 +310,14 @@ def _advice(text: str) -> str:
     if words:
         before = re.sub(r"([][(){}.*+?^$|\\])", r"\\\1", words[-1])
         return f"--pattern '{before}(?P<number>[0-9]+)' finds the last number in this line"
+    if text.startswith(("{", "[")):
+        return "JSON needs a key number or seq, and times that are numbers or ISO 8601"
     if any(separator in text for separator in ",;\t"):
         return "a CSV needs a column number or seq, and times that are numbers or ISO 8601"
+    if match := re.fullmatch(r".*?(\W)[0-9]+", text):
+        return (
+            f"--pattern '{re.escape(match[1])}(?P<number>[0-9]+)$' finds the number at the end of this line"
+        )
     return "--pattern finds numbers inside other text"
 
 

@@ -95,6 +95,8 @@ class Manifest(Described):
     had reached the target at the end of the run)."""
     troubles: list[str] = []
     """The lab's own failures in sentences; each makes the run inconclusive."""
+    unreadable_lines: dict[str, int] = {}
+    """By table: how many lines of another program's file could not be read."""
     notes: list[str] = []
     """What else the lab has to say, in sentences that change no verdict."""
     libraries: dict[str, list[str]] = {}

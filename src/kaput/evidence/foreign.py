@@ -30,7 +30,7 @@ from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_ro
 from kaput.evidence.schemas import TABLES, Column, EvidenceTable
 from kaput.evidence.sealing import parquet_writer
 
-_VERSION = 1
+_VERSION = 2
 # Tables in which a line that cannot be read changes no count.
 _UNCOUNTED = ("samples", "requests", "frames", "replica_log")
 _SHOWN_NAMES = 10
@@ -71,6 +71,7 @@ class _Import:
     names: dict[str, int] | None = None  # the producers', if they are not all numbers
     notes: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
+    unreadable_lines: dict[str, int] = field(default_factory=dict)  # by table, if counts depend on it
 
     def producers(self, array: pa.Array) -> Converted:
         """Producers as numbers."""
@@ -95,7 +96,7 @@ def strict(folder: RunFolder, manifest: Manifest) -> tuple[RunFolder, Manifest]:
         known = _import(found, foreign, target, sources)
     imported = replace(folder, imported=target, foreign=frozenset(known["tables"]))
     added = {key: [*getattr(manifest, key), *known[key]] for key in ("notes", "troubles")}
-    return imported, manifest.model_copy(update=added)
+    return imported, manifest.model_copy(update={**added, "unreadable_lines": known["unreadable_lines"]})
 
 
 def _is_strict(table: EvidenceTable, path: Path) -> bool:
@@ -150,7 +151,12 @@ def _import(
                 _ImportedTable(TABLES[name], known).write(found[name], temporary / name)
         if known.names:
             known.notes.append(_names_sentence(known.names))
-        noted = {"notes": known.notes, "troubles": known.troubles, "tables": sorted(foreign)}
+        noted = {
+            "notes": known.notes,
+            "troubles": known.troubles,
+            "unreadable_lines": known.unreadable_lines,
+            "tables": sorted(foreign),
+        }
         document = {"version": _VERSION, "sources": sources, **noted}
         (temporary / "sources.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
         temporary.replace(target)
@@ -253,8 +259,11 @@ class _ImportedTable:
                 f"{'is' if self._unreadable.count == 1 else 'are'} not counted: "
                 f"{'; '.join(self._unreadable.shown)}"
             )
-            where = self._known.notes if name in _UNCOUNTED else self._known.troubles
-            where.append(sentence)
+            if name in _UNCOUNTED:
+                self._known.notes.append(sentence)
+            else:
+                self._known.troubles.append(sentence)
+                self._known.unreadable_lines[name] = self._unreadable.count
             if not self._rows:
                 raise EvidenceError(f"{files[0]}: no line could be read: {self._unreadable.shown[0]}")
 

@@ -18,7 +18,8 @@ SMALL = 10**8
 BOUNDS = {"s": (SMALL, 10**11), "ms": (10**11, 10**14), "us": (10**14, 10**17), "ns": (10**17, INT64_MAX)}
 _YEARS_NS = (10**18, 41 * 10**17)  # 2001 to 2099
 _ISO = re.compile(
-    r"(\d{4}([-/])\d\d\2\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?\s?(Z|[+-]\d\d(?::?\d\d)?)?"
+    r"(\d{4}([-/])\d\d\2\d\d[T ]\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,18}))?"
+    r"\s?(Z|[+-]\d\d(?::?\d\d)?)?(?: ?UTC| ?GMT|\[[\w/+-]+\])?"  # Go adds UTC, Java [Europe/Berlin]
 )
 _COMMA = re.compile(r"\d{4,},\d+")  # of decimals: thousands have one after three digits at most
 
@@ -30,8 +31,13 @@ def unit_of(time: float | Decimal, whole: bool) -> str:
 
 
 def bounds_of_unit(time: float | Decimal, unit: str) -> tuple[int, int]:
-    """Between what other times of an input lie, of which one is `time`; the end is excluded."""
-    return (0, SMALL) if time < SMALL else BOUNDS[unit]
+    """Between what other times of an input lie, of which one is `time`; the end is excluded. Later ones than
+    an int64 has in ns, of the year 2262, are none.
+    """
+    if time < SMALL:
+        return 0, SMALL
+    low, high = BOUNDS[unit]
+    return low, min(high, INT64_MAX // NS[unit] + 1)
 
 
 def decimal_of(text: str) -> Decimal | None:
@@ -48,7 +54,7 @@ def decimal_of(text: str) -> Decimal | None:
 def iso_ns(text: str) -> int | None:
     """ISO 8601 (also 2026/11/27, as JMeter writes) in ns since 1970; UTC without a zone. None: it is none."""
     match = _ISO.fullmatch(text)
-    if match is None:
+    if match is None or (match[4] is None and text.endswith("]")):  # a zone by its name alone
         return None
     try:
         moment = datetime.fromisoformat(match[1].replace("/", "-") + (match[4] or "+00:00"))

@@ -14,6 +14,7 @@ from kaput.cluster.admin.resources import ResourceSettings
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Fault, now_ns
 from kaput.scenario.fault_kinds import ChangeConfigOptions
+from kaput.scenario.nearest import nearest
 from kaput.scenario.targets import TOPIC
 
 _SEEN_S = 15.0
@@ -67,9 +68,11 @@ class ChangeConfig(Fault[Any]):
     def _shown(self, name: str) -> dict[str, str]:
         """The values that all brokers show; different ones are joined. Raises LabError."""
         wanted, seen = self._wanted, [each.every for each in self._seen(name)]
-        unknown = [key for key in wanted if not any(key in each for each in seen)]
-        if unknown:
-            raise LabError(f"{self._title(name)} shows no {', '.join(unknown)}")
+        known = {key for each in seen for key in each}
+        if unknown := [key for key in wanted if key not in known]:
+            near = nearest(unknown[0], known)
+            proposed = f"; did you mean {near[0]}?" if near else ""
+            raise LabError(f"{self._title(name)} shows no {', '.join(unknown)}{proposed}")
         return {
             key: " and ".join(sorted({each.get(key, "nothing") for each in seen})) for key in self._wanted
         }

@@ -43,10 +43,16 @@ _NODES_OWN_PREFIXES = (
 _NOT_SETTINGS = (
     "cluster.id", "heap.opts", "jmx.", "jvm.", "kraft.", "log4j.", "opts", "tools.",
 )  # fmt: skip
+# Of a Kafka resource of Strimzi.
+_STRIMZIS = (
+    "metadataVersion", "listeners", "authorization", "storage", "resources", "jvmOptions", "metricsConfig",
+    "logging", "tieredStorage", "quotas",
+)  # fmt: skip
 _COMPOSE_VARIABLE = re.compile(r"\$\$|\$\{(\w+)(?::?-([^}]*))?[^}]*\}|\$(\w+)")
 _IMAGE = re.compile(r"(?:^|/)(?:kafka|kafka-native|cp-kafka|cp-server)(?::(?P<tag>[\w.-]+))?(?:@|$)")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_CONFLUENT = re.compile(r"(\d+)\.(\d+)\.\d+")
+_RELEASE = re.compile(r"\d+\.\d+")  # 3.7 is 3.7.0
+_CONFLUENT = re.compile(r"(\d+)\.(\d+)(?!\d)")
 
 
 @dataclass
@@ -68,8 +74,8 @@ class DescribedCluster:
 
     def set_version(self, version: str, where: str) -> None:
         """Takes over Kafka's version; `where` it stands, if it is none."""
-        if _VERSION.fullmatch(version):
-            self.cluster["kafka"] = version
+        if _VERSION.fullmatch(version) or _RELEASE.fullmatch(version):
+            self.cluster["kafka"] = version if _VERSION.fullmatch(version) else f"{version}.0"
         else:
             self.replaced.append(f"{where}: no version of Kafka; the run has {NEWEST_KAFKA}")
 
@@ -129,6 +135,7 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
     described = read_cluster(path)
     given = described.cluster.get("config", {})
     kept = {key: value for key, value in (like.get("cluster") or {}).items() if key == "network"}
+    factor = given.get("default.replication.factor", min(_LEAST_BROKERS, described.cluster["brokers"]))
     topics = []
     renamed: dict[str, str] = {}
     for number, topic in enumerate(like["topics"]):
@@ -137,7 +144,7 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
             {
                 "name": topic["name"],
                 "partitions": int(given.get("num.partitions", topic.get("partitions", 1))),
-                "replication-factor": int(given.get("default.replication.factor", _LEAST_BROKERS)),
+                "replication-factor": int(factor),
                 **theirs,
             }
         )
@@ -216,7 +223,9 @@ def _of_compose(path: Path, document: Mapping[str, Any]) -> DescribedCluster:
     racks = [str(each.get("broker.rack", "")) for *_, each in brokers]
     if all(racks):
         described.cluster["racks"] = racks
-    described.take(settings)
+    described.take(
+        {name: value for name, value in settings.items() if name != "broker.rack" or not all(racks)}
+    )
     for name, _, _, other in brokers[1:]:
         for key, value in other.items():
             if (
@@ -286,9 +295,10 @@ def _of_strimzi(path: Path, documents: list[dict[str, Any]]) -> DescribedCluster
     if rack := broker.get("rack"):
         described.cluster["racks"] = ["zone-1", "zone-2", "zone-3"]
         described.replaced.append(f"rack {rack.get('topologyKey')}: three racks, zone-1 to zone-3")
-    for part in ("listeners", "authorization", "storage", "resources", "jvmOptions", "metricsConfig"):
-        if part in broker:
-            described.replaced.append(f"spec.kafka.{part}: kaput sets its own")
+    described.replaced += [f"spec.kafka.{part}: kaput sets its own" for part in _STRIMZIS if part in broker]
+    for part in ("storage", "resources", "jvmOptions"):
+        if any(part in pool for pool in pools):
+            described.replaced.append(f"{part} of the KafkaNodePools: kaput sets its own")
     described.take(broker.get("config") or {})
     described.topics = [_topic(each) for each in documents if each.get("kind") == "KafkaTopic"]
     return described

@@ -455,21 +455,39 @@ MOVES = ("elect-preferred", "move-leader", "move-replicas")  # of leaders and re
 
 # What others call them.
 OTHER_WORDS = {
-    "crash": "kill", "sigkill": "kill", "shutdown": "stop", "freeze": "pause", "sigstop": "pause",
+    "crash": "kill", "sigkill": "kill", "oom": "kill", "shutdown": "stop", "freeze": "pause",
+    "sigstop": "pause", "hang": "pause", "gc": "pause", "unplug": "isolate",
     "latency": "delay", "slow-network": "delay", "netem": "delay", "packet-loss": "loss",
     "network-partition": "partition", "netsplit": "partition", "split-brain": "partition",
     "leader-election": "elect-preferred", "preferred-leader-election": "elect-preferred",
     "preferred-replica-election": "elect-preferred", "elect-leader": "elect-preferred",
-    "leader-moved": "move-leader", "reassignment": "move-replicas", "reassign-partitions": "move-replicas",
+    "rebalance-leader": "elect-preferred", "auto-rebalance": "elect-preferred", "rebalance": "join",
+    "leader-moved": "move-leader", "reassignment": "move-replicas", "reassign-partition": "move-replicas",
+    "reassign-replica": "move-replicas", "move-partition": "move-replicas",
     "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
     "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
     "delete-topic": "recreate", "seek": "reset-offsets", "rewind": "reset-offsets",
     "truncate": "delete-records", "purge": "delete-records",
     "add-partitions": "resize", "add-broker": "grow", "upgrade": "rolling-upgrade",
-    "restart": "rolling-restart",
+    "restart": "rolling-restart", "reboot": "rolling-restart",
 }  # fmt: skip
 # They may hit brokers, and take nothing from them.
 TAKE_NOTHING = frozenset({"noop", "grow", "reassign", *(kind.name for kind in _ALL if kind.by_request)})
+
+
+def meant_by(word: str) -> str:
+    """The fault that another word for it means, whatever the order of its parts (`topic-delete`), and with
+    more of them (`revoke-acl`); the word itself, if there is none.
+    """
+    parts = _parts(word)
+    others = sorted(OTHER_WORDS, key=lambda other: -len(_parts(other)))
+    same = [other for other in others if _parts(other) == parts]
+    within = [] if nearest(word, KINDS) else [other for other in others if _parts(other) <= parts]
+    return next((OTHER_WORDS[other] for other in (*same, *within)), word)
+
+
+def _parts(word: str) -> frozenset[str]:
+    return frozenset(part.removesuffix("s") for part in re.split("[-_. ]+", word.lower()))
 
 
 def faults_on(what: str) -> list[str]:

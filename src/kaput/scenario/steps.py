@@ -21,7 +21,7 @@ from pydantic import (
 
 from kaput.scenario.block import Block, Found, inapplicable_keys
 from kaput.scenario.events import Moment
-from kaput.scenario.fault_kinds import KINDS, OTHER_WORDS, About, FaultKind, Options, defaults_of, faults_on
+from kaput.scenario.fault_kinds import KINDS, About, FaultKind, Options, defaults_of, faults_on, meant_by
 from kaput.scenario.nearest import hint
 from kaput.scenario.targets import CLUSTER, TOPIC, Target, parse_target
 from kaput.scenario.values import DurationMs, check_at
@@ -32,7 +32,7 @@ _COMMANDS = ("inject", "heal", "prove")
 
 def _check_fault(value: str, info: ValidationInfo) -> str:
     if value not in KINDS and not (info.context or {}).get("lenient"):
-        raise ValueError(f"{value!r} is not a fault; {hint(OTHER_WORDS.get(value, value), KINDS)}")
+        raise ValueError(f"{value!r} is not a fault; {hint(meant_by(value), KINDS)}")
     return value
 
 

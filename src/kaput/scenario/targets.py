@@ -222,6 +222,8 @@ def recorded_target(text: str) -> Target:
 
 
 def _not_a_target(text: str) -> str:
+    if re.fullmatch(r"[\w.-]+/[0-9]+", text):
+        return f"{text!r} is not a target; did you mean leader-of {text}, or follower-of {text}?"
     first, _, rest = text.partition(" ")
     if rest:
         first = {"any": "any-member", "cluster": "cluster-of-several"}.get(first, first)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from kaput.core import MS, NULL_LONG, SECOND, first_few, percent
+from kaput.scenario.vocabulary import Verdict
 from kaput.sequence.checking import Checker, ProducerSequence, Sent, Unreadable
 from kaput.sequence.intervals import Gap
 from kaput.sequence.parsing import LineReader
@@ -131,11 +133,19 @@ class CheckSummary:
         zero = dict.fromkeys(SequenceAccount.__dataclass_fields__, 0) if not accounts else {}
         return SequenceAccount(**{name: sum(account[name] for account in accounts) for name in names}, **zero)
 
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if numbers are lost (or missing, if that is unknown); inconclusive if all of them may be
+        in lines that could not be read.
+        """
+        gone = self.total.missing if self.total.lost is None else self.total.lost
+        return "held" if not gone else "inconclusive" if gone <= self.unreadable else "violated"
+
     def held(self, strict: bool) -> bool:
         """Whether nothing is lost (or missing, if that is unknown); `strict`: nor anything else wrong."""
         total = self.total
         other = total.duplicates or total.reordered or total.unexpected or self.unreadable
-        return not (total.missing if total.lost is None else total.lost) and not (strict and other)
+        return self.verdict == "held" and not (strict and other)
 
 
 def summarise(checker: Checker, join_ms: float = JOIN_MS, reader: LineReader | None = None) -> CheckSummary:
@@ -227,6 +237,10 @@ def _lines(summary: CheckSummary) -> Iterator[str]:
     if total.lost is not None:
         yield from _gaps_line("lost", [(each.name, each.lost or []) for each in summary.producers])
     yield from _gaps_line("missing", [(each.name, each.gaps) for each in summary.producers])
+    for each in summary.producers[:_MAX_SHOWN]:
+        if (step := _step(each)) > 1:
+            of = f" of producer {each.name}" if several else ""
+            yield f"all numbers{of} are a multiple of {step} apart: if they were sent so, use --sent FILE"
     every = [(each, window) for each in summary.producers for window in each.windows]
     for each, window in every[:_MAX_SHOWN]:
         yield _window_texts(window, f" of producer {each.name}" if several else "")
@@ -235,6 +249,13 @@ def _lines(summary: CheckSummary) -> Iterator[str]:
         yield _unreadable(summary)
     if summary.time_unit is not None:
         yield f"times were read as {summary.time_unit}"
+
+
+def _step(of: ProducerSummary) -> int:
+    """What all distances between a producer's numbers are a multiple of, if that was not given."""
+    if of.sent.expected is not None or len(of.gaps) < 2 or len(of.gaps) != of.account.seen - 1:
+        return 1
+    return math.gcd(*(gap.numbers + 1 for gap in of.gaps))
 
 
 def _gaps_line(word: str, producers: list[tuple[int | str, list[Gap]]]) -> Iterator[str]:
@@ -248,6 +269,8 @@ def _unreadable(summary: CheckSummary) -> str:
     what = "line" if summary.unreadable == 1 else "lines"
     first = ", the first" if summary.unreadable > len(lines) else ""
     doubt = "; they may be some of the missing ones" if summary.total.missing else ""
+    if summary.verdict == "inconclusive":
+        doubt += ", or all: inconclusive"
     return f"{summary.unreadable:,} {what} cannot be read{first}: {', '.join(lines)}{doubt}"
 
 

@@ -217,7 +217,9 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
     if event is None:
         return None
     if "payload" in event:
-        return _of_message(_bytes(event["payload"]), _time(event.get("ts")))
+        payload = event["payload"]  # an object, if kcat has unpacked Avro
+        value = json.dumps(payload).encode() if isinstance(payload, dict) else _bytes(payload)
+        return _of_message(value, _time(event.get("ts")))
     if isinstance(log := event.get("log"), str) and "stream" in event:
         return fields_of(log.encode(), role)
     name = event.get("name")
@@ -242,11 +244,16 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _of_keys(event: dict[str, Any]) -> Fields | None:
-    number = next((event[key] for key in _NUMBERS if key in event), None)
+    number = next((_alone(event[key]) for key in _NUMBERS if key in event), None)
     if number is None or isinstance(number, bool | dict | list):
         return None
-    time = next((event[key] for key in _TIMES if event.get(key) is not None), None)
-    return _fields(number, time, event.get("producer"))
+    time = next((_alone(event[key]) for key in _TIMES if event.get(key) is not None), None)
+    return _fields(number, time, _alone(event.get("producer")))
+
+
+def _alone(value: Any) -> Any:
+    """The value of Avro's unions in JSON: `{"long": 17}`."""
+    return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
 
 
 def _of_k6_event(event: dict[str, Any], data: dict[str, Any], role: Role) -> Fields | Skipped | None:

@@ -193,6 +193,7 @@ class Facts:
     faults: Sequence[FaultRow] = ()
     deaths: Sequence[tuple[int, int]] = ()
     troubles: Sequence[str] = ()
+    unreadable_lines: Mapping[str, int] = field(default_factory=dict)  # by table
     leader_changes: Mapping[str, int] = field(default_factory=dict)  # by topic
     consequences: Sequence[Consequence] = ()
     standstill_s: int | None = None

@@ -45,10 +45,20 @@ class Judgement:
     expectations: Sequence[Expected] = ()
 
 
+# Each case is shown by rows that are there; of any other anomaly, one may be a row that could not be read.
+_SHOWN_BY_ROWS = frozenset(
+    {"duplicate", "reordered", "corrupt", "mirror-reordered", "double-accept", "over-delivered"}
+)
+_ONE_MESSAGE_A_ROW = frozenset({"sends", "log", "deliveries", "outputs", "kept", "replayed", "left_in_store"})
+
+
 @dataclass
 class _Sentences:
-    """The sentences, and the permitted and unclear counts so far."""
+    """The sentences, and the permitted and unclear counts so far. `unreadable`: lines of the evidence that
+    could not be read, by table.
+    """
 
+    unreadable: Mapping[str, int]
     violations: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     permissions: list[str] = field(default_factory=list)
@@ -68,15 +78,25 @@ class _Sentences:
                 self.permitted[name, group] += count
                 self.permissions.append(f"{of_group}{counted(count, f'{what}, permitted: {why}')}.")
             elif word == "violation":
-                self.violations.append(sentence)
+                self.violation(name, sentence, count, group)
             else:
                 self.unclear[name, group] += count
                 self.doubts.append(sentence)
 
+    def violation(self, name: str, sentence: str, count: int, group: str | None) -> None:
+        """Adds a violation: a doubt if lines that could not be read may be the reason for all its cases."""
+        of_messages = self.unreadable.keys() <= _ONE_MESSAGE_A_ROW
+        enough = sum(self.unreadable.values()) >= count or not of_messages
+        if not self.unreadable or name in _SHOWN_BY_ROWS or not enough:
+            self.violations.append(sentence)
+            return
+        self.unclear[name, group] += count
+        self.doubts.append(f"{sentence.removesuffix('.')}; lines that could not be read may be why.")
+
 
 def judge(facts: Facts, scenario: Scenario | None, rules: Mapping[str, VerdictRule]) -> Judgement:
     """Judges a run. `rules`: by anomaly, in order. Without a scenario: inconclusive."""
-    sentences = _Sentences()
+    sentences = _Sentences(facts.unreadable_lines)
     for name, rule in rules.items():
         if rule.harmless != "none":
             for group in facts.groups if name in GROUP_ANOMALIES else [None]:
@@ -118,7 +138,8 @@ def _judge_anomalies(sentences: _Sentences, known: Grounds, rules: Mapping[str, 
         sentences.rule(name, meaning, excused, group)
         if count := count - sum(n for _, n in excused):
             of_group = "" if group is None else f"group {group}: "
-            sentences.violations.append(f"{of_group}{counted(count, meaning)} ({name}).")
+            sentence = f"{of_group}{counted(count, meaning)} ({name})."
+            sentences.violation(name, sentence, count, group)
 
 
 def _doubts_about(group: GroupFacts) -> Iterator[str]:

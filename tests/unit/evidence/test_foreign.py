@@ -309,6 +309,25 @@ def test_unreadable_lines_are_counted_and_make_the_result_inconclusive(tmp_path:
     assert analyse(evidence, spark).verdict == "inconclusive"
 
 
+@pytest.mark.parametrize(("torn", "verdict"), [(2, "inconclusive"), (1, "violated")])
+def test_lost_messages_may_be_in_unreadable_lines(torn: int, verdict: str, tmp_path: Path) -> None:
+    """Of two messages that are not in the log, both may be; with one such line, one is lost for certain."""
+    history = History().read_to_end()
+    for seq in range(4):
+        history = history.acked(0, seq, seq)
+    folder = history.write(tmp_path)
+    rows = [f"orders,0,{n},0,{START_MS},0,{n},true\n" for n in range(4)]
+    rows[1:3] = ["torn\n"] * torn
+    shutil.rmtree(folder.table("log"))
+    header = "topic,partition,offset,leader_epoch,timestamp_ms,producer,seq,intact\n"
+    folder.table("log").with_suffix(".csv").write_text(header + "".join(rows))
+    evidence = check(folder)
+    assert evidence.manifest.unreadable_lines == {"log": torn}
+    spark: Any = InProcess()
+    findings = analyse(evidence, spark)
+    assert (findings.total("lost"), findings.verdict) == (2, verdict)
+
+
 def test_unreadable_samples_only_are_noted(tmp_path: Path) -> None:
     """No count depends on them."""
     folder = History().acked(0, 0, 0).read_to_end().write(tmp_path)

@@ -189,7 +189,7 @@ def test_setting_that_no_broker_shows_is_refused() -> None:
     fault = fault_class("change-config", on)(
         fake_scene("change-config", admin=Requested(), target=target, config={"retention": 1})
     )
-    with pytest.raises(LabError, match="topic orders shows no retention"):
+    with pytest.raises(LabError, match=r"topic orders shows no retention; did you mean retention\.ms"):
         fault.inject(hit)
 
 

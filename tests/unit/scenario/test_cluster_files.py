@@ -113,6 +113,7 @@ def test_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "racks": ["a", "b"],
         "config": {"min.insync.replicas": 2, "auto.create.topics.enable": False},
     }
+    assert not [line for line in described.replaced if "rack" in line]  # it was taken over
     assert "kafka-2: min.insync.replicas=1: all brokers have those of kafka-1" in described.replaced
     monkeypatch.setenv("MIN_ISR", "3")
     assert read_cluster(tmp_path / "docker-compose.yml").cluster["config"]["min.insync.replicas"] == 3
@@ -126,6 +127,8 @@ def test_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("confluentinc/cp-server:8.1.0", "4.1.0"),
         ("registry/kafka@sha256:abc", None),
         ("apache/kafka:latest", None),
+        ("bitnami/kafka:3.7", "3.7.0"),
+        ("confluentinc/cp-kafka:7.5", "3.5.0"),
     ],
 )
 def test_version_is_that_of_the_image(image: str, version: str | None, tmp_path: Path) -> None:
@@ -215,8 +218,19 @@ def test_scenario_is_made_of_a_file(tmp_path: Path) -> None:
 
 
 def test_scenario_that_does_not_fit_the_cluster_is_a_mistake(tmp_path: Path) -> None:
-    path = _written(tmp_path, "compose.yaml", "services: {kafka: {image: apache/kafka}}")
+    """More replicas than brokers, as no topic of theirs could have."""
+    service = "{image: apache/kafka, environment: {KAFKA_DEFAULT_REPLICATION_FACTOR: 3}}"
+    path = _written(tmp_path, "compose.yaml", f"services: {{kafka: {service}}}")
     done = CliRunner().invoke(app, ["from", str(path)])
     assert isinstance(done.exception, UsageError)
     assert "compose.yaml, like leader-kill-acks-all:" in str(done.exception)
     assert "replication-factor" in str(done.exception)
+
+
+def test_cluster_of_one_broker_has_one_replica(tmp_path: Path) -> None:
+    """As most Compose files describe it; what its topics do not say is not made up."""
+    path = _written(tmp_path, "compose.yaml", "services: {kafka: {image: 'apache/kafka:4.1.0'}}")
+    done = CliRunner().invoke(app, ["from", str(path)])
+    assert done.exit_code == 0, done.output
+    scenario = load_file(_written(tmp_path, "ours.yaml", done.output))
+    assert (scenario.cluster.brokers, scenario.topics[0].replication_factor) == (1, 1)

@@ -6,7 +6,7 @@ import pytest
 
 from kaput.analysis.questions import questions
 from kaput.scenario.anomalies import ANOMALIES
-from kaput.scenario.fault_kinds import KINDS, OTHER_WORDS
+from kaput.scenario.fault_kinds import KINDS, OTHER_WORDS, meant_by
 from kaput.scenario.model import Expect
 from kaput.scenario.nearest import nearest
 
@@ -40,3 +40,21 @@ def test_misspelt_word_leads_to_one_that_has_a_part_of_it(word: str, near: list[
 def test_what_others_call_a_fault_leads_to_it() -> None:
     """Each of them, and none is a fault itself."""
     assert set(OTHER_WORDS.values()) <= set(KINDS) and not set(OTHER_WORDS) & set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("word", "fault"),
+    [
+        ("topic-delete", "recreate"),
+        ("Delete_Topics", "recreate"),
+        ("revoke-acl", "deny"),
+        ("partition-reassignment", "move-replicas"),
+        ("oom-killer", "kill"),
+        ("move-partition", "move-replicas"),
+        ("elect-prefered", "elect-prefered"),
+        ("timestamps", "timestamps"),
+    ],
+)
+def test_other_words_are_known_in_any_order(word: str, fault: str) -> None:
+    """And with more parts; a fault that is only misspelt stays as it is."""
+    assert meant_by(word) == fault

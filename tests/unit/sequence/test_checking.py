@@ -177,6 +177,25 @@ def test_unreadable_lines_are_counted_and_the_first_three_are_shown() -> None:
     assert "1 line cannot be read: line 2: 'x'\n" in as_text(checked("1\nx\n2\n"))
 
 
+def test_what_may_be_in_unreadable_lines_is_inconclusive() -> None:
+    """Fewer of these than of missing numbers leave some that are certain."""
+    assert checked("1\nx\n2\n").verdict == "held"
+    assert checked("1\nx\n3\n").verdict == "inconclusive"
+    assert checked("1\nx\n4\n").verdict == "violated"
+    assert (
+        "cannot be read: line 2: 'x'; they may be some of the missing ones, or all: inconclusive"
+        in as_text(checked("1\nx\n3\n"))
+    )
+
+
+def test_numbers_in_steps_are_pointed_out() -> None:
+    """They are missing all the same: every second one may be lost."""
+    hint = "all numbers are a multiple of 10 apart: if they were sent so, use --sent FILE"
+    assert hint in as_text(checked("10\n20\n40\n50\n"))
+    for text, expected in (("10\n20\n31\n", None), ("1\n3\n5\n", (1, 6)), ("1\n3\n4\n", None)):
+        assert "multiple" not in as_text(checked(text, expected))
+
+
 def test_unexpected_numbers_are_counted_separately() -> None:
     """They are no part of what is seen, twice or reordered."""
     total = checked("1\n2\n9\n0\n3\n9\n", (1, 3)).total
@@ -238,6 +257,8 @@ def test_times_of_several_units_are_refused_with_their_line() -> None:
         form.parse(b"1 1700000000000\n")
         with pytest.raises(UsageError, match=r"line 3: time .* is not in ms, like the times before it"):
             form.parse(f"2 1700000000001\n3 {other}\n".encode())
+    with pytest.raises(UsageError, match=r"line 1: time 17000000000000 is not in ms"):  # of the year 2508
+        TextFormat().parse(b"1 17000000000000\n")
     with pytest.raises(UsageError, match=r"line 1: time -5\.5 is negative"):
         TextFormat().parse(b"1 -5.5\n")
 
@@ -353,6 +374,16 @@ RESULT_FILES = {
         '{"topic": "t", "ts": 5, "payload": "{\\"seq\\":1}"}\n% Reached end of topic t [0] at offset 1\n',
         {1},
         {1},
+    ),
+    "kcat, Avro": (
+        '{"topic": "t", "ts": 5, "payload": {"seq": 1}}\n{"ts": 6, "payload": {"seq": {"long": 2}}}\n',
+        {1, 2},
+        {1, 2},
+    ),
+    "times of Java and Go": (
+        "number,time\n1,2026-11-27T10:00:00.5+01:00[Europe/Berlin]\n2,2026-11-27 09:00:01 +0000 UTC\n",
+        {1, 2},
+        {1, 2},
     ),
     "Docker": ('{"log":"1\\n","stream":"stdout","time":"2026-11-27T10:00:01Z"}\n', {1}, {1}),
     "JSON": ('{"seq": 1, "time": 1795349830123}\n{"number": "2"}\n', {1, 2}, {1, 2}),

@@ -137,7 +137,7 @@ def test_generated_payloads_pass_the_check() -> None:
     lines = made.splitlines(keepends=True)
     lines[3] = lines[3][:20] + (b"A" if lines[3][20:21] != b"A" else b"B") + lines[3][21:]
     lines.append(next(chunks(GeneratorSpec(1, form="payload"))))
-    found = told(b"".join(lines), "--line-format", "payload", "--expect", "1..10", status=1)
+    found = told(b"".join(lines), "--line-format", "payload", "--expect", "1..10", status=3)
     assert (found["missing_ranges"], found["unreadable"], found["first_unreadable"]["line"]) == (
         [[4, 4]],
         2,

@@ -220,6 +220,25 @@ def test_consumer_group_anomalies_that_are_never_permitted(name: str, sentence: 
     assert judge(facts, scenario()).reasons == [f"Group billing: 2,000 {sentence} ({name})."]
 
 
+@pytest.mark.parametrize(
+    ("counts", "unreadable", "verdict"),
+    [
+        ({"phantom": 2}, {"sends": 2}, "inconclusive"),
+        ({"phantom": 3}, {"sends": 2}, "violated"),
+        ({"phantom": 3}, {"sends": 1, "cluster_events": 1}, "inconclusive"),
+        ({"corrupt": 1}, {"sends": 2}, "violated"),
+    ],
+)
+def test_what_unreadable_lines_may_explain_is_no_violation(
+    counts: dict[str, int], unreadable: dict[str, int], verdict: str, scenario: Make
+) -> None:
+    """A line of messages explains one case; one of another table any number; what is there is there."""
+    facts = facts_of(counts=counts, unreadable_lines=unreadable, troubles=["a line could not be read"])
+    judgement = judge(facts, scenario(acks=0))
+    assert judgement.verdict == verdict
+    assert any("may be why" in reason for reason in judgement.reasons) == (verdict == "inconclusive")
+
+
 def test_redelivery_after_commit_is_a_violation_before_it_permitted(scenario: Make) -> None:
     """What was delivered before is permitted, and reported in numbers alone."""
     judgement = judge(

@@ -58,6 +58,7 @@ class Logs(Question):
             faults=given.faults,
             deaths=deaths(given.cluster_events, given.faults, given.ended_ns),
             troubles=given.manifest.troubles,
+            unreadable_lines=given.manifest.unreadable_lines,
             leader_changes=run.leader_history.leader_changes(),
             polled_ns=polled_ns(given.cluster_events),
             end_offsets=known.end_offsets_sum,

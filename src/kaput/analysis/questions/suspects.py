@@ -19,6 +19,7 @@ from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
+from kaput.core import counted
 from kaput.evidence.findings_claims import Suspect
 
 _UNKNOWN = "unknown"
@@ -76,11 +77,13 @@ def _suspect(producer: int, client: str, leaderless_: int, lost: int) -> Suspect
         "sent and acknowledged while their partition had no running leader": leaderless_,
         "acknowledged without an offset, and lost without a cause in Kafka": lost,
     }
-    counted = "; ".join(f"{n:,} messages were {what}" for what, n in reasons.items() if n)
+    reasoning = "; ".join(
+        counted(n, f"{{messages were|message was}} {what}") for what, n in reasons.items() if n
+    )
     return Suspect(
         producer=producer,
         client=client,
         acked_leaderless=leaderless_,
         lost_without_offset=lost,
-        story=f"{of}: {counted}.",
+        story=f"{of}: {reasoning}.",
     )

@@ -188,7 +188,8 @@ class ResourceAdmin(GroupAdmin):
             self._timeout_s,
         )
         for result in answer.responses:
-            self._check(f"{name} cannot be configured", result.error_code, result.error_message)
+            what = f"topic {name}" if kind == requests.TOPIC else f"broker {name}"
+            self._check(f"{what} cannot be configured", result.error_code, result.error_message)
 
     def deny(self, topic: str, principal: str, operation: str) -> None:
         """Creates an ACL that denies an operation on a topic to a principal."""

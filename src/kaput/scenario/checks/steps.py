@@ -20,6 +20,7 @@ from kaput.scenario.fault_kinds import (
     DeleteRecordsOptions,
     DenyOptions,
     GrowOptions,
+    MoveLeaderOptions,
     ReassignOptions,
     ResetOffsetsOptions,
     ResizeOptions,
@@ -105,6 +106,9 @@ def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cl
     target, brokers = step.target, cluster.brokers
     if target.kind == "broker" and (text := _no_broker(target.numbers[0], clusters)):
         yield ("target",), text
+    leader = step.options.to if isinstance(step.options, MoveLeaderOptions) else None
+    if leader is not None and (text := _no_broker(leader, [cluster])):
+        yield ("to",), text
     if target.kind == "zookeeper" and cluster.mode == "kraft":
         yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.kind.by_request and target.kind in ("controller", "zookeeper"):

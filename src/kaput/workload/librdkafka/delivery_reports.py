@@ -32,6 +32,7 @@ _DEFINITE = _REFUSED | frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
         KafkaError.NOT_ENOUGH_REPLICAS,
         KafkaError.INVALID_REQUIRED_ACKS,
     }

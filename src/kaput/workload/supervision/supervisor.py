@@ -210,14 +210,28 @@ class Supervisor:
     def start(self) -> None:
         """Starts every client and waits until all are ready. Raises LabError."""
         for group in self._scenario.workload.groups:
-            for number in range(1, group.members + 1):
-                self.member(group.id, number).start()
+            self._start_group(group)
         for numbers, launch in self._plan.producers():
             self.producers.append(self._start(launch, self._on_message))
             self._by_number.update(dict.fromkeys(numbers, self.producers[-1]))
         limit = time.monotonic() + READY_TIMEOUT_S
         for client in self.producers + [slot.client for slot in self.members]:
             client.await_ready(limit)
+
+    def _start_group(self, group: Group) -> None:
+        """Starts its members. Those of the protocol of type consumer join when the group has assigned its
+        partitions: a coordinator that converts it before answers with UNKNOWN_SERVER_ERROR (Kafka 4.4.0).
+        """
+        slots = [self.member(group.id, number) for number in range(1, group.members + 1)]
+        first = len(slots) - (group.consumer_members or 0)
+        for slot in slots[:first]:
+            slot.start()
+        if group.consumer_members is not None:
+            limit = time.monotonic() + READY_TIMEOUT_S
+            for slot in slots[:first]:
+                slot.client.await_ready(limit)
+        for slot in slots[first:]:
+            slot.start()
 
     def libraries(self) -> dict[str, list[str]]:
         """By kind of client, the libraries with versions that its processes reported."""
