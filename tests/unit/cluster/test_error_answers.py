@@ -130,6 +130,24 @@ def test_kafka_reads_each_error_response_and_finds_the_code_in_it(
                 assert api == "DeleteShareGroupOffsets" or "3" in text
 
 
+@pytest.mark.parametrize("acknowledges", [True, False])
+def test_fetch_of_a_share_group_that_failed_has_acknowledged_nothing(
+    acknowledges: bool, oracle: Oracle, jar: Path
+) -> None:
+    """Otherwise its member would count what it accepted with that request as confirmed."""
+    both = schemas(jar, "ShareFetch")
+    for version in versions(both[0]):
+        asked = request(_Codec(both[0], version), both[0]["fields"])
+        if not acknowledges:
+            asked["topics"][0]["partitions"][0]["acknowledgementBatches"] = []
+        frame = bytes.fromhex(oracle.ask("encode", "ShareFetch", version, json.dumps(asked)))
+        answered = error_answer(both, frame, ErrorAnswer("ShareFetch", 6, False))
+        assert answered is not None
+        read = json.loads(oracle.ask("decode", "ShareFetch", version, answered[5:].hex()))
+        (partition,) = read["responses"][0]["partitions"]
+        assert (partition["errorCode"], partition["acknowledgeErrorCode"]) == (6, 6 if acknowledges else 0)
+
+
 def test_error_codes_are_kafkas(oracle: Oracle) -> None:
     """By Kafka's own enumeration."""
     assert {name: int(oracle.ask("code", name)) for name in ERROR_CODES} == ERROR_CODES

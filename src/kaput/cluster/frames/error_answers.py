@@ -22,6 +22,9 @@ _NUMBERS = {
     "float64": ">d",
 }  # fmt: skip
 _CODES = ("ErrorCode", "PartitionErrorCode")
+# A ShareFetch that is answered with an error did not acknowledge anything either: without a code of their own,
+# its acknowledgements would count as confirmed.
+_OF_ACKNOWLEDGEMENTS, _ACKNOWLEDGED = "AcknowledgeErrorCode", "AcknowledgementBatches"
 # What the parts of responses are called in their requests, where the name is another one.
 _PARTS = {
     "Responses": ("TopicData", "Topics"), "PartitionResponses": ("PartitionData",), "Results": ("Topics",),
@@ -231,6 +234,8 @@ class _Answer:
         name, below = field["name"], self._codec.below(field)
         if name in _CODES and takes:
             self.codes += 1
+            return self._answer.code
+        if name == _OF_ACKNOWLEDGEMENTS and takes and isinstance(asked, dict) and asked.get(_ACKNOWLEDGED):
             return self._answer.code
         if field["type"].startswith("[]"):
             mine = () if takes or not self._has_code(below) else _parts(name, asked)
