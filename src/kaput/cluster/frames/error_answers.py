@@ -22,8 +22,8 @@ _NUMBERS = {
     "float64": ">d",
 }  # fmt: skip
 _CODES = ("ErrorCode", "PartitionErrorCode")
-# A ShareFetch that is answered with an error did not acknowledge anything either: without a code of their own,
-# its acknowledgements would count as confirmed.
+# A ShareFetch that is answered with an error has acknowledged nothing: without a code of their own, its
+# acknowledgements would count as confirmed.
 _OF_ACKNOWLEDGEMENTS, _ACKNOWLEDGED = "AcknowledgeErrorCode", "AcknowledgementBatches"
 # What the parts of responses are called in their requests, where the name is another one.
 _PARTS = {
