@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Any
 
 from kaput.errors import UsageError
 from kaput.java_properties import Property, login_options, read_settings
+from kaput.scenario.clients import JAVA_NAMES
+from kaput.scenario.nearest import nearest
 
 # From Java's names to librdkafka's.
 _LIBRDKAFKA_NAMES = {
@@ -52,6 +54,26 @@ _KAFKA_NAMES = {
     "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm (empty for none)",
     "metadata.broker.list": "bootstrap.servers",
 }
+# Names of Java's clients: how they sign in, and what a producer promises. What is almost one of them is a
+# slip, which Java would only mention in a log.
+_SECURITY = {
+    "bootstrap.servers", "security.protocol", "security.providers", "sasl.mechanism", "sasl.jaas.config",
+    "sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class",
+    "sasl.kerberos.service.name", "sasl.kerberos.kinit.cmd", "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms", "sasl.login.retry.backoff.ms", "sasl.login.retry.backoff.max.ms",
+    "ssl.protocol", "ssl.provider", "ssl.cipher.suites", "ssl.enabled.protocols", "ssl.keystore.type",
+    "ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.key", "ssl.keystore.certificate.chain",
+    "ssl.key.password", "ssl.truststore.type", "ssl.truststore.location", "ssl.truststore.password",
+    "ssl.truststore.certificates", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm",
+    "ssl.endpoint.identification.algorithm", "ssl.secure.random.implementation", "ssl.engine.factory.class",
+}  # fmt: skip
+_PRODUCERS = {
+    "acks", "enable.idempotence", "max.in.flight.requests.per.connection", "retries", "delivery.timeout.ms",
+    "request.timeout.ms", "linger.ms", "batch.size", "buffer.memory", "max.block.ms", "compression.type",
+    "max.request.size", "transactional.id", "transaction.timeout.ms", "retry.backoff.ms",
+    "retry.backoff.max.ms",
+}  # fmt: skip
+_SLIP = 0.85
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
@@ -176,16 +198,41 @@ AccessOf = Callable[[str | None, str], Access]  # of a user; in one of several c
 
 
 def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
-    """Raises UsageError for a librdkafka name unless its Kafka name is there too, and for a bad protocol."""
+    """Raises UsageError for a librdkafka name unless its Kafka name is there too, for one that is almost
+    Kafka's, and for a bad protocol.
+    """
     for name, setting in settings.items():
         kafka = _KAFKA_NAMES.get(name)
         if kafka is not None and kafka.partition(" ")[0] not in settings:
             raise UsageError(f"{path}:{setting.line}: {name} is librdkafka's name; Kafka's is {kafka}")
+    _check_slips(path, settings, _SECURITY)
     protocol = settings.get("security.protocol")
     if protocol is not None and protocol.value.upper() not in _PROTOCOLS:
         raise UsageError(
             f"{path}:{protocol.line}: security.protocol={protocol.value!r} is none of {', '.join(_PROTOCOLS)}"
         )
+
+
+def _check_slips(path: Path, settings: Mapping[str, Property], known: Set[str]) -> None:
+    for name, setting in settings.items():
+        if name not in known | _KAFKA_NAMES.keys() and (
+            near := nearest(name, known - settings.keys(), 1, _SLIP)
+        ):
+            raise UsageError(
+                f"{path}:{setting.line}: {name} is no setting of Kafka's clients; did you mean {near[0]}?"
+            )
+
+
+def read_producer_settings(path: Path) -> dict[str, str]:
+    """A producer's properties file, in Java's names. Raises UsageError, also for names that are almost ones
+    on which its promise depends.
+    """
+    settings = read_settings(path)
+    for name, setting in settings.items():
+        if (java := JAVA_NAMES.get(name)) is not None and java not in settings:
+            raise UsageError(f"{path}:{setting.line}: {name} is librdkafka's name; Kafka's is {java}")
+    _check_slips(path, settings, _PRODUCERS)
+    return {name: setting.value for name, setting in settings.items()}
 
 
 def _check_login(path: Path, settings: Mapping[str, Property], access: Access) -> None:

@@ -15,7 +15,7 @@ from kaput.scenario.values import Config
 from kaput.scenario.vocabulary import Client
 
 # librdkafka's names of settings that have other names in Java, which would only warn about them.
-_JAVA_NAMES = {
+JAVA_NAMES = {
     "message.timeout.ms": "delivery.timeout.ms",
     "message.send.max.retries": "retries",
     "max.in.flight": "max.in.flight.requests.per.connection",
@@ -44,8 +44,8 @@ def check_client(client: Client, version: str | None, command: str | None, confi
         yield ("command",), wrong
     if client == "java":
         for name in config:
-            if name in _JAVA_NAMES:
-                yield ("config", name), f"this is librdkafka's name; in Java it is {_JAVA_NAMES[name]}"
+            if name in JAVA_NAMES:
+                yield ("config", name), f"this is librdkafka's name; in Java it is {JAVA_NAMES[name]}"
             elif name in _JAVA_TYPES:
                 yield ("config", name), "kaput sets this itself; leave it out"
     elif client == "command" and version is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.cluster.access import OPEN, Access, write_secret
+from kaput.cluster.access import OPEN, Access, read_producer_settings, write_secret
 from kaput.errors import UsageError
 
 _LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="s=1";'
@@ -23,6 +23,11 @@ _SETTINGS = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsa
         (
             "acks=all\nsasl.username=alice\n",
             r":2: sasl\.username is librdkafka's name; Kafka's is sasl\.jaas",
+        ),
+        ("security.protocl=SSL\n", r":1: security\.protocl is no .* did you mean security\.protocol\?"),
+        (
+            "acks=all\nssl.truststore.passwrd=x\n",
+            r":2: ssl\.truststore\.passwrd is no .* did you mean ssl\.truststore\.password",
         ),
         ("security.protocol=SASL_SSL \n", r":1: security\.protocol='SASL_SSL ' is none of PLAINTEXT, SSL"),
         (_SETTINGS.replace(' password="s=1"', ""), r":3: sasl\.jaas\.config: has no password="),
@@ -118,3 +123,30 @@ def test_secret_file_has_mode_600_and_is_not_overwritten(tmp_path: Path) -> None
     assert path.read_text() == "hush" and path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):
         write_secret(path, "again")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ack=all\n", r":1: ack is no setting of Kafka's clients; did you mean acks\?"),
+        ("acks=all\nenable.idempotense=true\n", r":2: .*did you mean enable\.idempotence"),
+        ("request.required.acks=1\n", r":1: request\.required\.acks is librdkafka's name; Kafka's is acks"),
+    ],
+)
+def test_slip_in_what_a_producer_promises_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """With it, the default would hold, and nothing would say so."""
+    path = tmp_path / "producer.properties"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_producer_settings(path)
+
+
+def test_settings_of_others_are_no_slips(tmp_path: Path) -> None:
+    """Names of plugins, and Kafka's own that only look alike."""
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "acks=1\nclient.id=a\ngroup.id=b\nsasl.oauthbearer.token.endpoint.url=c\nssl.protocol=TLSv1.3\n"
+        "schema.registry.url=d\nkey.serializer=e\nmetadata.max.age.ms=1\nclient.rack=f\n"
+    )
+    assert Access.read(path).properties["client.rack"] == "f"
+    assert read_producer_settings(path)["acks"] == "1"

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import OPEN, Access, read_producer_settings
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
 from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.resources import AccessRule
@@ -19,7 +19,6 @@ from kaput.cluster.wire import Endpoint
 from kaput.core import TopicPartition as Place
 from kaput.core import setting_text
 from kaput.errors import LabError, UsageError
-from kaput.java_properties import read_properties
 from kaput.monitor.sources.answers import PolledView
 from kaput.monitor.sources.groups import NOTHING, Position, RecordTimes
 from kaput.monitor.sources.nodes import Nodes
@@ -221,7 +220,7 @@ def read_snapshot(
     snapshot's `unknown` names what could not be read. Raises UsageError for the files, LabError if the
     cluster cannot be reached.
     """
-    client = read_properties(client_config) if client_config is not None else None
+    client = read_producer_settings(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
         reader = partial(_SnapshotReader, admin, servers, access, folder or Folder())
