@@ -185,7 +185,7 @@ class FaultEngine:
         self._record_again(life, effect)
         self._report(life, "effect", effect.effective_ns)
         unproven = not effect.confirmed or effect.effective_ns is None
-        if not failed and not (self._proven_only and unproven):
+        if not failed and not (self._proven_only and unproven and not fault.watching):
             life.injected.set()
             life.over.wait(None if step.duration_ms is None else step.duration_ms / 1000)
         if self._abandoned and not fault.outlasts:

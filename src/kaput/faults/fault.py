@@ -201,6 +201,8 @@ class Fault(ABC, Generic[_Hit]):
     outlasts: ClassVar[bool] = False
     """Whether it outlasts the run, so that it is healed even if the run is aborted."""
     options: Options
+    watching: bool = False
+    """Whether it is in place, and what it acts upon has yet to come: only its heal can tell its effect."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.options = scene, scene.step.options

@@ -60,6 +60,7 @@ class Protocol(NodeFault):
                 raise LabError(f"{node.title} has no proxy; write cluster.proxies: clients")
             self._proxies[node.title] = node.proxy
             node.proxy.put(self._rule(node.id), partial(self._on_frame, node.id))
+        self.watching = True
         return Effect(None, False, f"{name_all(alive)}: {self._requests_text()} watched")
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:

@@ -37,7 +37,9 @@ _HEALED_S = 600.0  # every wait in a heal is bounded, and together they take les
 
 @dataclass(frozen=True)
 class InjectedFault:
-    """A fault that took effect: the brokers it hit, since when (ns since the epoch), and the proof."""
+    """A fault that took effect: the brokers it hit, since when (ns since the epoch), and the proof. One in
+    the protocol is in place since then; its heal tells upon how many requests it acted.
+    """
 
     id: str
     fault: str
@@ -107,7 +109,8 @@ class FaultInjector:
         record = life.record
         if record is None:
             raise LabError(f"{fault} {target} was not injected: the cluster is being stopped")
-        if not record.confirmed or record.effective_ns is None:
+        watching = life.fault is not None and life.fault.watching
+        if not watching and (not record.confirmed or record.effective_ns is None):
             life.ended.wait()
             raise FaultError(f"{fault} {target} did not take effect: {(life.record or record).proof}")
         injected = InjectedFault(
@@ -116,7 +119,7 @@ class FaultInjector:
             target,
             list(record.brokers),
             record.injected_ns,
-            record.effective_ns,
+            record.injected_ns if record.effective_ns is None else record.effective_ns,
             record.proof,
         )
         with self._lock:
@@ -198,7 +201,8 @@ def _healed(life: Life) -> Healed:
     if record.healed_ns is None:
         raise FaultError(f"{title} is not confirmed to be healed: {record.proof}")
     if not record.confirmed:
-        raise FaultError(f"{title} did not last until it was healed: {record.proof}")
+        what = "had no effect" if record.effective_ns is None else "did not last until it was healed"
+        raise FaultError(f"{title} {what}: {record.proof}")
     return Healed(record.id, record.healed_ns, record.proof)
 
 

@@ -378,7 +378,7 @@ SECURITY = Need(
 )
 PROXIES = Need(
     lambda cluster: cluster.proxies != "none",
-    "needs proxies from the start of the cluster; run it in a scenario",
+    "needs proxies from the start of the cluster; write cluster.proxies: clients",
 )
 
 

@@ -91,6 +91,13 @@ def test_heal_of_an_unknown_fault_suggests_the_nearest() -> None:
         ("delay", "any", {}, {"network": "loopback"}, "start the cluster with cluster.network: namespaces"),
         ("delay", "any", {"delay": "soon"}, {}, "delay: "),
         ("disk-full", "any", {}, {}, "start the cluster with cluster.disk-mb"),
+        (
+            "protocol",
+            "any",
+            {"api": "Produce", "what": "disconnect"},
+            {},
+            "start the cluster with cluster.proxies: clients",
+        ),
         ("leave", "member 1 of g", {}, {}, "without a scenario, faults can only hit nodes, topics"),
         ("kill", "any member of g", {}, {}, "without a scenario, faults can only hit nodes, topics"),
         ("pause", "producer 0", {}, {}, "without a scenario, faults can only hit nodes, topics"),
