@@ -108,10 +108,19 @@ class AccountingError(AssertionError):
     """Counts that must add up do not: the analysis is broken, and its numbers are worthless."""
 
 
+def package_with(extra: str) -> str:
+    """`kaput[otel]`; `kaput-lab[otel]` where only that is installed."""
+    return f"{'kaput' if _is_whole() else 'kaput-lab'}[{extra}]"
+
+
 def needs_package(what: str, error: ModuleNotFoundError) -> ModuleNotFoundError | UsageError:
     """The sentence for `what`, which needs all of kaput, if only kaput-lab is installed; else the error."""
-    from importlib.util import find_spec  # here, since kaput.keep loads nothing that it can spare
-
-    if find_spec("kaput.analysis") is not None:
+    if _is_whole():
         return error
     return UsageError(f"{what} needs the package kaput: pip install kaput")
+
+
+def _is_whole() -> bool:
+    from importlib.util import find_spec  # here, since kaput.keep loads nothing that it can spare
+
+    return find_spec("kaput.analysis") is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kaput.errors import UsageError, needs_package
+from kaput.errors import UsageError, needs_package, package_with
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -126,6 +126,7 @@ def test_what_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
     sentence = needs_package("kaput analyze", error)
     assert isinstance(sentence, UsageError)
     assert str(sentence) == "kaput analyze needs the package kaput: pip install kaput"
+    assert package_with("mongodb") == "kaput-lab[mongodb]", "all of kaput would be a gigabyte"
 
 
 def test_the_man_page_is_well_formed(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
 def show_command(
     name: Annotated[
         str | None,
-        Argument(metavar="NAME", help="AlertRule to print (default: the whole file, for editing)."),
+        Argument(metavar="NAME", help="Rule to print (default: the whole file, for editing)."),
     ] = None,
     rules: RulesFile = None,
     json: Json = False,
@@ -173,7 +173,7 @@ def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False)
 @app.command("tune", cls=Verb)
 def tune_command(
     run_dir: RunDirs,
-    rule: Annotated[str, Option("--rule", metavar="NAME", help="AlertRule to tune.")],
+    rule: Annotated[str, Option("--rule", metavar="NAME", help="Rule to tune.")],
     rules: RulesFile = None,
     thresholds: Annotated[
         str | None,

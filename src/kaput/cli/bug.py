@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
+from kaput.cli import completion
 from kaput.cli.options import Json
 from kaput.cli.verbs import print_json
 from kaput.core import NEWEST_KAFKA, VERSION
@@ -37,7 +38,9 @@ def version_command(json: Json = False) -> None:
 
 
 def bug_command(
-    run_dir: Annotated[Path, Argument(metavar="RUN_DIR", help="Run folder.")],
+    run_dir: Annotated[
+        Path, Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
+    ],
     *,
     out: Annotated[
         Path | None, Option(metavar="FILE", help="Archive to write (default: kaput-bug-RUN.tar.gz, here).")

@@ -1,4 +1,4 @@
-"""What a shell proposes after TAB: scenarios, run folders, clusters, faults, targets.
+"""What a shell proposes after TAB: scenarios, run folders, clusters, faults, targets, tools.
 
 Each returns words that begin with what was typed; none at all, and the shell proposes files.
 """
@@ -6,6 +6,7 @@ Each returns words that begin with what was typed; none at all, and the shell pr
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from kaput.cli.settings import read_settings
@@ -57,9 +58,31 @@ def targets(incomplete: str) -> list[str]:
         form if form.islower() and ">" not in form else form.partition(" ")[0] + " " for form in forms
     ]
     matching = _beginning(incomplete, words)
-    # bash inserts words as they are; the other shells quote them.
-    bash = "bash" in os.environ.get("_KAPUT_COMPLETE", "")
-    return [each.replace(" ", "\\ ") for each in matching] if bash else matching
+    return [each.replace(" ", "\\ ") for each in matching] if _bash_takes_words_as_they_are() else matching
+
+
+def tools(incomplete: str) -> list[str]:
+    """Kafka's tools."""
+    from kaput.operate.tools import TOOLS
+
+    return _beginning(incomplete, sorted(TOOLS))
+
+
+def one_of(*words: str) -> Callable[[str], list[str]]:
+    """One of these words."""
+
+    def matching(incomplete: str) -> list[str]:
+        return _beginning(incomplete, list(words))
+
+    return matching
+
+
+def _bash_takes_words_as_they_are() -> bool:
+    """bash does, unless the word began with a quote; the other shells quote what they insert."""
+    if "bash" not in os.environ.get("_KAPUT_COMPLETE", ""):
+        return False
+    words, at = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD", "0"))
+    return not words[min(at, len(words) - 1)].startswith(("'", '"'))
 
 
 def _beginning(incomplete: str, words: list[str]) -> list[str]:

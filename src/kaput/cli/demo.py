@@ -57,6 +57,8 @@ def demo_command(
 
     Example: kaput demo --open
     """
+    import kaput.runner  # noqa: F401  what kaput-lab lacks is missed before anything is promised
+
     sys.stderr.write(_FIRST)
     from kaput.cli.progress import RunProgress
     from kaput.cli.run_scenarios import run_together

@@ -76,7 +76,7 @@ def _found(name: str) -> tuple[Path, str]:
         page, anchor = glossary, _slug(name)
         words = _anchors(glossary)
         if anchor not in words:
-            near = nearest(name.lower(), [*pages, *words], count=3)
+            near = nearest(name.lower(), [*pages, *words], count=3, cutoff=0.75)
             hint = f"did you mean {' or '.join(near)}?" if near else "'kaput docs' has the start page"
             raise UsageError(f"{name!r} is neither a page nor a word of the glossary; {hint}")
     elif page is None or (anchor and anchor not in _anchors(page)):

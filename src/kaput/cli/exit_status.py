@@ -23,9 +23,9 @@ from typing import Any
 import typer
 
 from kaput.cli.settings import defaults_of, read_settings
-from kaput.cli.verbs import ALL, VerbGroup, Verbosity, write_error
+from kaput.cli.verbs import ALL, VerbGroup, Verbosity, command_of, write_error
 from kaput.core import VERSION
-from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError, needs_package
+from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
 from kaput.scenario.nearest import nearest
 
 INTERNAL_ERROR = 70
@@ -72,7 +72,9 @@ class RootGroup(VerbGroup):
     """The program's command group; exceptions of commands reach `status_of` unchanged."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`kaput help VERB` is `kaput VERB --help`; `kaput help --all` explains all verbs."""
+        """`kaput help VERB` is `kaput VERB --help`; `kaput help --all`, or `--help --all`, explains all."""
+        if "--all" in args and {"-h", "--help"} & set(args) and len(args) == 2:
+            args = ["help", "--all"]
         if args[:1] == ["help"]:
             ctx.meta[ALL] = "--all" in args
             words = [word for word in args[1:] if word != "--all"]
@@ -93,12 +95,10 @@ class RootGroup(VerbGroup):
         )
 
     def invoke(self, ctx: Any) -> Any:
-        """Raises _Raised for OSError, EOFError, Interrupted; UsageError for what kaput-lab alone lacks."""
+        """Raises _Raised for OSError, EOFError, Interrupted."""
         ctx.default_map = defaults_of(self, read_settings())
         try:
             return super().invoke(ctx)
-        except ModuleNotFoundError as error:
-            raise needs_package(f"kaput {ctx.invoked_subcommand}", error) from error
         except (OSError, EOFError, Interrupted) as error:
             raise _Raised(error) from error
 
@@ -127,9 +127,7 @@ def status_of(program: Callable[[], object]) -> int:
 
 def _misused(error: Any) -> int:
     """A mistake that click found, and the command that explains what is right."""
-    path = error.ctx.command_path if error.ctx is not None else "kaput"
-    if not path.startswith("kaput"):
-        path = "kaput"
+    path = command_of(error.ctx) if error.ctx is not None else "kaput"
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return UsageError.exit_status

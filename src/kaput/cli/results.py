@@ -4,6 +4,7 @@ JSON, compares them with earlier runs (--baseline, --tolerance), and ends with t
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,8 +117,8 @@ def print_json(documents: Sequence[str], as_list: bool) -> None:
 
 
 def width_of(console: Console) -> int | None:
-    """The terminal's width; None for a pipe or a file."""
-    return console.width if console.is_terminal else None
+    """The terminal's width, or COLUMNS; None for a pipe or a file without that."""
+    return console.width if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else None
 
 
 def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:

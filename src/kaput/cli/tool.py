@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from kaput.cli import completion
 from kaput.cli.options import ClusterName
 from kaput.cli.verbs import print_json
 from kaput.core import NEWEST_KAFKA
@@ -18,7 +19,12 @@ from kaput.errors import UsageError
 
 def tool_command(
     name: Annotated[
-        str | None, Argument(metavar="TOOL", help="For example topics, kafka-topics or kafka-topics.sh.")
+        str | None,
+        Argument(
+            metavar="TOOL",
+            autocompletion=completion.tools,
+            help="For example topics, kafka-topics or kafka-topics.sh.",
+        ),
     ] = None,
     arguments: Annotated[list[str] | None, Argument(metavar="ARG", help="The tool's own arguments.")] = None,
     *,

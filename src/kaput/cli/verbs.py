@@ -15,7 +15,7 @@ import typer.main
 from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
-from kaput.errors import UsageError
+from kaput.errors import UsageError, needs_package
 from kaput.printable import printable_lines
 
 Runs = Annotated[Path, Option(metavar="DIR", help="Directory with the run folders.")]
@@ -141,6 +141,14 @@ class Verb(TyperCommand):
         return [*own[:-1], *(OUTPUT if document else []), *COMMON, own[-1]]
 
     def invoke(self, ctx: Any) -> Any:
+        """Runs it. Raises UsageError if only kaput-lab is installed, and that lacks what it needs."""
+        try:
+            return self._printed(ctx)
+        except ModuleNotFoundError as error:
+            opening = " --dashboard" if ctx.params.get("dashboard") else ""
+            raise needs_package(f"{command_of(ctx)}{opening}", error) from error
+
+    def _printed(self, ctx: Any) -> Any:
         """Runs it. --output json is --json; other forms are made from that document."""
         form = ctx.params.pop("output", Output.TABLE)
         if form == Output.TABLE:
@@ -227,6 +235,11 @@ def print_json(document: object, indent: int | None = None) -> None:
 def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:
     """Creates a group of commands."""
     return typer.Typer(cls=VerbGroup, rich_markup_mode=None, no_args_is_help=no_args_is_help, help=help_text)
+
+
+def command_of(ctx: Any) -> str:
+    """`kaput fault inject`, also if it was started as `python -m kaput`."""
+    return f"kaput{ctx.command_path.removeprefix(ctx.find_root().command_path)}"
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:

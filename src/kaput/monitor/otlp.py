@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from kaput.errors import UsageError
+from kaput.errors import UsageError, package_with
 from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable
 from kaput.monitor.signals import SIGNALS, Signal
 
@@ -149,7 +149,9 @@ def _exporter(url: str) -> Any:
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     except ImportError:
-        raise UsageError("--otlp needs OpenTelemetry's exporter: pip install 'kaput[otel]'") from None
+        raise UsageError(
+            f"--otlp needs OpenTelemetry's exporter: pip install '{package_with('otel')}'"
+        ) from None
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--otlp {url}: write http://HOST:PORT/v1/metrics")
     # Failures are reported once, through `note`.

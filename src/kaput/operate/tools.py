@@ -179,7 +179,8 @@ def find_tool(text: str) -> ToolCall:
     if name in _REPLACED_BY:
         raise UsageError(f"{text}: {_REPLACED_BY[name]}")
     if current not in TOOLS:
-        near = nearest(name, [*TOOLS, *_RENAMED], count=3)
+        begun = [tool for tool in TOOLS if len(name) > 2 and tool.startswith(name)]
+        near = begun[:3] or nearest(name, [*TOOLS, *_RENAMED], count=3)
         known = f"did you mean {' or '.join(near)}?" if near else "kaput tool --list lists them"
         raise UsageError(f"{text}: not one of Kafka's tools; {known}")
     return ToolCall(current, TOOLS[current], tuple(_ELECTION.get(name, ())))

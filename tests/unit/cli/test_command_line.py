@@ -29,6 +29,12 @@ from kaput.evidence.folder import RunFolder, replace_text
         ("peek", "Missing argument 'TOPIC/PARTITION'; see kaput peek --help"),
         ("export runs/x", "Missing option '--format'. Choose from: jepsen, csv; see kaput export --help"),
         ("run noop --baseline no.json", "no.json: no such file; name a findings.json or a run folder"),
+        (
+            "tool consol",
+            "consol: not one of Kafka's tools; did you mean console-consumer or console-producer or "
+            "console-share-consumer?",
+        ),
+        ("docs nope", "'nope' is neither a page nor a word of the glossary; 'kaput docs' has the start page"),
         ("help nonsense", "no verb 'nonsense'; see kaput --help"),
     ],
 )

@@ -71,6 +71,22 @@ def test_installing_prints_no_escapes(place: Path) -> None:
     assert "x1b" not in done.stdout
 
 
+def test_bash_takes_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A blank needs a backslash, but not within quotes."""
+    monkeypatch.setenv("_KAPUT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("COMP_WORDS", "kaput\n--target\nlea")
+    assert completion.targets("lea") == ["leader-of\\ "]
+    monkeypatch.setenv("COMP_WORDS", "kaput\n--target\n'lea")
+    assert completion.targets("lea") == ["leader-of "]
+
+
+def test_tools_and_choices() -> None:
+    """Of --network and others, which are no choices for click."""
+    assert completion.tools("console-c") == ["console-consumer"]
+    assert completion.one_of("loopback", "namespaces")("n") == ["namespaces"]
+
+
 def test_faults_and_targets() -> None:
     """Of targets, what can be known."""
     assert completion.faults("kil") == ["kill"]
@@ -86,6 +102,8 @@ TYPED = {
     "kaput help fai": "kaput help failover",
     "kaput run replay-k": "kaput run replay-killed",
     "kaput report runs/2026": "kaput report runs/20260101-noop",
+    "kaput bug runs/2026": "kaput bug runs/20260101-noop ",
+    "kaput up --network nam": "kaput up --network namespaces",
     "kaput fault kinds memory-p": "kaput fault kinds memory-pressure",
     "kaput fault inject kill --tar": "kaput fault inject kill --target",
 }

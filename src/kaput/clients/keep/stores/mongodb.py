@@ -24,7 +24,7 @@ class MongoDB:
         return cls(url)
 
     def __init__(self, uri: str) -> None:
-        pymongo = driver("pymongo", "kaput[mongodb]", "a store in MongoDB")
+        pymongo = driver("pymongo", "mongodb", "a store in MongoDB")
         self._error, self._bulk_error = pymongo.errors.PyMongoError, pymongo.errors.BulkWriteError
         self._replace = pymongo.ReplaceOne
         self.name = "mongodb"

@@ -152,7 +152,7 @@ class Elasticsearch(SearchEngine):
         return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
-        client = driver("elasticsearch", "kaput[elasticsearch]", "a store in Elasticsearch")
+        client = driver("elasticsearch", "elasticsearch", "a store in Elasticsearch")
         made = client.Elasticsearch(server, request_timeout=_TIMEOUT_S, **options)
         errors = (client.ApiError, client.TransportError)
         super().__init__(_store_name("elasticsearch", server, index), made, index, errors)  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ class OpenSearch(SearchEngine):
         return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
-        client = driver("opensearchpy", "kaput[opensearch]", "a store in OpenSearch")
+        client = driver("opensearchpy", "opensearch", "a store in OpenSearch")
         made = client.OpenSearch(server, timeout=_TIMEOUT_S, **options)
         super().__init__(_store_name("opensearch", server, index), made, index, client.OpenSearchException)
 
