@@ -279,6 +279,9 @@ class Accounts:
         if name in ("ack-p99-ms", "end-to-end-p99-ms"):
             of = "ack" if name.startswith("ack") else "end_to_end"
             return found["latency_ms"][of]["p99"]
+        acked = any(s["outcome"] == "acked" for s in self.tables.rows("sends"))
+        if name in ("stuck", "slump", "standstill-ms") and acked and not self.tables.acked_times_known:
+            return None
         if name == "election-ms":
             return max((f["election_ms"] for f in faults if f["election_ms"] is not None), default=None)
         if name == "stuck":
@@ -289,8 +292,6 @@ class Accounts:
             late = any(s.get("starts") for s in self.tables.producer_specs.values())
             return longest if every and not late else None
         if name == "standstill-ms":
-            if not self.tables.acked_times_known:
-                return None
             service = [a for a in found["availability"] if a["group"] is None and a["topic"] is None]
             return max((a["longest_standstill_ms"] for a in service), default=0)
         return NOT_DECIDABLE

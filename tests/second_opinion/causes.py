@@ -18,28 +18,28 @@ class Causes:
 
     def hit(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
         """Whether a fault that was in effect meanwhile hit what waited, in each reading."""
+        places = [scope.place] if scope.place is not None else self._places(scope.group, begin, end)
         if effect.target.startswith("producer "):
             number = effect.target.removeprefix("producer ")
-            sends = self.tables.rows("sends") if scope.place is None else self.tables.sends_of[scope.place]
-            mine = any(str(s["producer"]) == number for s in sends)
-            return {scope.group is None and mine} | ({True, False} if scope.place is None else set())
+            mine = any(str(s["producer"]) == number for p in places for s in self.tables.sends_of[p])
+            unknown = {True, False} if scope.place is None and not places else set()
+            return {scope.group is None and mine} | unknown
         if effect.target.startswith("member"):
-            return {self._owned(effect, scope, begin, end)} if scope.group is not None else {False}
+            of_group = (scope._replace(place=place) for place in places)
+            owned = any(self._owned(effect, one, begin, end) for one in of_group)
+            return {owned} if scope.group is not None else {False}
         if effect.target == "cluster" or effect.target.startswith("topic "):
             topic = effect.target.removeprefix("topic ")
-            mine = scope.place is None or topic == "cluster" or self._is_of(topic, scope.place)
+            mine = topic == "cluster" or any(self._is_of(topic, place) for place in places) or not places
             lowers = scope.place is not None and self._lowers(effect, scope.place)
             return {effect.healed > effect.begin and mine} | (
                 {False} if lowers or scope.place is None else set()
             )
         if effect.target.startswith("mirror ") and scope.group is not None:
             target = effect.target.partition("->")[2]
-            rows = [*self.tables.rows("deliveries"), *self._assignments(scope.group)]
-            read = {row["cluster"] for row in rows if row["group"] == scope.group}
-            return {target in ({scope.place.cluster} if scope.place is not None else read)}
+            return {any(place.cluster == target for place in places)}
         if not effect.brokers:
             return {False}
-        places = [scope.place] if scope.place is not None else self._places(scope.group, begin, end)
         within = max(begin, effect.begin), end
         found = [self._hit(effect, place, within, scope.group) for place in places]
         if any(one == {True} for one in found):

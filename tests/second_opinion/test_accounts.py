@@ -278,3 +278,37 @@ def test_writers_waited_from_their_own_last_acknowledgement(
     expected = waited and (at(waited[0]), at(waited[1]))
     assert (wait and (wait["from_ns"], wait["to_ns"])) == expected
     assert _false(run, found) == set()
+
+
+def test_nothing_is_measured_of_acknowledgements_without_times(tmp_path: Path) -> None:
+    """No rate, no slump and no standstill, and expectations of them are not met."""
+    expect = {"slump": 0, "standstill-ms": "<5000", "stuck": 0, "ack-p99-ms": "<9", "lost": 0}
+    history = History(producers=[{"topic": "orders", "acks": "all", "rate": 10}], expect=expect)
+    for seq in range(60):
+        history.acked(0, seq, seq, attempt_ns=at(seq * 100), done_ns=None)
+    run = history.read_to_end().write(tmp_path / "run").path
+    found = findings_of(run)
+    assert _false(run, found) == set()
+    assert found["rates"]["slumps"] == found["rates"]["means"] == []
+    assert "load" not in {claim["kind"] for claim in found["claims"]}
+    unmet = {row["name"]: row["why"] for row in found["expectations"] if row["met"] == "unmet"}
+    assert unmet == dict.fromkeys([*expect][:4], "not measured: acknowledgements have no times")
+    assert found["verdict"] == "inconclusive"
+
+
+def test_loss_acknowledged_after_the_heal_counts_whatever_its_cause(tmp_path: Path) -> None:
+    """With acks=0, a fault is to blame for what was attempted during it; its client may say so later."""
+    history = History(producers=[{"topic": "orders", "acks": "0"}]).led(1, 0, -1_000, [1])
+    for seq, done in enumerate((10, 2_100, 2_110, 2_260, 3_010)):
+        history.sent(0, seq, None, attempt_ns=at(seq * 750), done_ns=at(done))
+    run = (
+        history.fault(1, 700, 2_000)
+        .stored(0, 0, 0)
+        .stored(1, 0, 4)
+        .read_to_end()
+        .write(tmp_path / "run")
+        .path
+    )
+    found = findings_of(run)
+    assert (found["faults"][0]["lost"], found["faults"][0]["lost_after_heal"]) == (2, 2)
+    assert _false(run, found) == set()

@@ -37,7 +37,8 @@ class MirrorFindings(FindingsPart):
     ended_ns: int | None = None
     """When it ended for good; null if it never did."""
     ended: Literal["stopped", "fault"] | None = None
-    """Whether it was stopped, or a fault ended it; null if it never ended."""
+    """Whether it was stopped, or killed (`fault`: by a fault, or where it did not stop in time); null if it
+    never ended."""
     restarts: int = 0
     """How often it was started again."""
     acknowledged: int

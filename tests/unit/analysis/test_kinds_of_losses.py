@@ -30,11 +30,15 @@ def _rows(*more: dict[str, Any]) -> pl.DataFrame:
 
 
 def test_losses_are_counted_by_kind() -> None:
-    """With the first and the last acknowledgement of each; another fault or circumstance is another kind."""
+    """With the first and the last acknowledgement of each, and those after the heal; another fault or
+    circumstance is another kind.
+    """
     some = [{}, {"done_ns": 10}, {"done_ns": 40}, {"fault": "2-kill"}, {LOSS[-1]: True}, {"producer": 4}]
-    found = losses.kinds(_rows(*some)).sort("messages", "producer", "fault", LOSS[-1])
-    assert found["messages", "first_ns", "last_ns"].rows() == [(1, 30, 30)] * 3 + [(3, 10, 40)]
-    assert found.columns == [*LOSS, "fault", "messages", "first_ns", "last_ns"]
+    kinds = losses.kinds(_rows(*some), {"1-kill": 30, "2-kill": None})
+    found = kinds.sort("messages", "producer", "fault", LOSS[-1])
+    counts = found["messages", "after_heal", "first_ns", "last_ns"].rows()
+    assert counts == [(1, 0, 30, 30)] * 3 + [(3, 1, 10, 40)]
+    assert found.columns == [*LOSS, "fault", "messages", "after_heal", "first_ns", "last_ns"]
 
 
 def test_losses_acked_by_a_deposed_leader() -> None:
@@ -167,27 +171,25 @@ def test_acks_and_transactions_that_need_an_explanation() -> None:
 
 def test_losses_and_loss_window_of_each_fault() -> None:
     """The window is from its first lost acknowledgement to its last; one alone takes no time."""
-    columns = ("producer", "topic", "cause", *LOSS[3:], "fault", "messages", "first_ns", "last_ns")
+    counts = ("messages", "after_heal", "first_ns", "last_ns")
+    columns = ("producer", "topic", "cause", *LOSS[3:], "fault", *counts)
     rows = [
         {
             **dict.fromkeys(columns, False),
             **_LOSS_ROW,
             "fault": fault,
-            "messages": n,
-            "first_ns": a,
-            "last_ns": b,
+            **dict(zip(counts, of, strict=True)),
         }
-        for fault, n, a, b in (
-            ("one", 2, 5_000_000, 7_000_000),
-            ("one", 1, 9_000_000, 9_000_000),
-            ("two", 1, 4, 4),
+        for fault, *of in (
+            ("one", 2, 2, 5_000_000, 7_000_000),
+            ("one", 1, 1, 9_000_000, 9_000_000),
+            ("two", 1, 0, 4, 4),
         )
     ]
     kinds = pl.DataFrame(rows).select(columns)
-    deposed = pl.DataFrame({"fault": ["one", "one", "two", None], "after_heal": [1, 2, 0, 5]})
     reaches = [SimpleNamespace(fault=SimpleNamespace(id=id_)) for id_ in ("one", "two", "none")]
     names = Names(["orders"], [], [])
-    sums = {"losses": kinds, "deposed": deposed, "removed": pl.DataFrame()}
+    sums = {"losses": kinds, "removed": pl.DataFrame()}
     run: Any = SimpleNamespace(sums=sums, reaches=reaches, names=names, totals=RunTotals())
     reported = [part for part in losses.Losses().report(run) if isinstance(part, Reported)]
     faults = [part for part in reported if part.section == "fault"]

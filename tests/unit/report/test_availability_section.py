@@ -14,10 +14,13 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Standstill, Wait
 from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
+from kaput.report.document import Table
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages, section, waited, waits_in_a_cell
+from kaput.scenario.loader import load_builtin
+from kaput.scenario.model import Scenario
 
 BEGAN = 1_700_000_000 * SECOND
 ORDERS = {"topic": "orders", "partition": 0}
@@ -62,6 +65,31 @@ def stood_still(raw: dict[str, Any]) -> dict[str, Any]:
     longest = raw["standstills"][1]
     raw["faults"][0] |= {f"unavailable_{name}": longest[name] for name in ("ended_by", "waited_for")}
     return raw
+
+
+def test_group_that_works_on_what_it_polled_says_so(raw: dict[str, Any]) -> None:
+    """A member polls nothing while it works: that is its own time, whatever else is not known."""
+    raw["standstills"] = [
+        still(8, 13, {}, group="billing"),
+        still(20, 23, {"rebalance": 23}, group="billing"),
+        still(30, 33, {}, group="audit"),
+    ]
+    raw["availability"] = [share([], 1_000), share([5, 3], 600, group="billing")]
+    scenario = load_builtin("noop").dump()
+    scenario["workload"]["groups"] = [
+        {"id": "billing", "topics": ["orders"], "processing": "10ms"},
+        {"id": "audit", "topics": ["orders"]},
+    ]
+    run = JudgedRun(Findings.model_validate(raw), Scenario.model_validate(scenario))
+    work = "its members work 10 ms on each record, and poll nothing meanwhile"
+    assert outages(run)[-1] == (
+        "Group billing was delivered nothing new for 5.0 s (from 8.0 s on): what it waited for is not known; "
+        f"{work}."
+    )
+    made = section(run)
+    assert made is not None
+    tables = [block for block in made.blocks if isinstance(block, Table)]
+    assert [str(row[-1].text) for row in tables[-1].rows] == [work, "not known", "not known"]
 
 
 def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, Any], tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ class Losses(Question):
         "removed": Sum(_REMOVED, ("n",)),
         "losses": Sum(
             ("producer", "topic", "cause", *CIRCUMSTANCES, "fault"),
-            ("messages",),
+            ("messages", "after_heal"),
             ("first_ns",),
             ("last_ns",),
         ),
@@ -233,7 +233,7 @@ class Losses(Question):
         if lost.height:
             write(table(lost, places.known.names), self.directory, places.part)
             yield Cases("lost", lost)
-            yield SumPart("losses", kinds(lost))
+            yield SumPart("losses", kinds(lost, self.healed))
             yield SumPart("loss_windows", windows_of(lost, places.log))
         yield SumPart("deposed", deposed(places.explained_acks, self.healed))
 
@@ -244,7 +244,7 @@ class Losses(Question):
         yield anomaly("lost", causes=by_cause(losses))
         removed = _by_removal(run)
         yield anomaly("removed", causes=removed)
-        after_heal = run.sums["deposed"].group_by("fault").agg(pl.col("after_heal").sum())
+        after_heal = run.sums["losses"].group_by("fault").agg(pl.col("after_heal").sum())
         late = dict(after_heal.iter_rows())
         for reach in run.reaches:
             id_ = reach.fault.id
@@ -274,20 +274,27 @@ def of_fault(run: Run, fault_id: str) -> tuple[int, int | None, int | None]:
     return int(mine["messages"].sum()), first, last  # type: ignore[return-value]
 
 
-def kinds(lost: pl.DataFrame) -> pl.DataFrame:
-    """Counts lost messages by everything that a contract depends on, with first and last acknowledgement."""
+def kinds(lost: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
+    """Counts lost messages by everything that a contract depends on, with first and last acknowledgement, and
+    how many were acknowledged after the heal of their fault.
+    """
     return lost.group_by("producer", "topic", "cause", *CIRCUMSTANCES, "fault").agg(
         pl.len().cast(pl.Int64).alias("messages"),
+        after_heal=(pl.col("done_ns") > _end_of_fault(healed)).sum().cast(pl.Int64),
         first_ns=pl.col("done_ns").min(),
         last_ns=pl.col("done_ns").max(),
     )
 
 
+def _end_of_fault(healed: Mapping[str, int | None]) -> pl.Expr:
+    """When the fault of a row was healed; null if never."""
+    ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
+    return pl.col("fault").replace_strict(ends, default=None, return_dtype=pl.Int64)
+
+
 def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
     """Acknowledgements that a later epoch overwrote, by place, epoch and fault: the columns of Deposed."""
-    ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
-    end = pl.col("fault").replace_strict(ends, default=None, return_dtype=pl.Int64)
-    done = pl.col("done_ns")
+    end, done = _end_of_fault(healed), pl.col("done_ns")
     # What is still there, though not visible, was not overwritten.
     still_there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
     by_epoch = pl.col("cause").is_in(["deposed-leader", "unclean-election", "leader-restarted"])

@@ -229,7 +229,7 @@ def _one_by_one(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     return each(stretches, done_ns_first=dones, done_ns_last=dones)
 
 
-_ENDED = {"stopped": "it had been stopped", "fault": "a fault had ended it"}
+_ENDED = {"stopped": "it had been stopped", "fault": "it had been killed"}
 
 
 class Mirrors(Question):

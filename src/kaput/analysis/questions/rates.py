@@ -41,9 +41,9 @@ class LoadRates(Question):
             return count / ((end - begin) / 1e9)
 
         by_second, load = _per_second(run), seconds(begin, sent["last_attempt_ns"].max())
-        slumps_ = slumps(run.given, by_second, load)
-        if run.sums["untimed_acks"]["n"].sum():  # what was acknowledged in a second is not known
-            slumps_ = []
+        # Without the times of all acknowledgements, what was acknowledged in a second is not known.
+        timed = not run.sums["untimed_acks"]["n"].sum()
+        slumps_ = slumps(run.given, by_second, load) if timed else []
         acked = int(fates.filter(outcome="acked")["n"].sum())
         yield findings(
             rates=RateFindings(
@@ -52,10 +52,10 @@ class LoadRates(Question):
                 ordered_per_s=ordered_per_s(run.given),
                 **_cpu(run.given, begin, sent["last_ack_ns"].max(), acked),
                 slumps=slumps_,
-                means=means(run.given, by_second, load),
+                means=means(run.given, by_second, load) if timed else [],
             )
         )
-        yield findings(claims=list(_load(run, by_second, load)))
+        yield findings(claims=list(_load(run, by_second, load)) if timed else [])
         yield facts(slump_s=max((one.longest_s for one in slumps_), default=None))
 
 

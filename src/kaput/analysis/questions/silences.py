@@ -486,39 +486,43 @@ class RunEvents:
     ) -> str | None:
         """How a fault in effect hit a partition, or its owner in a group; None if it did not."""
         text = f"{_fault_text(fault)} was in effect"
+        mine = self._silent_together(from_ns, to_ns, group) if place is None else [place]
         if fault.hit.members_of is not None:
             since, until = max(fault.effective_ns or from_ns, from_ns), min(_until_ns(fault), to_ns)
-            return text if group is not None and self._owned(fault, since, until, place, group) else None
+            owned = group is not None and any(self._owned(fault, since, until, one, group) for one in mine)
+            return text if owned else None
         if fault.hit.producer is not None and group is None:
-            return text if place is None or self._sends_to(fault.hit.producer, place) else None
+            number = fault.hit.producer
+            return text if not mine or any(self._sends_to(number, one) for one in mine) else None
         if fault.hit.hits in (TOPIC, CLUSTER):
-            return text if self._lasted_on(fault, place) else None
+            lasted = _until_ns(fault) > (fault.effective_ns or 0)
+            return text if lasted and (not mine or any(self._is_about(fault, one) for one in mine)) else None
         if fault.hit.hits == MIRROR and group is not None:
             target = (fault.hit.name or "").partition("->")[2]
-            read = self._run.given.places_of(group) if place is None else {place}
-            return text if any(cluster_and_topic(one.topic)[0] == target for one in read) else None
+            return text if any(cluster_and_topic(one.topic)[0] == target for one in mine) else None
         if not fault.brokers:
             return None
         at_ns = max(fault.effective_ns or from_ns, from_ns)
         if place is None:
-            every = self._run.leader_history.changes
-            mine: Collection[TopicPartition] = [
-                one for one, since, until in self._silent.get(group, ()) if since < to_ns and until > from_ns
-            ]  # a fault on a partition where nothing waited holds up nothing
-            mine = mine or (every if group is None else self._run.given.places_of(group))
-            hit = [
-                one for one in every if one in mine and needed(self._run, fault, one, (at_ns, to_ns), group)
-            ]
+            every = [one for one in self._run.leader_history.changes if one in mine]
+            hit = [one for one in every if needed(self._run, fault, one, (at_ns, to_ns), group)]
             return f"{text}, and hit {first_few(hit, _MAX_NAMED)}" if hit else None
         how = needed(self._run, fault, place, (at_ns, to_ns), group)
         return None if how is None else f"{text}; {how}"
 
-    def _owned(
-        self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
-    ) -> bool:
-        """Whether the member hit owned the partition (None: any) in that time, or was its last owner."""
+    def _silent_together(self, from_ns: int, to_ns: int, group: str | None) -> Collection[TopicPartition]:
+        """Of a silence of all partitions, those that had one of their own meanwhile: a fault on a partition
+        where nothing waited holds up nothing. If none had, all.
+        """
+        silent = self._silent.get(group, ())
+        mine = {one for one, since, until in silent if since < to_ns and until > from_ns}
+        every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
+        return mine or set(every)
+
+    def _owned(self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition, group: str) -> bool:
+        """Whether the member hit owned the partition in that time, or was its last owner."""
         for (of_group, one), history in self._run.record.owners.items():
-            if of_group != group or place not in (None, one):
+            if (of_group, one) != (group, place):
                 continue
             ends = [*(at for at, _ in history[1:]), FOREVER_NS]
             last: frozenset[str] = frozenset()
@@ -529,11 +533,10 @@ class RunEvents:
                     return True
         return False
 
-    def _lasted_on(self, fault: FaultRow, place: TopicPartition | None) -> bool:
-        """Whether a fault on a topic or on the whole cluster lasted, and is about that partition."""
+    def _is_about(self, fault: FaultRow, place: TopicPartition) -> bool:
+        """Whether a fault on a topic or on the whole cluster is about that partition."""
         topic = fault.hit.whole_topic
-        mine = topic is None or place is None or place.topic == self._run.given.full_name(topic)
-        return mine and _until_ns(fault) > (fault.effective_ns or 0)
+        return topic is None or place.topic == self._run.given.full_name(topic)
 
     def _sends_to(self, producer: int, place: TopicPartition) -> bool:
         code = self._run.names.code(place)

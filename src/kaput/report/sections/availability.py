@@ -16,6 +16,7 @@ from kaput.report.document import (
     Table,
     Term,
     limited,
+    milliseconds,
     number,
     percent,
     table_of,
@@ -171,7 +172,16 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
     story = waited(one.waited_for, one.ended_by, _why(run, one))
     named = one.ended_by != "unknown" or one.cause is None or one.cause in story
     cause = "" if named else f"; {one.cause}"
-    return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}{cause}"
+    work = _work(run, one)
+    return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}{cause}{work and f'; {work}'}"
+
+
+def _work(run: JudgedRun, one: Standstill) -> str:
+    """Of a group that works on what it polled, where no condition tells what it waited for: that it does."""
+    spec = run.scenario.group(one.group) if run.scenario is not None and one.group is not None else None
+    if spec is None or not spec.processing or one.ended_by not in ("unknown", "client"):
+        return ""
+    return f"its members work {milliseconds(spec.processing)} on each record, and poll nothing meanwhile"
 
 
 def _why(run: JudgedRun, one: Standstill) -> str:
@@ -274,7 +284,8 @@ def _row(run: JudgedRun, one: Standstill) -> Iterator[str | Cell]:
     yield NOTHING if begin is None else f"{begin:,.1f}"
     yield f"{one.length_ms / 1e3:,.1f}"
     yield waits_in_a_cell(one.waited_for, one.ended_by)
-    yield Cell(one.cause or "not known", stories=list(_stories(run, one)))
+    known = [text for text in (one.cause, _work(run, one)) if text]
+    yield Cell("; ".join(known) or "not known", stories=list(_stories(run, one)))
 
 
 def _stories(run: JudgedRun, one: Standstill) -> Iterator[str]:

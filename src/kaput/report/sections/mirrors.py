@@ -35,7 +35,7 @@ _COLUMNS: dict[str, Callable[[MirrorFindings], str | Cell | float | None]] = {
 }
 
 
-_ENDED = {"stopped": "was stopped", "fault": "was ended by a fault"}
+_ENDED = {"stopped": "was stopped", "fault": "was killed"}  # by a fault, or by a plan that could not stop it
 
 
 def _sentences(one: MirrorFindings) -> list[str]:
