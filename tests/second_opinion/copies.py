@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ class Copies:
             return
         for ended_ns, ended in ends:
             yield from self._missing(words, row, events, ended_ns, ended)
+        yield from self._copied(words, row)
 
     def _ends(self, events: list[Row]) -> set[tuple[int | None, str | None]]:
         """When it ended for good, and why; at the same time a start is taken to come last."""
@@ -101,6 +103,52 @@ class Copies:
         gone = [s["done_ns"] for s in counts["deleted"] if s["done_ns"] is not None]
         told = row["deleted_first_ns"], row["deleted_last_ns"]
         yield one_of(f"{words}: deleted", told, {(min(gone, default=None), max(gone, default=None))})
+
+    def _copied(self, words: str, row: Row) -> Iterator[Opinion]:
+        """What the target has more than once, in another order, or back in its own cluster."""
+        source, target = row["source"], row["target"]
+        twice, looped = [0, 0], 0
+        # A copy of what its own cluster shows to no reader: whether that has an order is left open.
+        orders: list[dict[tuple[Place, Place], list[tuple[int, int]]]] = [
+            defaultdict(list),
+            defaultdict(list),
+        ]
+        for send in self.tables.rows("sends"):
+            every = self._copies(send)
+            own = [r for r in every if r["cluster"] == send["cluster"]]
+            ways = [m for m in self.tables.scenario.get("mirrors") or [] if m["to"] == send["cluster"]]
+            back = any(r["cluster"] == m["from"] for r in every for m in ways)
+            looped += send["cluster"] == target and back and len(own) > 1
+            if send["cluster"] != source:
+                continue
+            there = [r for r in every if r["cluster"] == target and r.get("visible") is not False]
+            topics = Counter(r["topic"] for r in there)
+            for number, at_home in enumerate((own[:1] if back else own, own)):
+                twice[number] += sum(n > max(len(at_home), 1) for n in topics.values())
+            firsts: dict[Place, int] = {}
+            for record in there:
+                place = self.tables.place(record)
+                assert place is not None
+                firsts[place] = min(record["offset"], firsts.get(place, record["offset"]))
+            for copies, home in zip(orders, self._firsts(send), strict=True):
+                for place, offset in firsts.items() if home is not None else ():
+                    assert home is not None
+                    copies[place, home[0]].append((offset, home[1]))
+        yield one_of(f"{words}: mirrored twice", row["mirrored_twice"], set(twice))
+        late = {sum(map(_behind, copies.values())) for copies in orders}
+        yield one_of(f"{words}: reordered", row["reordered"], late)
+        yield one_of(f"{words}: looped", row["looped"], {looped})
+
+    def _firsts(self, send: Row) -> list[tuple[Place, int] | None]:
+        """Where the first copy at home is: of those that readers are given, and of all."""
+        every = sorted(self.tables.home_records(send), key=lambda r: (r["offset"], r["partition"]))
+        shown = [r for r in every if r.get("visible") is not False]
+        firsts = [next(iter(some), None) for some in (shown, shown or every)]
+        places = [None if first is None else self.tables.place(first) for first in firsts]
+        return [
+            None if first is None or place is None else (place, first["offset"])
+            for first, place in zip(firsts, places, strict=True)
+        ]
 
     def _spec(self, name: str) -> Row:
         for spec in self.tables.scenario.get("mirrors") or []:
@@ -194,6 +242,8 @@ class Copies:
         for step, row in zip(plan["steps"], rows, strict=False):
             length = None if row["ended_ns"] is None else (row["ended_ns"] - row["started_ns"]) / SECOND
             yield equal(f"plan: {step['step']} took", step["seconds"], {length}, 1e-6)
+            if row["kind"] in ("move-groups", "fail-back") and row["outcome"] == "done":
+                yield from self._continued(f"plan: {row['step']}", row, step)
         ways = self._ways()
         if ways is None:
             return
@@ -210,6 +260,18 @@ class Copies:
             times = [(d["cluster"], d["polled_ns"], 0) for d in mine]
             words = f"plan: rto of {group['group']}"
             yield from self._waited(words, group["rto"], times, ways, moments[1])
+
+    def _continued(self, words: str, row: Row, step: Row) -> Iterator[Opinion]:
+        """Where groups are said to have continued, and where they began by the mirror's rows of that time."""
+        began = {
+            (e["group"], e["topic"], e["partition"], e["target_offset"])
+            for e in self.tables.rows("mirror")
+            if e["kind"] == "translated" and row["started_ns"] <= e["at_ns"] <= row["ended_ns"]
+        }
+        for group, cluster, places in re.findall(r"(\S+) continued in (\w+): ([^;(]+)", step["proof"]):
+            for topic, partition, offset in re.findall(r"(\S+)/(\d+) at ([\d,]+\d|\d)", places):
+                told = group, topic, int(partition), int(offset.replace(",", ""))
+                yield one_of(f"{words}: {group} in {cluster} at {topic}/{partition}", told in began, {True})
 
     def _ways(self) -> tuple[str, str] | None:
         """Where the first step that moves clients moves them from and to; null: the scenario has none."""
@@ -278,6 +340,15 @@ class Copies:
         if told is not None:
             length = (told["to_ns"] - told["from_ns"]) / SECOND
             yield equal(f"{words}: seconds", told["seconds"], {length}, 1e-6)
+
+
+def _behind(copies: list[tuple[int, int]]) -> int:
+    """How many are behind a later one of their source: (offset, offset in the source)."""
+    late, top = 0, -1
+    for _, offset in sorted(copies):
+        late += offset < top
+        top = max(top, offset)
+    return late
 
 
 def _topic(send: Row) -> tuple[str | None, str]:

@@ -143,6 +143,11 @@ def _another(part: str, field: str, value: object) -> Callable[[Row], None]:
     return change
 
 
+def _continued_elsewhere(found: Row) -> None:
+    step = next(one for one in found["plan"]["steps"] if " at 910" in one["proof"])
+    step["proof"] = step["proof"].replace(" at 910", " at 911")
+
+
 def _longer_rto(found: Row) -> None:
     found["plan"]["rto_writes"]["from_ns"] -= 1
 
@@ -188,6 +193,10 @@ MUTANTS: dict[str, tuple[str, Callable[[Row], None]]] = {
         _another("mirrors", "rpo_messages", 0),
     ),
     "mirrored: one more": ("a mirror", _more("mirrors", "mirrored")),
+    "mirrored twice: one more": ("a mirror", _more("mirrors", "mirrored_twice")),
+    "in another order: one more": ("a mirror", _more("mirrors", "reordered")),
+    "brought back: one more": ("a mirror", _more("mirrors", "looped")),
+    "continued elsewhere": ("dc1-dies-and-returns", _continued_elsewhere),
     "another cause": ("a mirror", _no_other_cause),
     "it ended": ("mirror", _another("mirrors", "ended", "fault")),
     "it was restarted": ("dc1-dies-and-returns", _more("mirrors", "restarts")),
