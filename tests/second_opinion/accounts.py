@@ -28,6 +28,7 @@ class Accounts:
     def all(self) -> Iterator[Opinion]:
         """Every opinion."""
         yield from self._losses()
+        yield from self._replicas()
         if (kept := self.findings.get("kept")) is not None:
             yield from self._kept(kept)
         for row in self.findings.get("resized") or []:
@@ -95,6 +96,28 @@ class Accounts:
         counts = row["acked_in_loss_window"], row["sent_in_loss_window"]
         yield one_of(f"{words}: acked and sent in the loss window", counts, {(acked, sent)})
         yield equal(f"{words}: lost_share", row["lost_share"], {row["lost"] / acked if acked else None}, 1e-9)
+
+    def _replicas(self) -> Iterator[Opinion]:
+        """Which replicas were seen to hold what a leader change lost, where only one lost anything there."""
+        changes = [row for row in self.findings.get("leader_changes") or [] if row["lost"]]
+        for row in changes:
+            place = self.tables.place_of(row.get("cluster"), row["topic"], row["partition"])
+            mine = [send for send in self.lost if self.tables.place(send) == place]
+            logs = [r for r in self.tables.rows("replica_log") if self.tables.place(r) == place]
+            if not logs or row["lost"] != len(mine):
+                continue
+            wanted = {(*_who(send), send["offset"]) for send in mine}
+            seen: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+            for record in logs:
+                key = record["producer"], record["seq"], record["offset"]
+                if key in wanted and record["leader_epoch"] < row["epoch"]:
+                    seen[record["broker"]].add(key)
+            words = f"losses of {place} in epoch {row['epoch']}"
+            told = {int(broker): n for broker, n in row["lost_seen"].items()}
+            right = tuple(sorted((broker, len(keys)) for broker, keys in seen.items()))
+            yield one_of(f"{words}: seen on replicas", tuple(sorted(told.items())), {right})
+            unseen = len(wanted - set().union(*seen.values()))
+            yield one_of(f"{words}: seen on none", row["lost_unseen"], {unseen})
 
     # Stores.
 

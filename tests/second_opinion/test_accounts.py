@@ -321,3 +321,40 @@ def test_loss_acknowledged_after_the_heal_counts_whatever_its_cause(tmp_path: Pa
     found = findings_of(run)
     assert (found["faults"][0]["lost"], found["faults"][0]["lost_after_heal"]) == (2, 2)
     assert _false(run, found) == set()
+
+
+def _deposed() -> History:
+    """Broker 1 acknowledges ten messages alone, of which broker 2 lacks four; broker 1 was seen to hold three
+    of these, and broker 3 one.
+    """
+    history = History(producers=[{"topic": "orders", "acks": "1"}]).led(1, 0, -1_000, [1, 2, 3])
+    for seq in range(6):
+        history.acked(0, seq, seq, attempt_ns=at(seq * 100), done_ns=at(seq * 100 + 5))
+    for seq in range(6, 10):
+        history.sent(0, seq, seq, attempt_ns=at(seq * 100), done_ns=at(seq * 100 + 5))
+        held = {
+            "topic": "orders",
+            "partition": 0,
+            "producer": 0,
+            "seq": seq,
+            "offset": seq,
+            "at_ns": at(2_000),
+        }
+        for broker in {6: (1, 3), 7: (1,), 8: (1,), 9: ()}[seq]:
+            history.add("replica_log", broker=broker, leader_epoch=0, **held)
+    history.led(2, 1, 3_000, [2, 3]).fault(1, 1_000, 9_000)
+    history.acked(0, 10, 6, attempt_ns=at(3_100), done_ns=at(3_105), leader_epoch=1)
+    return history.read_to_end()
+
+
+def test_what_replicas_were_seen_to_hold(tmp_path: Path) -> None:
+    """By broker, and on none; one more or less is called false."""
+    run = _deposed().write(tmp_path / "run").path
+    found = findings_of(run)
+    (change,) = (row for row in found["leader_changes"] if row["lost"])
+    assert (change["lost"], change["lost_seen"], change["lost_unseen"]) == (4, {"1": 3, "3": 1}, 1)
+    assert _false(run, found) == set()
+    for field, value in (("lost_seen", {"1": 4}), ("lost_unseen", 0)):
+        wrong = copy.deepcopy(found)
+        next(row for row in wrong["leader_changes"] if row["lost"])[field] = value
+        assert len(_false(run, wrong)) == 1
