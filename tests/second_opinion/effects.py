@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -45,9 +45,9 @@ class Effect(NamedTuple):
 class Effects:
     """Of one run."""
 
-    def __init__(self, tables: RunTables, when_heals_began: bool = False) -> None:
-        """`when_heals_began`: faults end when their heal began, if that is recorded."""
-        self.tables, self._when_heals_began = tables, when_heals_began
+    def __init__(self, tables: RunTables, heals_began: Container[str] = ()) -> None:
+        """`heals_began`: these faults end when their heal began, if that is recorded."""
+        self.tables, self._heals_began = tables, heals_began
         self.all = sorted(self._read(), key=lambda e: e.begin)
 
     def _read(self) -> Iterable[Effect]:
@@ -62,7 +62,7 @@ class Effects:
             began = row.get("heal_began_ns")
             if began is None:
                 began = max(row["effective_ns"], healed - CONFIRMED_WITHIN)
-            elif self._when_heals_began and healed != FOREVER:
+            elif row["id"] in self._heals_began and healed != FOREVER:
                 healed = began
             yield Effect(
                 row["id"],

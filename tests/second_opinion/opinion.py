@@ -32,14 +32,13 @@ from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
 from second_opinion.figures import Figures
 from second_opinion.groups import Backlog, Groups
-from second_opinion.raw import MS, SECOND, Place, Row, RunTables
+from second_opinion.raw import MOMENT, MS, SECOND, Place, Row, RunTables
 from second_opinion.rebalances import Rebalances
 from second_opinion.silences import Scope, Silence, Silences
 from second_opinion.story import Story, Wait, readings_of
 
 # A stretch this short may come from the order of two records, and not from what happened.
 BLINK = 3 * MS
-MOMENT = 100 * MS
 
 
 def opinions(folder: Path, findings: Row) -> list[Opinion]:
@@ -54,7 +53,7 @@ class Examiner:
         self.findings = findings
         self.tables = RunTables(folder)
         self.effects = Effects(self.tables)
-        self.until_heals_began = Effects(self.tables, when_heals_began=True)
+        self._effects: dict[frozenset[str], Effects] = {frozenset(): self.effects}
         self.silences = Silences(self.tables)
         self.failovers = Failovers(self.tables, self.effects, self.silences)
         self.groups = Groups(self.tables)
@@ -184,9 +183,10 @@ class Examiner:
         """Stories of a partition in one reading."""
         key = place, reading
         if key not in self._stories:
-            self._stories[key] = Story(
-                self.tables, self.until_heals_began if reading.heal_began else self.effects, place, reading
-            )
+            began = reading.heals_began
+            if began not in self._effects:
+                self._effects[began] = Effects(self.tables, began)
+            self._stories[key] = Story(self.tables, self._effects[began], place, reading)
         return self._stories[key]
 
     def ended_by(self, words: str, scope: Scope, silence: Silence, ended: set[bool], row: Row) -> Opinion:

@@ -17,6 +17,7 @@ import yaml
 
 SECOND = 1_000_000_000
 MS = 1_000_000
+MOMENT = 100 * MS
 Row = dict[str, Any]
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from second_opinion.effects import CLIENTS, Effect, Effects, hits_member, hits_producer
-from second_opinion.raw import MS, Place, Row, RunTables
+from second_opinion.raw import MOMENT, MS, Place, Row, RunTables
 
 Reason = tuple[str, int]  # which condition, and whom it is about
 
@@ -30,8 +30,9 @@ class Reading(NamedTuple):
     `shift`: how much later than recorded (cut to its ms) a cluster event was. `confirmed_late`: a heal that
     was confirmed just after the silence had worked by its end. `electable`: an election can't come before the
     process of a replica that may be elected is up, also where a leader that is down is still recorded.
-    `restarted`: a leader that came back serves only under a new epoch, if one follows. `heal_began`: a fault
-    is over when its heal begins. `answers`: a deposed leader that acknowledges keeps nobody waiting.
+    `restarted`: a leader that came back serves only under a new epoch, if one follows. `heals_began`: the
+    faults that are over when their heal begins. `answers`: a deposed leader that acknowledges keeps nobody
+    waiting.
     `frozen`: clients may still ask a leader that is frozen, also when another one leads. `up_fetches`: a
     replica counts as up only if it can fetch. `set_at_once`: a step changes a setting when it is asked to.
     """
@@ -40,7 +41,7 @@ class Reading(NamedTuple):
     confirmed_late: bool = True
     electable: bool = True
     restarted: bool = True
-    heal_began: bool = False
+    heals_began: frozenset[str] = frozenset()
     answers: bool = False
     frozen: bool = True
     up_fetches: bool = True
@@ -50,19 +51,30 @@ class Reading(NamedTuple):
 def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
     """Those that may differ for a silence of this partition with this end; the closest to the words first."""
     late = any(e.heal_began <= end <= e.healed for e in effects.all)
-    began = any(row.get("heal_began_ns") is not None for row in tables.rows("faults"))
+    began = {row["id"] for row in tables.rows("faults") if row.get("heal_began_ns") is not None}
     choices = (
         (0, MS - 1) if tables.events_of(place) else (0,),
         (True, False) if late else (True,),
         (True, False),
         (True, False) if effects.all else (True,),
-        (False, True) if began else (False,),
+        _heals_began(began, effects),
         (False, True) if tables.all_acks(place) is not True else (False,),
         (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
         (True, False) if effects.of_brokers and tables.min_isr(place) > 1 else (True,),
         (True, False) if any(e.fault == "change-config" for e in effects.all) else (True,),
     )
     return [Reading(*values) for values in product(*choices)]
+
+
+def _heals_began(ids: set[str], effects: Effects) -> list[frozenset[str]]:
+    """Which heals worked when they began: none, all, or one of two that took a moment."""
+    every = frozenset(ids)
+    slow = [e.id for e in effects.all if e.id in ids and e.healed - e.heal_began >= MOMENT]
+    return [
+        frozenset(),
+        *([every] if ids else []),
+        *([every - {one} for one in slow] if len(slow) == 2 else []),
+    ]
 
 
 class State(NamedTuple):
@@ -122,6 +134,11 @@ class Story:
             return False
         again = self.reading.restarted and self._must_be_elected_again(broker, at)
         return not self.effects.disk_hangs(broker, at) and not again
+
+    def led(self, at: int) -> bool:
+        """Whether there is a leader whose process runs, or none is recorded."""
+        leader = self.state(at).leader
+        return leader is None or (leader >= 0 and self.effects.runs(leader, at))
 
     def _must_be_elected_again(self, broker: int, at: int) -> bool:
         """It leads by the record, was down since that record, and a later epoch follows."""
@@ -337,6 +354,12 @@ class _Walk:
         self.spans = list(pairwise(cuts))
         self.unmet = [[set(s) for s in story.stages(a, begin, group, producer)] for a, _ in self.spans]
         self.begin, self.producer = begin, producer
+        leaders = self.unmet[-1][0]
+        healed = any(self._healed_at_the_end(0, reason) for reason in leaders)
+        # What a group was delivered while no process led had been fetched before: it waited for none of this.
+        self.fetched_before = bool(
+            group is not None and leaders and not healed and not story.led(self.spans[-1][0])
+        )
         for stage in range(4):
             self._forget(stage)
         # Of the stages, the first that is unmet counts.
@@ -366,6 +389,8 @@ class _Walk:
     def waits(self) -> list[Wait]:
         """Neighbours of one name are one wait."""
         found: list[Wait] = []
+        if self.fetched_before:
+            return found
         for (a, b), name in zip(self.spans, self._names(), strict=True):
             if name is None:
                 continue

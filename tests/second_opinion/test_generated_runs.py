@@ -73,6 +73,22 @@ EXAMPLES = {
     "a deposed leader that clients still reach": World(
         5, acks=1, session=3_000, misled=True, faults=(FaultSpec("isolate", 1, 5_000, 12_000),)
     ),
+    "a member that was paused had fetched what it processes without a leader": World(
+        307,
+        partitions=1,
+        replicas=1,
+        session=3_000,
+        faults=(FaultSpec("pause", "member 1", 3_810, 8_000), FaultSpec("power-loss", 1, 6_720, 12_000)),
+    ),
+    "two heals that may have worked when they began, each for itself": World(
+        10000000,
+        partitions=1,
+        session=3_000,
+        timeout=5_000,
+        misled=True,
+        transactions=True,
+        faults=(FaultSpec("isolate", 1, 2_010, 18_000), FaultSpec("cut", 2, 2_010, 3_000)),
+    ),
     "a follower is cut off, and elected": World(
         80934,
         partitions=3,

@@ -558,6 +558,14 @@ def test_group_does_not_wait_for_the_heal_of_a_member_that_owns_nothing() -> Non
     assert _not_known(_story(history, 10, 20.3, waiter=GROUP))
 
 
+def test_group_that_is_delivered_something_without_a_leader_had_fetched_it_before() -> None:
+    """The paused member is not the owner any more when it goes on; the broker is down from 12 s to 30 s."""
+    history = _on_clients(_led().event("assigned", -500, member="member-1"), "member 1 of billing", 10, 20)
+    _broker(history.event("assigned", 16_000, member="member-2"), 1, 12, 30).led(-1, 1, 15_000, [1])
+    story = _story(history, 10, 20.3, waiter=GROUP)
+    assert _not_known(story) and "fetched before" in story.why
+
+
 def test_group_waits_for_the_isr_whatever_the_acks() -> None:
     """Records become visible once every member of the ISR has them."""
     history = _pause(_led().event("assigned", -500), 3, 10, 20)

@@ -100,6 +100,8 @@ class Record:
             blamed = walk.unmet_at_the_end()
             if not blamed:
                 return walk.told()
+            if walk.fetched_before():
+                return Story(why="a delivery came while no leader served: it had been fetched before")
             no_leader = ("", Stage.NO_LEADER) in blamed and waiter.group is None
             if no_leader or blamed.keys() <= slow.keys():
                 return Story(why="by the record, nobody could have acknowledged at its end")
@@ -342,6 +344,12 @@ class _Walk:
             since = begin
         return {(one.name, last.stage): since for one in last.behind} or {("", last.stage): since}
 
+    def fetched_before(self) -> bool:
+        """Whether a group was delivered what ended it while no process led the partition."""
+        last = self.spans[-1][2]
+        gone = all(one.how in ("ended", "frozen") for one in last.behind)
+        return self.waiter.group is not None and last.stage <= Stage.NO_LEADER and gone
+
     def _only_slow(self, stage: Stage, at_ns: int, name: str = "") -> bool:
         """Whether a fault (empty: no fault) is known to prevent nothing at that stage and time."""
         return at_ns >= self.slow.get((name, stage), FOREVER_NS)
@@ -423,7 +431,7 @@ class _Walk:
             step = lowered.fault or ""
             return "setting", f"{step} set min.insync.replicas of {self.place.topic}", [step]
         over = [one for one in state.behind if one.to_ns == at_ns] or [
-            one for one in state.behind if one not in later.behind
+            one for one in state.behind if one not in later.behind and one.may_end_ns <= at_ns
         ]
         faults = sorted({one.fault for one in over if one.fault is not None})
         if faults:
