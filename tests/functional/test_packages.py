@@ -127,6 +127,14 @@ def test_kaput_judges_with_both_ends_of_pyspark(
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("system", ["aarch64-manylinux_2_28", "aarch64-apple-darwin"])
+def test_every_locked_package_can_be_installed_on_arm64(system: str, tmp_path: Path) -> None:
+    """There is a wheel for each; PySpark is pure Python, and has an sdist only."""
+    wheels = ["--only-binary", ":all:", "--no-binary", "pyspark", "--require-hashes"]
+    where = ["--python-platform", system, "--target", str(tmp_path)]
+    release.uv("pip", "install", "--dry-run", *where, *wheels, "--requirement", "requirements.lock")
+
+
 def test_the_sbom_has_a_license_for_everything(packages: list[Path]) -> None:
     """CycloneDX, checked by its own tool while it is written; with the jars in kaput-lab."""
     document = release.sbom(packages)

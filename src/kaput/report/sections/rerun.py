@@ -83,7 +83,7 @@ def _command(run: JudgedRun) -> str:
     if source == name and run.scenario is not None:
         whole = f"kaput run scenario.yaml{where} --seed {findings.run.seed}"
         return f"{command}\n# the resolved scenario, in the run folder:\n{whole}"
-    return command
+    return command if source == name else f"# in the run folder:\n{command}"
 
 
 def _about(findings: Findings, manifest: Manifest, described: bool) -> list[tuple[str, str]]:
