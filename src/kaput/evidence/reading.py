@@ -7,7 +7,7 @@ meaning of the values (analysis), sealing (sealing.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from kaput.evidence.schemas import (
     TABLES,
     EvidenceTable,
 )
-from kaput.evidence.time_units import other_unit
+from kaput.evidence.time_units import are_s, is_calendar, other_unit
 from kaput.scenario.vocabulary import OUTCOMES, TRANSACTION_OUTCOMES
 
 _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -150,6 +150,7 @@ def check(folder: RunFolder) -> Evidence:
     tables = {
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
+    _check_seconds(folder, tables)
     words = {key: _check_words(tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
     words |= {
         (table, column): distinct_words(tables[table].files, column, by_cluster=column == "topic")
@@ -249,12 +250,55 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) ->
                 raise EvidenceError(
                     f"{path}: table {table.name}: column {column.name!r} has {greatest}, the last number"
                 )
-            is_time = column.name.endswith("_ns") and column.name not in _DURATIONS
-            if is_time and least is not None and (unit := other_unit(least, greatest or least, "ns")):
-                raise EvidenceError(
-                    f"{path}: table {table.name}: column {column.name!r} has {least}, "
-                    f"which is a time in {unit}; its times must be in ns"
-                )
+            if (own := _unit_of(column.name)) is None or least is None:
+                continue
+            if unit := other_unit(least, least if greatest is None else greatest, own):
+                raise _in_another_unit(table.name, path, column.name, least, unit)
+
+
+def _unit_of(column: str) -> str | None:
+    """Of the times in a column; None if there are none."""
+    unit = column.rpartition("_")[2]
+    return unit if unit in ("ns", "ms") and column not in _DURATIONS else None
+
+
+def _in_another_unit(table: str, path: Path, column: str, time: int, unit: str) -> EvidenceError:
+    own = _unit_of(column)
+    return EvidenceError(
+        f"{path}: table {table}: column {column!r} has {time}, which is a time in {unit}; "
+        f"its times must be in {own}"
+    )
+
+
+def _check_seconds(folder: RunFolder, tables: Mapping[str, TableFiles]) -> None:
+    """Rejects a column of ns that holds s, which are only told from a clock that begins at 0 by the times of
+    other columns.
+    """
+    spans: dict[tuple[str, str], tuple[Path, int, int]] = {}
+    for name, files in tables.items():
+        for path, column in ((path, each.name) for path in files.files for each in files.table.schema):
+            footer = footer_of(path)
+            if _unit_of(column) is None or column not in footer.schema.names:
+                continue
+            for index in range(footer.num_row_groups):
+                least, greatest = bounds_of(path, footer, index, column)
+                if least is not None and greatest is not None:
+                    _, low, high = spans.get((name, column), (path, least, greatest))
+                    spans[name, column] = path, min(low, least), max(high, greatest)
+    if not any(is_calendar(high, str(_unit_of(column))) for (_, column), (*_, high) in spans.items()):
+        return
+    for (name, column), (path, low, high) in spans.items():
+        if are_s(low, high):
+            raise _in_another_unit(name, _as_written(folder, TABLES[name], path), column, low, "s")
+
+
+def _as_written(folder: RunFolder, table: EvidenceTable, path: Path) -> Path:
+    """The file that another program wrote, of which this one was made."""
+    if folder.imported is None or table.name not in folder.foreign:
+        return path
+    name = path.name.removesuffix(".parquet")
+    own = files_of(replace(folder, imported=None), table)
+    return next((each for each in own if each.name.removesuffix(".parquet") == name), path)
 
 
 def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:

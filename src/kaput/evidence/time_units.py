@@ -67,11 +67,23 @@ def iso_ns(text: str) -> int | None:
 
 def other_unit(least: float, greatest: float, unit: str) -> str | None:
     """The unit that times of 2001 to 2099 are in, all or those from `least` on, if it is not `unit`. Times in
-    s are not recognized: they look like ms, us or ns of a clock that begins at 0.
+    s are recognized among ms alone: in ns they are the first seconds of a clock that begins at 0 (`are_s`).
     """
+    if unit == "ms" and are_s(least, greatest):
+        return "s"
     for other in ("ms", "us", "ns"):
         low, high = _YEARS_NS[0] // NS[other], _YEARS_NS[1] // NS[other]
         if other != unit and low <= least < high:
             own = _YEARS_NS[0] // NS[unit] <= greatest < _YEARS_NS[1] // NS[unit]
             return other if greatest < high or own else None
     return None
+
+
+def are_s(least: float, greatest: float) -> bool:
+    """Whether times in s of 2001 to 2099 would be these; those of a clock that begins at 0 may be, too."""
+    return _YEARS_NS[0] // NS["s"] <= least <= greatest < _YEARS_NS[1] // NS["s"]
+
+
+def is_calendar(time: float, unit: str) -> bool:
+    """Whether it is a time of 2001 to 2099."""
+    return _YEARS_NS[0] // NS[unit] <= time < _YEARS_NS[1] // NS[unit]

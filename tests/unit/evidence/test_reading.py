@@ -97,6 +97,36 @@ def test_times_in_another_unit_are_a_mistake(
         check(folder)
 
 
+@pytest.mark.parametrize(("table", "column"), [("sends", "attempt_ns"), ("deliveries", "polled_ns")])
+def test_seconds_are_told_by_the_times_of_other_columns(table: str, column: str, tmp_path: Path) -> None:
+    """In ns, they are the first seconds of a clock that begins at 0: of one that others do not have."""
+    folder = _folder(tmp_path)
+
+    def in_s(found: pa.Table) -> pa.Table:
+        times = pa.array([1_790_000_000 + n for n in range(found.num_rows)], pa.int64())
+        return found.set_column(found.schema.get_field_index(column), column, times)
+
+    path = _rewrite(folder, table, in_s)
+    with pytest.raises(EvidenceError, match=f"{path.name}.*{column!r} has 1790000000, .*a time in s;"):
+        check(folder)
+
+
+@pytest.mark.parametrize(("unit", "time"), [("s", 1_790_000_000), ("us", 1_790_000_000_000_000)])
+def test_milliseconds_are_checked_too(unit: str, time: int, tmp_path: Path) -> None:
+    """Those of the log."""
+    folder = _folder(tmp_path)
+
+    def moved(found: pa.Table) -> pa.Table:
+        times = pa.array([time] * found.num_rows, pa.int64())
+        return found.set_column(found.schema.get_field_index("timestamp_ms"), "timestamp_ms", times)
+
+    _rewrite(folder, "log", moved)
+    with pytest.raises(
+        EvidenceError, match=f"'timestamp_ms' has {time}, which is a time in {unit}; .* in ms"
+    ):
+        check(folder)
+
+
 def test_all_mistakes_of_a_file_at_once(tmp_path: Path) -> None:
     """A file with two mistakes is refused for both."""
     folder = _folder(tmp_path)
