@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ from kaput.evidence.schemas import TABLES
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-def _reaches(history: History, acks_all: bool = True) -> dict[str, Reach]:
+def _reaches(
+    history: History, acks_all: bool = True, replicas: Mapping[str, Mapping[int, int]] = MappingProxyType({})
+) -> dict[str, Reach]:
     rows: dict[str, list[dict[str, Any]]] = {
         table: [dict.fromkeys(TABLES[table].schema.names) | row for row in history.rows[table]]
         for table in ("cluster_events", "faults")
@@ -26,7 +30,7 @@ def _reaches(history: History, acks_all: bool = True) -> dict[str, Reach]:
             row["topic"] = f"{row['cluster']}:{row['topic']}"
     faults = read_faults(rows["faults"])
     history_ = leader_history.build(rows["cluster_events"], faults, {}, {})
-    return {one.fault.id: one for one in plan(faults, history_, {}, lambda _: acks_all)}
+    return {one.fault.id: one for one in plan(faults, history_, replicas, lambda _: acks_all)}
 
 
 def _elected(reach: Reach, place: TopicPartition = FIRST) -> tuple[int | None, int, float] | None:
@@ -150,3 +154,14 @@ def test_planned_change_after_the_heal_is_no_election_of_the_fault(
     (reach,) = _reaches(_both_led_by_1().fault(1, 10_000, healed, fault=fault)).values()
     found = _elected(reach)
     assert (found and found[2]) == elected
+
+
+def test_partition_that_a_resize_added_has_as_many_replicas_as_the_others() -> None:
+    """Partition 1 is not one of the scenario's topic; its ISR is full later than that of partition 0."""
+    history = History()
+    for partition, ms in ((0, 31_000), (1, 32_000)):
+        history.led(2, 0, -1_000, [1, 2, 3], partition=partition)
+        history.led(2, 0, 14_000, [2, 3], partition=partition)
+        history.led(2, 0, ms, [1, 2, 3], partition=partition)
+    reach = _reaches(history.fault(1, 10_000, 30_000), replicas={"orders": {0: 3}})["1-kill"]
+    assert reach.restored_ns == at(32_000)

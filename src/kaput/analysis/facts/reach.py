@@ -135,10 +135,12 @@ def _restored_ns(
     ]
     full: list[int | None] = []
     for place, changes in history.changes.items():
-        wanted = replicas.get(place.topic, {}).get(place.partition)
+        of_topic = replicas.get(place.topic, {})
         isrs = [(c.at_ns, set(c.isr)) for c in changes if c.isr is not None]
-        if wanted is None or not may_concern(fault, place):
+        if not of_topic or not may_concern(fault, place):
             continue
+        # A partition that a resize added has as many as the others.
+        wanted = of_topic.get(place.partition, max(of_topic.values()))
         nexts = [at for at, other in later if at is not None and may_concern(other, place)]
         short = _shrunk_ns(isrs, fault, min(nexts, default=FOREVER_NS))
         if short is not None:
