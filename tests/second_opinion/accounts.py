@@ -99,7 +99,7 @@ class Accounts:
 
     def _replicas(self) -> Iterator[Opinion]:
         """Which replicas were seen to hold what a leader change lost, where only one lost anything there."""
-        changes = [row for row in self.findings.get("leader_changes") or [] if row["lost"]]
+        changes = [row for row in self.findings.get("leader_changes") or [] if row.get("lost")]
         for row in changes:
             place = self.tables.place_of(row.get("cluster"), row["topic"], row["partition"])
             mine = [send for send in self.lost if self.tables.place(send) == place]
