@@ -173,30 +173,21 @@ Racks = Annotated[
     list[str] | None,
     Option("--rack", metavar="NAME", help="Name of a rack; brokers are spread over the racks. Repeatable."),
 ]
-Mode = Annotated[
-    str | None,
-    Option(
-        metavar="<kraft|zookeeper>",
-        autocompletion=completion.one_of("kraft", "zookeeper"),
-        help="ZooKeeper needs Kafka 3.9 or older.",
-    ),
-]
+
+
+def _one_of(*words: str, help: str) -> Any:
+    """An option whose value is one of these words, which are proposed."""
+    return Option(metavar=f"<{'|'.join(words)}>", autocompletion=completion.one_of(*words), help=help)
+
+
+Mode = Annotated[str | None, _one_of("kraft", "zookeeper", help="ZooKeeper needs Kafka 3.9 or older.")]
 Kafka = Annotated[str | None, Option(metavar="VERSION", help="Kafka version, for example 3.9.2.")]
 Network = Annotated[
     str | None,
-    Option(
-        metavar="<loopback|namespaces>",
-        autocompletion=completion.one_of("loopback", "namespaces"),
-        help="namespaces: needed for network faults (Linux).",
-    ),
+    _one_of("loopback", "namespaces", help="namespaces: needed for network faults (Linux)."),
 ]
 Security = Annotated[
-    str | None,
-    Option(
-        metavar="<none|scram-tls>",
-        autocompletion=completion.one_of("none", "scram-tls"),
-        help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).",
-    ),
+    str | None, _one_of("none", "scram-tls", help="scram-tls: TLS, SASL/SCRAM and ACLs (KRaft).")
 ]
 AllowUnknown = Annotated[
     bool,
