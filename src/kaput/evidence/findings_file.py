@@ -26,8 +26,9 @@ def read_findings(path: Path) -> Findings:
             raise UsageError(no_such_folder(path.parent)) from None
         if path.name != "findings.json":
             raise UsageError(f"{path}: no such file; name a findings.json or a run folder") from None
-        if not (path.parent / "manifest.json").exists():
-            raise UsageError(_not_a_run(path.parent)) from None
+        if runs := sorted(each.parent for each in path.parent.glob("*/manifest.json")):
+            known = f"it has {len(runs)} of them; name one, such as {runs[-1]}"
+            raise UsageError(f"{path.parent}: not a run folder, but {known}") from None
         raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
     except OSError as error:
         raise unreadable(path, error) from None
@@ -55,10 +56,3 @@ def _numbers(value: Any, where: str) -> Iterator[tuple[str, int | float]]:
         case list() | tuple():
             for index, each in enumerate(value):
                 yield from _numbers(each, f"{where}.{index}")
-
-
-def _not_a_run(folder: Path) -> str:
-    """The sentence for a directory that is not a run folder, but may have some."""
-    if runs := sorted(path.parent for path in folder.glob("*/manifest.json")):
-        return f"{folder}: not a run folder, but it has {len(runs)} of them; name one, such as {runs[-1]}"
-    return f"{folder}: not a run folder (it has no manifest.json); kaput run makes them"
