@@ -26,6 +26,8 @@ from xdist.scheduler import LoadScopeScheduling
 # Read when Polars is loaded, which is later. On a few rows more threads cost more than they do, and Spark's
 # workers have one as well.
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
+# Workers have it from pytest-xdist, and a table would be as narrow as that: what tests print goes to a pipe.
+os.environ.pop("COLUMNS", None)
 
 pytest_plugins = ["cpu_seconds"]
 # The tree of commands is built once in each worker, and not for each call, which takes 0.05 s.
