@@ -39,10 +39,10 @@ def seal(
     killed: Collection[int] = (),
 ) -> list[str]:
     """Seals every table; returns sentences about torn tails. `killed`: producers that a fault killed, for
-    whose missing outcomes there is no warning. `hold`: the recorder's own lock, after its writers have
-    closed; without it the folder must not be locked. `note` is called with the sentences when all tables are
-    complete, before anything is removed. Raises EvidenceError naming the file, StillRecording, OSError if the
-    folder cannot be written.
+    whose missing outcomes, and last write, there is no warning. `hold`: the recorder's own lock, after its
+    writers have closed; without it the folder must not be locked. `note` is called with the sentences when
+    all tables are complete, before anything is removed. Raises EvidenceError naming the file, StillRecording,
+    OSError if the folder cannot be written.
     """
     with hold_alone(folder.path) if hold is None else nullcontext(hold) as mine:
         warnings, done = _seal_all(folder, killed)
@@ -68,13 +68,21 @@ def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], li
         for unfinished in folder.table(table.name).glob(".*.parquet.*"):
             unfinished.unlink()
         for stream in sorted(folder.table(table.name).glob("*.arrows")):
-            warnings += _seal_stream(table, stream)
+            torn = _seal_stream(table, stream)
+            warnings += torn if torn and not (table.name == "sends" and _sender(stream) in killed) else []
             streams.append(stream)
     attempts = sorted(folder.table("sends").glob(f"*{SUFFIX}"))
     for path in attempts:
         warnings += _seal_attempts(path, killed)
     # Attempts first: if only these were left after an interruption, all would become unknown.
     return warnings, attempts + streams
+
+
+def _sender(stream: Path) -> int | None:
+    """The producer whose process wrote a stream (also a later one: producer-3.2.arrows), if it is known."""
+    path = stream.with_name(stream.name.partition(".")[0] + SUFFIX)
+    attempts = read_attempts(path) if path.exists() else None
+    return None if attempts is None else attempts.producer
 
 
 def _seal_stream(table: EvidenceTable, stream: Path) -> list[str]:

@@ -152,6 +152,25 @@ def test_torn_tail_is_dropped_and_reported(tmp_path: Path, cut: int) -> None:
     assert not needs_sealing(folder)
 
 
+@pytest.mark.parametrize(("killed", "warnings"), [([0], 0), ([1], 2)])
+def test_last_write_of_a_killed_producer_may_be_torn(
+    killed: list[int], warnings: int, tmp_path: Path
+) -> None:
+    """A fault did that; its attempt is there, with an unknown outcome."""
+    attempts = AttemptWriter(tmp_path / "recording", 0, "orders")
+    recorder = Recorder(tmp_path / "recording", "sends", "producer-0")
+    for seq in range(2):
+        attempts.attempt(seq, 10)
+        recorder.row(0, seq, "orders", 0, 10, 20, "acked", seq)
+        recorder.flush()
+    folder = RunFolder(shutil.copytree(tmp_path / "recording", tmp_path / "left"))
+    attempts.close()
+    stream = folder.table("sends") / "producer-0.arrows"
+    os.truncate(stream, stream.stat().st_size - 9)
+    assert len(seal(folder, killed=killed)) == warnings
+    assert {row["seq"]: row["outcome"] for row in rows(folder, "sends")} == {0: "acked", 1: "unknown"}
+
+
 def test_a_stream_cut_in_its_first_bytes_is_an_empty_table(tmp_path: Path) -> None:
     """A writer that died while it opened its stream leaves no rows, and a sentence."""
     folder = RunFolder(tmp_path)
