@@ -69,7 +69,8 @@ def _seal_all(folder: RunFolder, killed: Collection[int]) -> tuple[list[str], li
             unfinished.unlink()
         for stream in sorted(folder.table(table.name).glob("*.arrows")):
             torn = _seal_stream(table, stream)
-            warnings += torn if torn and not (table.name == "sends" and _sender(stream) in killed) else []
+            if torn and not (table.name == "sends" and _sender(stream) in killed):
+                warnings += torn
             streams.append(stream)
     attempts = sorted(folder.table("sends").glob(f"*{SUFFIX}"))
     for path in attempts:

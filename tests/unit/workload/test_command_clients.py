@@ -383,15 +383,16 @@ def test_killed_programs_come_back(play: Play, brokers: str) -> None:
     fault ended them is no mistake of theirs.
     """
     command = f"{sys.executable} {EXAMPLE}"
-    of = scenario(SHELL.format(command, "produce"), SHELL.format(command, "consume"), rate=100)
+    # Eight seconds of load: on a busy machine one of two was over before the producer was paused.
+    of = scenario(SHELL.format(command, "produce"), SHELL.format(command, "consume"), rate=25)
     supervisor = play.supervisor_of(of, brokers)
     supervisor.start()
     supervisor.go()
     producer, member = supervisor.producer(0), supervisor.member("billing", 1)
     assert eventually(lambda: supervisor.count("acked") > 20)
+    producer.pause()
     hit = [*supervisor.producers[0].pids, *member.client.pids]
     assert len(hit) == 4
-    producer.pause()
     assert eventually(producer.is_stopped)
     producer.expect_return()
     producer.kill()

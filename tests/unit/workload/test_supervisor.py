@@ -86,7 +86,7 @@ def test_a_producer_that_dies_while_it_sends(supervisor_of: Make, tmp_path: Path
 
 def test_killed_producer_comes_back_with_its_next_message(supervisor_of: Make, tmp_path: Path) -> None:
     """The load is not over while it is down; each message has one row, and only one process sent it."""
-    supervisor = supervisor_of(scenario(rate=5000))
+    supervisor = supervisor_of(scenario(rate=2000))
     supervisor.start()
     supervisor.go()
     producer = supervisor.producer(0)
@@ -109,7 +109,7 @@ def test_killed_transactional_producer_comes_back_with_its_id(supervisor_of: Mak
     """Messages of committed transactions were acknowledged, also those just before the kill. What was open
     has an unknown outcome; every message belongs to one transaction.
     """
-    of = scenario(rate=500)
+    of = scenario(rate=200)
     producer = of.workload.producers[0].model_dump(by_alias=True, exclude_unset=True)
     producer |= {"messages": 1000, "transactions": {"size": 20}}
     document = of.model_dump(by_alias=True, exclude_unset=True)
