@@ -93,17 +93,17 @@ class Rebalances:
         return max([at_ns for at_ns in frozen if self.ns(given) <= at_ns <= until], default=until)
 
     def read(self, span: Sequence[int]) -> dict[Place, int | None]:
-        """Of each partition that had an owner before and was given to a member in it: the first delivery to
-        that one, before it was given away again.
+        """Of each partition that had an owner before it and was given to a member in it: the first
+        delivery to the last of those, before it was given away again.
         """
         found: dict[Place, int | None] = {}
         for n in span:
             for p in self.places:
-                if self.gains(p, n) and any(self.owners(p, before) for before in range(n)):
+                if self.gains(p, n) and any(self.owners(p, before) for before in range(span[0])):
                     new = self.events[n - 1]["member"]
                     mine = [d for d in self.deliveries if place(d) == p and d["member"] == new]
                     first = [d["polled_ns"] for d in mine if self.given(d) == self.ns(n) and self.has(d)]
-                    found[p] = min([at_ns for at_ns in (*first, found.get(p)) if at_ns], default=None)
+                    found[p] = min(first, default=None)
         return found
 
     def has(self, delivery: Row) -> bool:

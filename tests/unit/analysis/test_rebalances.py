@@ -363,6 +363,26 @@ def test_first_assignment_is_read_again_by_nobody(tmp_path: Path) -> None:
     assert (found.resumed_ns, found.unresumed_partitions, found.took_ns) == (None, 0, 1_000_000)
 
 
+def test_a_first_owner_within_a_rebalance_reads_nothing_again(tmp_path: Path) -> None:
+    """The topic got a partition, which changed its owner at once and was read 6 s later."""
+    history = _group().event("revoked", 5_000).event("assigned", 5_100, 3, member="m2")
+    history.event("assigned", 5_100, partition=2).event("revoked", 5_200, partition=2)
+    history.event("assigned", 5_300, member="m2", partition=2)
+    history.handed(2, 0, 2, 5_700, member="m2").acked(0, 3, 0, partition=2)
+    history.handed(3, 0, 0, 11_400, member="m2", partition=2)
+    found = judged(history, tmp_path).rebalances[1]
+    assert (found.ended_ns, found.resumed_ns, found.unresumed_partitions) == (at(5_300), at(5_700), 0)
+
+
+def test_partition_is_read_again_by_its_last_owner(tmp_path: Path) -> None:
+    """One member was handed a message and gave the partition up again within the same rebalance."""
+    history = _group().event("revoked", 5_000).event("assigned", 5_100, 1, member="m2")
+    history.handed(1, 0, 1, 5_200, member="m2").event("revoked", 5_300, member="m2", partition=0)
+    history.event("assigned", 5_400, 2, member="m3", partition=0).handed(2, 0, 2, 9_000, member="m3")
+    found = judged(history, tmp_path).rebalances[1]
+    assert (found.ended_ns, found.resumed_ns, found.unresumed_partitions) == (at(5_400), at(9_000), 0)
+
+
 @pytest.mark.parametrize(
     ("joined_ms", "trigger"), [(19_999, "m2 joined"), (20_000.9, "m2 joined"), (20_099, "m2 joined")]
 )

@@ -32,8 +32,8 @@ class Rebalance:
     `unowned_ns`: summed over partitions. `revoked`, `assigned`: by member, the time of its first revocation
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
     something in it. `changed_ns`: its last change; `topics`: those assigned to anybody in the group by then;
-    `resumed_ns`: when the last partition that had an owner before was read again; `unresumed`: how many were
-    not. `moved`: the cluster it was moved to; `closes`: not a rebalance, but the end of the group.
+    `resumed_ns`: when the last partition that had an owner before it was read again; `unresumed`: how many
+    were not. `moved`: the cluster it was moved to; `closes`: not a rebalance, but the end of the group.
     """
 
     group: str
@@ -56,7 +56,9 @@ class Rebalance:
 
 @dataclass(frozen=True)
 class Assigned:
-    """An assignment of a partition; `again`: the partition had an owner before."""
+    """An assignment of a partition. `again`: the partition had an owner before this rebalance, and this is
+    its last assignment in it.
+    """
 
     group: str
     member: str
@@ -130,6 +132,8 @@ class _Ownership:
         # The owners of every partition assigned so far, and since when each has it.
         self._owners: dict[TopicPartition, dict[str, int]] = {}
         self._unowned_since: dict[TopicPartition, int] = {}  # when it lost its last owner (ns)
+        self._before: set[TopicPartition] = set()  # the partitions assigned before the last rebalance
+        self._last_handover: dict[TopicPartition, int] = {}  # the index of the last handover of each
         self._live: set[str] = set()
         self._lost: dict[str, int] = {}  # members that lost everything, and when
 
@@ -169,13 +173,19 @@ class _Ownership:
         for one in before:
             self._note_lost(one, at_ns)
         last.unowned_ns += 0 if since_ns is None else at_ns - since_ns
-        again = last.moved is not None or since_ns is not None
-        number = len(self.rebalances) - 1
-        self.handovers.append(Assigned(self.group, member, place, at_ns, number, again))
+        again = last.moved is not None or (since_ns is not None and place in self._before)
+        self._hand_over(Assigned(self.group, member, place, at_ns, len(self.rebalances) - 1, again))
         last.assigned[member] = at_ns
         if self._lost.pop(member, last.started_ns) < last.started_ns:
             last.returned.add(member)
         self._conclude(last, at_ns)
+
+    def _hand_over(self, given: Assigned) -> None:
+        at = self._last_handover.get(given.place)
+        if given.again and at is not None and self.handovers[at].rebalance == given.rebalance:
+            self.handovers[at] = replace(self.handovers[at], again=False)
+        self._last_handover[given.place] = len(self.handovers)
+        self.handovers.append(given)
 
     def _frozen_ns(self, member: str, since_ns: int, at_ns: int) -> int:
         """Since when a member could not work on a partition that it had since `since_ns` and that another was
@@ -230,6 +240,7 @@ class _Ownership:
         if last is None or (last.ended_ns is not None and self._is_separate(event, last)):
             last = Rebalance(self.group, event["at_ns"], closes=self._closes(event))
             self.rebalances.append(last)
+            self._before = set(self._last_handover)
         return last
 
     def _conclude(self, last: Rebalance, at_ns: int) -> None:
