@@ -17,7 +17,6 @@ DEFAULT_RUNS = Path("runs")  # the default of --runs
 # The versions of Kafka that kaput works with: these and what lies between them. The newest is the default.
 OLDEST_KAFKA, NEWEST_KAFKA = "3.7.0", "4.4.0"
 # Durations and times are int nanoseconds; divide by these to show them.
-US = 1_000
 MS = 1_000_000
 SECOND = 1_000_000_000
 

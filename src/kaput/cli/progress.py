@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from rich.filesize import decimal
 from rich.progress import (
@@ -32,9 +32,10 @@ _STATUS = TextColumn("{task.fields[status]}", markup=False)
 
 
 class _ProgressBar:
-    """A bar on a terminal within the block; elsewhere subclasses print lines."""
+    """A bar on a terminal within the block; elsewhere lines. `doing`: a word after the title of the bar."""
 
-    def __init__(self, description: str, *columns: ProgressColumn) -> None:
+    def __init__(self, title: str, *columns: ProgressColumn, doing: str = "") -> None:
+        self._title = title
         self._console = Console(stderr=True)
         self._live = self._console.is_terminal and not Verbosity.lines
         self._began_at = time.monotonic()
@@ -46,7 +47,7 @@ class _ProgressBar:
             console=self._console,
             transient=True,
         )
-        self._task = self._bar.add_task(printable(description), total=None, status="")
+        self._task = self._bar.add_task(printable(f"{title}{doing and ': '}{doing}"), total=None, status="")
 
     def __enter__(self) -> Self:
         if self._live:
@@ -57,13 +58,21 @@ class _ProgressBar:
         if self._live:
             self._bar.stop()
 
+    def _show(self, line: str, **task: Any) -> None:
+        """Updates the bar; elsewhere prints the line, unless the last one was printed a moment ago."""
+        if self._live:
+            self._bar.update(self._task, **task)
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
+            self._shown_at = time.monotonic()
+            self._console.print(f"{self._title}: {line}", soft_wrap=True)
+
 
 class RunProgress(_ProgressBar):
     """Shows one run: phase, messages attempted and acknowledged, active faults. `words`: for phases."""
 
     def __init__(self, title: str, words: Mapping[str, str] | None = None) -> None:
         super().__init__(title, BarColumn(), MofNCompleteColumn(), _STATUS, TimeElapsedColumn())
-        self._title, self._phase, self._words = title, "start", words or {}
+        self._phase, self._words = "start", words or {}
         self._faults: dict[str, str] = {}
         self._acked = 0
         self._lock = threading.Lock()
@@ -125,16 +134,12 @@ class JudgeProgress(_ProgressBar):
     """Shows how many parts of an analysis are done. `tell` is called at most twice a second."""
 
     def __init__(self, title: str) -> None:
-        super().__init__(f"{title}: judging", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._title, self._shown_at = title, time.monotonic()
+        super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), doing="judging")
+        self._shown_at = time.monotonic()
 
     def tell(self, done: int, total: int) -> None:
         """The number of parts done."""
-        if self._live:
-            self._bar.update(self._task, completed=done, total=total)
-        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
-            self._shown_at = time.monotonic()
-            self._console.print(f"{self._title}: counted {done:,} of {total:,} parts", soft_wrap=True)
+        self._show(f"counted {done:,} of {total:,} parts", completed=done, total=total)
 
 
 class RecordsProgress(_ProgressBar):
@@ -142,15 +147,10 @@ class RecordsProgress(_ProgressBar):
 
     def __init__(self, title: str) -> None:
         super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._title = title
 
     def tell(self, done: int, total: int) -> None:
         """The number of offsets copied."""
-        if self._live:
-            self._bar.update(self._task, completed=done, total=total)
-        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
-            self._shown_at = time.monotonic()
-            self._console.print(f"{self._title}: {done:,} of {total:,} offsets", soft_wrap=True)
+        self._show(f"{done:,} of {total:,} offsets", completed=done, total=total)
 
 
 class StepsProgress(_ProgressBar):
@@ -158,16 +158,12 @@ class StepsProgress(_ProgressBar):
 
     def __init__(self, title: str) -> None:
         super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._title, self._shown_at = title, time.monotonic()
+        self._shown_at = time.monotonic()
 
     def tell(self, what: str, done: int, total: int) -> None:
         """The progress of a step."""
-        if self._live:
-            text = printable(f"{self._title}: {what}")
-            self._bar.update(self._task, description=text, completed=done, total=total)
-        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
-            self._shown_at = time.monotonic()
-            self._console.print(f"{self._title}: {what}: {done:,} of {total:,}", soft_wrap=True)
+        text = printable(f"{self._title}: {what}")
+        self._show(f"{what}: {done:,} of {total:,}", description=text, completed=done, total=total)
 
 
 class BytesProgress(_ProgressBar):
@@ -177,15 +173,9 @@ class BytesProgress(_ProgressBar):
         super().__init__(
             title, BarColumn(), DownloadColumn(), TransferSpeedColumn(), _STATUS, TimeElapsedColumn()
         )
-        self._title = title
 
     def tell(self, copied: int, of_bytes: int, done: int, total: int) -> None:
         """The number of bytes and partitions copied."""
         status = f"{done:,} of {total:,} partitions"
-        if self._live:
-            self._bar.update(self._task, completed=copied, total=of_bytes or None, status=status)
-        elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
-            self._shown_at = time.monotonic()
-            self._console.print(
-                f"{self._title}: {decimal(copied)} of {decimal(of_bytes)}, {status}", soft_wrap=True
-            )
+        line = f"{decimal(copied)} of {decimal(of_bytes)}, {status}"
+        self._show(line, completed=copied, total=of_bytes or None, status=status)

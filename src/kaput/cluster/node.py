@@ -171,8 +171,8 @@ class Node(PausableProcess):
         process.signal(signal.SIGTERM)
         return process.wait(timeout_s) is not None
 
-    def log_tail(self, lines: int = 20) -> str:
-        return tail(self.log, lines)
+    def log_tail(self) -> str:
+        return tail(self.log, 20)
 
     def why_not_running(self) -> str:
         """How it ended, and why according to its log."""

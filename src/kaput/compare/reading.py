@@ -151,11 +151,9 @@ class PartitionFacts:
     aborted: int = 0
     transactional: int = 0  # committed ones
     tombstones: int = 0
-    null_keys: int = 0
     append_time: int = 0
     commit_markers: int = 0
     abort_markers: int = 0
-    other_control: int = 0
     size_bytes: int = 0
     gaps: int = 0  # ranges of offsets without a record
     gap_offsets: int = 0
@@ -311,7 +309,6 @@ def _count(
 _COUNTED_FLAGS: Mapping[str, int] = {
     "transactional": TRANSACTIONAL,
     "tombstones": TOMBSTONE,
-    "null_keys": NULL_KEY,
     "append_time": LOG_APPEND_TIME,
 }
 
@@ -322,11 +319,9 @@ def _count_batch(facts: PartitionFacts, batch: Batch) -> None:
     facts.size_bytes += len(batch.body)
     if not head.control:
         facts.codecs[CODECS[head.codec]] += count
-    elif batch.commits is None:
-        facts.other_control += count
-    elif batch.commits:
+    elif batch.commits is True:
         facts.commit_markers += count
-    else:
+    elif batch.commits is False:
         facts.abort_markers += count
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from kaput.cluster.disk import device_of
 from kaput.errors import LabError
@@ -24,20 +24,10 @@ from kaput.processes.records import unmarked_environment
 _ANSWER_S = 30.0  # what is dirty is written out first
 
 
-class Freezer(Protocol):
-    """Frozen disks. Its methods raise LabError."""
-
-    def frozen(self) -> dict[str, Any]:
-        """`frozen_ns`, and for each directory whether a write is `stalled`."""
-
-    def thaw(self) -> dict[str, Any]:
-        """Thaws them: `thawing_ns`, `thawed_ns`, and for each directory when that write returned
-        (`returned_ns`).
-        """
-
-
-class FreezerProcess:
-    """The process of disk_freezer.py. Raises LabError where a directory has no disk of its own."""
+class Freezer:
+    """Frozen disks: the process of disk_freezer.py. Raises LabError where a directory has no own disk; so do
+    its methods if the process does not answer.
+    """
 
     def __init__(self, directories: Sequence[Path]) -> None:
         for directory in directories:
@@ -53,11 +43,13 @@ class FreezerProcess:
         self._answered: dict[str, Any] | None = None
 
     def frozen(self) -> dict[str, Any]:
-        """See Freezer."""
+        """`frozen_ns`, and for each directory whether a write is `stalled`."""
         return self._answer()
 
     def thaw(self) -> dict[str, Any]:
-        """See Freezer."""
+        """Thaws them: `thawing_ns`, `thawed_ns`, and for each directory when that write returned
+        (`returned_ns`).
+        """
         assert self._process.stdin is not None
         if self._answered is None:
             with suppress(OSError):
@@ -86,7 +78,7 @@ class DiskStall(Fault[Sequence[DiskTarget]]):
 
     name = "disk-stall"
     needs = ("ext4",)
-    freezer: ClassVar[Callable[[Sequence[Path]], Freezer]] = FreezerProcess
+    freezer: ClassVar[Callable[[Sequence[Path]], Freezer]] = Freezer
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)

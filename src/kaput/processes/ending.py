@@ -39,7 +39,7 @@ class Stoppable(Protocol):
         """Sends a signal, or nothing to a process that has ended."""
 
 
-def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> list[StartedProcess]:
+def end_gracefully(processes: Sequence[Stoppable]) -> list[StartedProcess]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT. Descendants that
     outlive their parent get a SIGKILL: nothing else would end them. Returns those that still exist
     KILL_TIMEOUT_S later; they are not on record.
@@ -48,7 +48,7 @@ def end_gracefully(processes: Sequence[Stoppable], grace_s: float = GRACE_S) -> 
     for process in processes:
         process.signal(signal.SIGTERM)
         process.signal(signal.SIGCONT)
-    if not _wait(lambda: not any(p.running for p in processes), grace_s):
+    if not _wait(lambda: not any(p.running for p in processes), GRACE_S):
         for process in processes:
             process.signal(signal.SIGKILL)
         _wait(lambda: not any(p.running for p in processes), KILL_TIMEOUT_S)

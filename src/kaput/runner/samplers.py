@@ -138,9 +138,9 @@ class LeaderSampler(Sampler):
 class CpuSampler(Sampler):
     """The CPU time used by the nodes that kaput runs. `nodes`: by id; nodes may be added."""
 
-    def __init__(self, nodes: Mapping[int, Node], recorder: Recorder, every_s: float = SAMPLE_S) -> None:
+    def __init__(self, nodes: Mapping[int, Node], recorder: Recorder) -> None:
         self._nodes, self._recorder = nodes, recorder
-        super().__init__("cpu", every_s, at_once=True)
+        super().__init__("cpu", SAMPLE_S, at_once=True)
 
     def look(self) -> None:
         at_ns = time.time_ns()
@@ -160,11 +160,9 @@ class StableSampler(Sampler):
     with the high watermark: an open transaction holds back the records in between.
     """
 
-    def __init__(
-        self, admin: Admin, topics: Sequence[str], recorder: Recorder, every_s: float = STABLE_S
-    ) -> None:
+    def __init__(self, admin: Admin, topics: Sequence[str], recorder: Recorder) -> None:
         self._admin, self._topics, self._recorder = admin, topics, recorder
-        super().__init__("stable", every_s)
+        super().__init__("stable", STABLE_S)
 
     def look(self) -> None:
         """Samples both offsets of each partition whose leader answers."""

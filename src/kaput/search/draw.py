@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod, sqrt
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Knob, Space, Template
@@ -181,7 +181,7 @@ def draw(
     known = {_steps_of(key) for key in played}
     for number in range(_TRIES if together == 1 else _TRIES + together):
         if number == _TRIES // 2:  # the newest, or so many, may not go together
-            chooser = _Uniform(rng)
+            chooser = _Chooser(rng)
         choices = _choices(space, chooser, drawn[0] if drawn else None)
         if not _playable(space, choices) or choices.key in {*played, *(each.key for each in drawn)}:
             continue
@@ -211,54 +211,41 @@ def _playable(space: Space, choices: Choices) -> bool:
     return True
 
 
-class _Chooser(Protocol):
-    """Makes the choices of a draw."""
-
-    def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
-        """The step templates or settings that may be chosen, at least `least` if there are so many."""
-
-    def number(self, most: int) -> int:
-        """How many faults, from 1 to `most`."""
-
-    def template(self, left: Sequence[Template], chosen: Sequence[Template]) -> Template:
-        """One of those left, to go with those chosen before."""
-
-    def arms(self, choices: Sequence[Named], before: Sequence[str]) -> list[str]:
-        """One name of each choice, to go with the names chosen before."""
-
-    def add(self, choices: Choices) -> None:
-        """Learns what has just been drawn."""
-
-
 def _chooser(space: Space, judged: Sequence[Played], rng: Random, uniform: bool) -> _Chooser:
     if uniform:
-        return _Uniform(rng)
+        return _Chooser(rng)
     if rng.random() < _REWARDED_SHARE:
         return _Rewarded(rng, BanditState.of(rewarded(judged, [each.name for each in space.templates])))
     return _Covering(rng, Coverage(space, judged))
 
 
-class _Uniform:
+class _Chooser:
+    """Makes the choices of a draw, all equally likely."""
+
     def __init__(self, rng: Random) -> None:
         self.rng = rng
 
     def enabled(self, things: Sequence[T], least: int = 1) -> Sequence[T]:
+        """The step templates or settings that may be chosen, at least `least` if there are so many."""
         return things
 
     def number(self, most: int) -> int:
+        """How many faults, from 1 to `most`."""
         return self.rng.randint(1, most)
 
     def template(self, left: Sequence[Template], chosen: Sequence[Template]) -> Template:
+        """One of those left, to go with those chosen before."""
         return self.rng.choice(left)
 
     def arms(self, choices: Sequence[Named], before: Sequence[str]) -> list[str]:
+        """One name of each choice, to go with the names chosen before."""
         return [self.rng.choice(list(named)) for named in choices]
 
     def add(self, choices: Choices) -> None:
-        pass
+        """Learns what has just been drawn."""
 
 
-class _Covering(_Uniform):
+class _Covering(_Chooser):
     """Takes the newest combinations."""
 
     def __init__(self, rng: Random, coverage: Coverage) -> None:
@@ -280,7 +267,7 @@ class _Covering(_Uniform):
         self._coverage.add(choices)
 
 
-class _Rewarded(_Uniform):
+class _Rewarded(_Chooser):
     """Takes what was rewarded: the largest sample wins."""
 
     def __init__(self, rng: Random, beliefs: BanditState) -> None:

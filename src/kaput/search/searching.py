@@ -274,7 +274,6 @@ def ddmin(items: Sequence[T], reproduces: Callable[[list[T]], bool]) -> list[T]:
 
 
 MOST_FAILURES = 5  # experiments in a row that failed in the lab: then the search fails
-Confirm = Callable[[Find], None]
 
 
 class Search:

@@ -15,7 +15,6 @@ from kaput.trials.batch import Judged
 
 _FATAL = re.compile(r"\[[^]]*\] (?:FATAL|ERROR) (.*(?:fatal fault|Exiting Kafka|halting).*)", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)+(\w+(?:Exception|Error))\b")
-_DIED = "died on its own"
 
 
 @dataclass(frozen=True)

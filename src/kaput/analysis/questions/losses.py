@@ -45,11 +45,6 @@ from kaput.verdict.facts import Circumstances, Loss, Removal
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 
 LOSS = ("producer", "topic", "cause", *CIRCUMSTANCES)  # what a contract depends on
-LOSS_TYPES: Mapping[str, Any] = {
-    **dict.fromkeys(("producer", "topic"), pl.Int64),
-    "cause": pl.String,
-    **dict.fromkeys(CIRCUMSTANCES, pl.Boolean),
-}
 
 # If a case has several losses, the least explained one counts: the lowest rank.
 _CAUSES = {"unexplained": 0, "leader-restarted": 1, "deposed-leader": 2, "unclean-election": 3, "acks-0": 4}

@@ -81,11 +81,11 @@ Span = tuple[int | None, int | None]  # from and to, both inclusive; None: empty
 
 
 class Extents:
-    """The ranges of some columns in a row group, from its file's statistics."""
+    """The ranges of some columns in a row group of sends, from its file's statistics."""
 
-    def __init__(self, unit: Unit, columns: Sequence[str] = ("attempt_ns", "done_ns", "seq")) -> None:
+    def __init__(self, unit: Unit) -> None:
         group = footer_of(unit.path).row_group(unit.number)
-        self._bounds = {name: bounds(statistics_of(group, name)) for name in columns}
+        self._bounds = {name: bounds(statistics_of(group, name)) for name in ("attempt_ns", "done_ns", "seq")}
 
     def meets(self, column: str, span: Span) -> bool:
         """Whether the column may have a value in the span."""

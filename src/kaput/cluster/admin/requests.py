@@ -175,11 +175,11 @@ def fetch(place: TopicPartition, offset: int, max_bytes: int) -> Any:
     return _fetch({place: offset}, max_bytes, replica_id=_DEBUGGER, max_wait_ms=0, max_bytes=max_bytes)
 
 
-def fetch_decided(place: TopicPartition, offset: int, max_bytes: int, wait_ms: int = 500) -> Any:
+def fetch_decided(place: TopicPartition, offset: int, max_bytes: int) -> Any:
     """Fetch with read_committed: with a list of aborted transactions, which the reader must skip itself."""
     more = {"min_bytes": 1, "isolation_level": _READ_COMMITTED}
     return _fetch(
-        {place: offset}, max_bytes, replica_id=_CONSUMER, max_wait_ms=wait_ms, max_bytes=max_bytes, **more
+        {place: offset}, max_bytes, replica_id=_CONSUMER, max_wait_ms=500, max_bytes=max_bytes, **more
     )
 
 

@@ -21,7 +21,7 @@ _CLONE_NEWNET = 0x40000000
 _T = TypeVar("_T")
 
 
-def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = TIMEOUT_S) -> _T:
+def run_in_netns(pid: int | None, action: Callable[[], _T]) -> _T:
     """Returns what `action` returns when run in that process's network namespace (None: our own). Raises its
     exceptions, and LabError if the namespace cannot be entered or time runs out.
     """
@@ -39,11 +39,11 @@ def run_in_netns(pid: int | None, action: Callable[[], _T], timeout_s: float = T
     # A daemon thread, so that an action that hangs does not keep kaput from ending.
     thread = threading.Thread(target=go, name="netns", daemon=True)
     thread.start()
-    thread.join(timeout_s)
+    thread.join(TIMEOUT_S)
     if raised:
         raise raised[0]
     if not returned:
-        raise LabError(f"the kernel gave no answer about the network within {timeout_s:.0f} s")
+        raise LabError(f"the kernel gave no answer about the network within {TIMEOUT_S:.0f} s")
     return returned[0]
 
 

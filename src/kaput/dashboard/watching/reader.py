@@ -180,8 +180,8 @@ class RunSnapshot:
 class RunReader:
     """Reads one run. `look` is not thread-safe."""
 
-    def __init__(self, runs: Runs, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._runs, self._name, self._clock = runs, name, clock
+    def __init__(self, runs: Runs, name: str) -> None:
+        self._runs, self._name = runs, name
         self._tails = RunTails(runs, name, _COLUMNS)
         self._version = 0
         self._total = _total(runs, name)
@@ -317,7 +317,7 @@ class RunReader:
 
     def _rates(self, counts: dict[str, int]) -> dict[str, float]:
         """Rates per second, over the last second."""
-        now = self._clock()
+        now = time.monotonic()
         self._totals.append((now, counts))
         while len(self._totals) > 2 and now - self._totals[1][0] >= _RATE_S:
             self._totals.popleft()

@@ -354,7 +354,6 @@ class AlertRules(Block):
         return found
 
 
-BUILTIN = "builtin"
 _KIND = FileKind("file of alert rules", "kaput alerts show")
 
 

@@ -47,15 +47,14 @@ _ALWAYS_KNOWN = ("kaput_cluster_reachable", "kaput_broker_answers", "kaput_uncle
 class Interval:
     """Limits how often something is done."""
 
-    def __init__(self, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._every_s, self._clock = every_s, clock
-        self._next = -math.inf
+    def __init__(self, every_s: float) -> None:
+        self._every_s, self._next = every_s, -math.inf
 
     def due(self) -> bool:
         """True at most once in `every_s` seconds."""
-        if self._clock() < self._next:
+        if time.monotonic() < self._next:
             return False
-        self._next = self._clock() + self._every_s
+        self._next = time.monotonic() + self._every_s
         return True
 
 

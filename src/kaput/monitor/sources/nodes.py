@@ -20,7 +20,6 @@ from kaput.errors import LabError
 ROUND_S = 1.0
 _CLOSING_S = 0.2  # grace for threads that are just late
 _K = TypeVar("_K", bound=Hashable)
-_T = TypeVar("_T")
 
 
 class Unsupported(LabError):

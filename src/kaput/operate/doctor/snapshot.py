@@ -210,20 +210,16 @@ _T = TypeVar("_T")
 
 
 def read_snapshot(
-    servers: str,
-    command_config: Path | None = None,
-    client_config: Path | None = None,
-    folder: Folder | None = None,
+    servers: str, command_config: Path | None = None, client_config: Path | None = None
 ) -> ClusterSnapshot:
     """Reads the snapshot. `command_config`: client properties to sign in with; `client_config`: properties to
-    check; both in Java's format. `folder`: the journals of reassignments; tests use another one. The
-    snapshot's `unknown` names what could not be read. Raises UsageError for the files, LabError if the
-    cluster cannot be reached.
+    check; both in Java's format. The snapshot's `unknown` names what could not be read. Raises UsageError
+    for the files, LabError if the cluster cannot be reached.
     """
     client = read_producer_settings(client_config) if client_config is not None else None
     access = Access.read(command_config) if command_config else OPEN
     with admin_client(servers, access) as admin:
-        reader = partial(_SnapshotReader, admin, servers, access, folder or Folder())
+        reader = partial(_SnapshotReader, admin, servers, access, Folder())
         try:
             return retry_connection_errors(lambda: reader().snapshot(client))
         except (KafkaError, OSError) as error:

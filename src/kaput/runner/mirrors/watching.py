@@ -135,13 +135,12 @@ class MirrorWatch(Sampler):
         source: MirrorSide,
         target: MirrorSide,
         recorder: Recorder,
-        every_s: float = SAMPLE_S,
     ) -> None:
         self._mirror, self._source, self._target = mirror, source, target
         self._recorder = recorder
         self._syncs: dict[TopicPartition, OffsetSync] = {}
         self._unreadable: LabError | None = None
-        super().__init__(f"watch {mirror.name}", every_s)
+        super().__init__(f"watch {mirror.name}", SAMPLE_S)
 
     def look(self) -> None:
         """Records new checkpoints, and the lag of every partition whose leaders answer."""

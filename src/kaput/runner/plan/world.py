@@ -25,9 +25,6 @@ from kaput.scenario.model import Scenario, Topic, source_and_target
 from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.supervision.supervisor import Supervisor
 
-_ANSWER_S = 1.0
-
-
 _CONNECTOR = "MirrorSourceConnector"
 _OFFSETS_PARTITIONS = 25  # Connect's default
 

@@ -258,9 +258,9 @@ def line_of(**fields: Any) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-def integer(value: Any, least: int = 0) -> TypeGuard[int]:
-    """Whether a field is an integer that fits a table's column."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
+def integer(value: Any) -> TypeGuard[int]:
+    """Whether a field is an integer from 0 on that fits a table's column."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def partition_lists(value: Any, numbers: int) -> Iterable[list[Any]] | None:

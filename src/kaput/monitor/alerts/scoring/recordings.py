@@ -53,14 +53,14 @@ class Recording:
         return Recording(kept)
 
 
-def recording_of(evidence: Evidence, every_ns: int = SECOND) -> Recording:
+def recording_of(evidence: Evidence) -> Recording:
     """Samples from the first attempt to the last: later nothing can be missed. Raises EvidenceError."""
     sends = RecordedSends.of(evidence)
     if len(sends) == 0:
         raise EvidenceError(
             f"{evidence.folder.title}: nothing was sent; there is nothing to evaluate rules on"
         )
-    moments = np.arange(sends.first_ns, sends.last_ns + 1, every_ns, dtype=np.int64)
+    moments = np.arange(sends.first_ns, sends.last_ns + 1, SECOND, dtype=np.int64)
     samples: Iterable[Sample] = (
         *message_samples(sends, moments),
         *cluster_samples(evidence, moments),
