@@ -188,7 +188,7 @@ def test_markers_deleted_records_and_positions_of_no_topic(lab: StandingCluster,
 
 
 def test_doctor_knows_markers_and_open_transactions(lab: StandingCluster) -> None:
-    """Of a partition the first transaction that is open, with the id that its coordinator knows."""
+    """Of a partition each transaction that is open, with the id that its coordinator knows."""
     lab.create_topic("billed", 1, 3)
     producer = Producer({**lab.client_settings(), "transactional.id": "invoices"})
     producer.init_transactions(PATIENCE_S)
@@ -213,7 +213,15 @@ def test_doctor_knows_markers_and_open_transactions(lab: StandingCluster) -> Non
     (held,) = [t for t in read_snapshot(lab.bootstrap_servers).transactions if t.topic == "billed"]
     assert (held.start, held.held_back, held.transactional_id) == (2, 1, "invoices")
     assert lag() == 2
+    second = Producer({**lab.client_settings(), "transactional.id": "refunds"})
+    second.init_transactions(PATIENCE_S)
+    second.begin_transaction()
+    second.produce("billed", b"value")
+    assert second.flush(PATIENCE_S) == 0
+    both = [t.transactional_id for t in read_snapshot(lab.bootstrap_servers).transactions]
+    assert both == ["invoices", "refunds"]  # the end of the first one does not help readers
     producer.abort_transaction(PATIENCE_S)
+    second.abort_transaction(PATIENCE_S)
     wait_for(lambda: not read_snapshot(lab.bootstrap_servers).transactions, "it is over")
 
 

@@ -200,7 +200,7 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
     ),
     "KP019": (
         lambda: with_groups(GroupSnapshot("billing", False, [commit()])),
-        "group billing: no member, 10 records not read",
+        "group billing: no member, 10 offsets from its commits to the end",
         [
             sound,
             lambda: with_groups(GroupSnapshot("billing", False, [commit(committed=100)])),
@@ -220,7 +220,7 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
     "KP022": (
         lambda: with_brokers(follower_replication_throttled_rate="50000000"),
         "every broker: follower.replication.throttled.rate=50000000 "
-        "(no topic lists replicas: none is slowed until one does)",
+        "(no topic lists follower replicas: none is slowed until one does)",
         [
             sound,
             lambda: with_brokers(follower_replication_throttled_rate="9223372036854775807"),
@@ -398,9 +398,15 @@ def test_remedy_removes_each_leftover_throttle() -> None:
 def test_half_of_a_throttle_is_named() -> None:
     """A rate without replicas, replicas without a rate; and what is set for all brokers by default."""
     (rate,) = found(with_brokers(leader_replication_throttled_rate="1"), "KP022")
-    assert rate.endswith("rate=1 (no topic lists replicas: none is slowed until one does)")
+    assert rate.endswith("rate=1 (no topic lists leader replicas: none is slowed until one does)")
     (replicas,) = found(with_topic(leader_replication_throttled_replicas="*"), "KP022")
-    assert replicas.endswith("replicas=* (no broker has a rate: nothing is slowed until one gets one)")
+    assert replicas.endswith("replicas=* (no broker has a leader rate: nothing is slowed until one gets one)")
+    both = with_brokers(leader_replication_throttled_rate="1")
+    both = replace(both, topics=with_topic(follower_replication_throttled_replicas="*").topics)
+    rate, replicas = found(both, "KP022")  # of two sides: nothing is slowed
+    assert "no topic lists leader replicas" in rate and "no broker has a follower rate" in replicas
+    both = replace(both, topics=with_topic(leader_replication_throttled_replicas="*").topics)
+    assert not any("(no" in each for each in found(both, "KP022"))
     log_dirs = "replica.alter.log.dirs.io.max.bytes.per.second"
     snapshot = with_brokers(**{log_dirs.replace(".", "_"): "5000"})
     assert found(snapshot, "KP022") == [f"every broker: {log_dirs}=5000"]
@@ -408,6 +414,26 @@ def test_half_of_a_throttle_is_named() -> None:
     (default,) = [each for each in diagnose(replace(snapshot, brokers=brokers)) if each.id == "KP022"]
     assert default.resource == "all brokers by default"
     assert default.remedy == f"kaput tool configs --alter --broker-defaults --delete-config {log_dirs}"
+
+
+def test_an_open_transaction_is_aborted_only_if_its_coordinator_was_asked() -> None:
+    """Without the leader of its coordinator's partition it may be alive; and one that is decided is not begun
+    again.
+    """
+    held = OpenTransaction("orders", 0, 12, 4000, None, 90, 30)
+
+    def finding(transaction: OpenTransaction) -> str:
+        snapshot = replace(sound(), transactions=[transaction])
+        (hit,) = [each for each in diagnose(snapshot) if each.id == "KP024"]
+        return f"{hit.evidence}: {hit.remedy}"
+
+    assert "never ends: kaput tool transactions abort" in finding(held)
+    unasked = finding(replace(held, all_asked=False))
+    assert "may be one of those without a leader" in unasked and "transactions abort" not in unasked
+    begun = replace(held, transactional_id="billing-1")
+    assert "start its producer again" in finding(begun)
+    decided = finding(replace(begun, decided=True))
+    assert "end is decided" in decided and "start its producer" not in decided
 
 
 def test_throttle_config_names_match_reassign() -> None:

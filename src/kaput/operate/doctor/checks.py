@@ -9,7 +9,7 @@ performance.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -22,6 +22,7 @@ from kaput.operate.doctor.snapshot import (
     ClusterSnapshot,
     Commit,
     GroupSnapshot,
+    OpenTransaction,
     Replicas,
     TopicState,
 )
@@ -369,7 +370,7 @@ def _abandoned(snapshot: ClusterSnapshot) -> Iterator[Hit]:
         if not group.has_members and lag:
             yield Hit(
                 f"group {group.id}",
-                f"no member, {plural(lag, 'record')} not read",
+                f"no member, {plural(lag, 'offset')} from its commits to the end",
                 f"start its members, or delete it: kaput tool consumer-groups --delete --group {group.id}",
             )
 
@@ -394,24 +395,40 @@ def _open_transaction(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for each in snapshot.transactions:
         if each.silent_s < _SILENT_S:
             continue
-        place = f"--topic {each.topic} --partition {each.partition} --start-offset {each.start}"
-        if each.transactional_id is None:
-            whose = (
-                f"producer id {each.producer_id}, whose coordinator has no open transaction, so it never ends"
-            )
-            remedy = f"kaput tool transactions abort {place}"
-        else:
-            whose = f"transactional id {each.transactional_id}"
-            remedy = (
-                "start its producer again, which aborts it, or wait for its transaction.timeout.ms; "
-                f"what it is: kaput tool transactions describe --transactional-id {each.transactional_id}"
-            )
+        whose, remedy = _whose(each)
         yield Hit(
             f"{each.topic}/{each.partition}",
             f"open since offset {each.start:,}, no record for {each.silent_s:,.0f} s, "
             f"{plural(each.held_back, 'offset')} held back; {whose}",
             remedy,
         )
+
+
+def _whose(transaction: OpenTransaction) -> tuple[str, str]:
+    """Who has to end a transaction, and what to do about it."""
+    name, number = transaction.transactional_id, f"producer id {transaction.producer_id}"
+    if name is None and not transaction.all_asked:
+        return (
+            f"{number}, whose coordinator may be one of those without a leader",
+            "bring back the leaders of __transaction_state (KP011), and check again before you abort it",
+        )
+    if name is None:
+        place = f"--topic {transaction.topic} --partition {transaction.partition}"
+        return (
+            f"{number}, whose coordinator has no open transaction, so it never ends",
+            f"kaput tool transactions abort {place} --start-offset {transaction.start}",
+        )
+    describe = f"kaput tool transactions describe --transactional-id {name}"
+    if transaction.decided:
+        return (
+            f"transactional id {name}, whose end is decided and has not arrived here",
+            f"find out why its coordinator does not reach the leader here; which one it is: {describe}",
+        )
+    return (
+        f"transactional id {name}",
+        "start its producer again, which aborts it, or wait for its transaction.timeout.ms; "
+        f"what it is: {describe}",
+    )
 
 
 _SUPER = "unless it is a super user"  # their names are hidden from clients
@@ -518,7 +535,6 @@ _RESUME = "kaput reassign --resume"
 def _throttled(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     if snapshot.moving:
         return
-    half = _half_of_a_throttle(snapshot)
     rates: dict[str, list[int]] = {}
     for broker in snapshot.brokers:
         if broker.throttles:
@@ -527,30 +543,45 @@ def _throttled(snapshot: ClusterSnapshot) -> Iterator[Hit]:
         which = "every broker" if len(brokers) == len(snapshot.brokers) else f"broker {ids(brokers)}"
         keys = tuple(setting.partition("=")[0] for setting in settings.split(", "))
         remove = [_remove(f"--broker {broker}", keys) for broker in brokers]
-        yield Hit(which, f"{settings}{half}", _RESUME if snapshot.interrupted else " && ".join(remove))
+        evidence = f"{settings}{_idle_rates(snapshot, keys)}"
+        yield Hit(which, evidence, _RESUME if snapshot.interrupted else " && ".join(remove))
     defaults = {key: rate for broker in snapshot.brokers for key, rate in broker.default_throttles.items()}
     if defaults:
         yield Hit(
             "all brokers by default",
-            f"{_settings(defaults)}{half}",
+            f"{_settings(defaults)}{_idle_rates(snapshot, tuple(defaults))}",
             _remove("--broker-defaults", tuple(defaults)),
         )
     for topic in snapshot.topics:
         if topic.throttles:
             remedy = _RESUME if snapshot.interrupted else _remove(f"--topic {topic.name}", THROTTLED_REPLICAS)
-            yield Hit(f"topic {topic.name}", f"{_settings(topic.throttles)}{half}", remedy)
+            settings = f"{_settings(topic.throttles)}{_idle_lists(snapshot, topic)}"
+            yield Hit(f"topic {topic.name}", settings, remedy)
 
 
-def _half_of_a_throttle(snapshot: ClusterSnapshot) -> str:
-    """What is missing to a throttle: a rate slows only the replicas that topics list."""
+# A throttle has two halves: a broker's rate slows only the replicas that topics list for the same side,
+# leaders or followers.
+
+
+def _idle_rates(snapshot: ClusterSnapshot, keys: Sequence[str]) -> str:
+    """The sides whose rate slows nothing, if any."""
+    listed = {_side(key) for topic in snapshot.topics for key in topic.throttles}
+    idle = sorted({_side(key) for key in keys if key in THROTTLED_RATES} - listed)
+    return f" (no topic lists {' or '.join(idle)} replicas: none is slowed until one does)" if idle else ""
+
+
+def _idle_lists(snapshot: ClusterSnapshot, topic: TopicState) -> str:
+    """The sides whose list slows nothing, if any."""
     rates = {key for broker in snapshot.brokers for key in (*broker.throttles, *broker.default_throttles)}
-    if not rates & set(THROTTLED_RATES):
-        return " (no broker has a rate: nothing is slowed until one gets one)" if _listed(snapshot) else ""
-    return "" if _listed(snapshot) else " (no topic lists replicas: none is slowed until one does)"
+    idle = sorted({_side(key) for key in topic.throttles} - {_side(key) for key in rates})
+    return (
+        f" (no broker has a {' or '.join(idle)} rate: nothing is slowed until one gets one)" if idle else ""
+    )
 
 
-def _listed(snapshot: ClusterSnapshot) -> bool:
-    return any(topic.throttles for topic in snapshot.topics)
+def _side(setting: str) -> str:
+    """leader or follower, the first word of a throttle's setting."""
+    return setting.partition(".")[0]
 
 
 @check("KP023", "warning", "a reassignment was interrupted: it is neither finished nor undone")

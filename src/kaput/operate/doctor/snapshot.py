@@ -137,8 +137,9 @@ class GroupSnapshot:
 @dataclass(frozen=True)
 class OpenTransaction:
     """A transaction that is open in a partition. `start`: its first offset there, before which read_committed
-    readers stop; `transactional_id`: None if no coordinator has it open any more, so that it never ends;
-    `silent_s`: seconds since its last record; `held_back`: offsets from its first one to the end.
+    readers stop; `transactional_id`: None if no coordinator that answered has it open: then it never ends if
+    `all_asked`, else the coordinator may be one without a leader; `decided`: its end is, and only its marker
+    is missing; `silent_s`: seconds since its last record; `held_back`: offsets from its first one to the end.
     """
 
     topic: str
@@ -148,6 +149,8 @@ class OpenTransaction:
     transactional_id: str | None
     silent_s: float
     held_back: int
+    decided: bool = False
+    all_asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,8 @@ with warnings.catch_warnings():  # see cluster/protocol.py
 TIMEOUT_S = 30.0
 _CLUSTER_DEFAULT = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 _AGED_SHARE = 0.8  # of a topic's retention
+_TRANSACTIONS = "__transaction_state"
+_UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _LONGEST_MARKERS = 1000  # offsets; in a longer lag there are messages
 _T = TypeVar("_T")
 
@@ -362,7 +367,7 @@ class _SnapshotReader:
         return Quorum(quorum["leader_id"], {voter: end if end >= 0 else None for voter, end in ends.items()})
 
     def _transactions(self, topics: list[TopicState]) -> list[OpenTransaction]:
-        """The first open transaction of each partition in which readers with read_committed stop."""
+        """The open transactions of each partition in which readers with read_committed stop."""
         led = {TopicPartition(t.name, p.number) for t in topics for p in t.partitions if p.leader is not None}
         latest = dict.fromkeys(led, OffsetSpec.LATEST)
         stable = self._offsets(latest, IsolationLevel.READ_COMMITTED)
@@ -370,29 +375,32 @@ class _SnapshotReader:
         held = {place for place in led if stable[place] < end[place]}
         if not held:
             return []
-        open_ids = {
-            each.producer_id: each.transactional_id
-            for listed in self._admin.list_transactions().values()
+        coordinated = {
+            each.producer_id: each
+            for listed in self._admin.list_transactions(state_filters=_UNFINISHED).values()
             for each in listed
-            if each.state == "Ongoing"
         }
-        now_ms, idle = time.time_ns() // 1_000_000, []
+        states = [p.leader for t in topics if t.name == _TRANSACTIONS for p in t.partitions]
+        all_asked = None not in states
+        now_ms, found = time.time_ns() // 1_000_000, []
         for place, state in sorted(self._admin.describe_producers(sorted(held)).items()):
             begun = [p for p in state.active_producers if p.current_transaction_start_offset >= 0]
-            if begun:
-                first = min(begun, key=lambda each: each.current_transaction_start_offset)
-                start, silent_s = (
-                    first.current_transaction_start_offset,
-                    (now_ms - first.last_timestamp) / 1e3,
-                )
-                known = open_ids.get(first.producer_id)
-                held_back = end[place] - start
-                idle.append(
+            for each in sorted(begun, key=lambda each: each.current_transaction_start_offset):
+                start, known = each.current_transaction_start_offset, coordinated.get(each.producer_id)
+                found.append(
                     OpenTransaction(
-                        place.topic, place.partition, start, first.producer_id, known, silent_s, held_back
+                        place.topic,
+                        place.partition,
+                        start,
+                        each.producer_id,
+                        known and known.transactional_id,
+                        (now_ms - each.last_timestamp) / 1e3,
+                        end[place] - start,
+                        known is not None and known.state != _UNFINISHED[0],
+                        all_asked,
                     )
                 )
-        return idle
+        return found
 
     def _groups(self, topics: list[TopicState], brokers: list[dict[str, Any]]) -> list[GroupSnapshot]:
         groups_by_id = {
