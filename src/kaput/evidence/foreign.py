@@ -24,13 +24,21 @@ from kaput.core import plural
 from kaput.errors import EvidenceError
 from kaput.evidence.column_values import values
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.foreign_columns import Converted, TimeColumn, Where, converted, plain, same_kind
-from kaput.evidence.foreign_lines import UnreadableLines, blocks, is_lines
+from kaput.evidence.foreign_columns import (
+    NULL_WORDS,
+    Converted,
+    TimeColumn,
+    Where,
+    converted,
+    plain,
+    same_kind,
+)
+from kaput.evidence.foreign_lines import NAMES_FIRST, UnreadableLines, blocks, is_csv, is_lines
 from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group
 from kaput.evidence.schemas import TABLES, Column, EvidenceTable
 from kaput.evidence.sealing import parquet_writer
 
-_VERSION = 2
+_VERSION = 3
 # Tables in which a line that cannot be read changes no count.
 _UNCOUNTED = ("samples", "requests", "frames", "replica_log")
 _SHOWN_NAMES = 10
@@ -281,7 +289,8 @@ class _ImportedTable:
                 for row in np.flatnonzero(missing).tolist():
                     source = _source_of(self._table, column, block.columns)
                     value = block.columns[source][row].as_py() if source else None
-                    bad.setdefault(row, f"{column.name} {value!r}" if value else f"{column.name} is missing")
+                    name = source or column.name
+                    bad.setdefault(row, f"{name} {value!r}" if value else f"{name} is missing")
             for row, why in sorted(bad.items()):
                 self._unreadable.add(path, lines[row], why)
             kept = np.ones(len(lines), np.bool_)
@@ -334,6 +343,7 @@ class _ImportedTable:
         ]
         if missing:
             mistakes = "; ".join(f"column {name!r} is missing" for name in missing)
+            mistakes += f"; {NAMES_FIRST}" if is_csv(path) else ""
             raise EvidenceError(f"{path}: table {self._table.name}: {mistakes}")
 
     def _columns(self, arrays: Mapping[str, pa.Array], rows: int, where: Where) -> list[Converted]:
@@ -354,7 +364,8 @@ class _ImportedTable:
         if column.name == "outcome":  # Java's enums have capitals
             return replace(found, values=pc.utf8_lower(found.values))
         if pa.types.is_string(column.type) and column.null is not None:
-            return replace(found, values=pc.if_else(pc.equal(found.values, ""), None, found.values))
+            blank = pc.is_in(found.values, pa.array(NULL_WORDS))
+            return replace(found, values=pc.if_else(blank, None, found.values))
         return found
 
     def _strict(self, arrays: list[pa.Array]) -> pa.Table:

@@ -24,7 +24,7 @@ from kaput.evidence.schemas import Column
 from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
 
 Where = Callable[[int], str]  # the place of a row, by its index
-_NULL_WORDS = ["", "null", "NULL", "NaN", "nan", "None", "NA", "<NA>", "\\N"]
+NULL_WORDS = ["", "null", "NULL", "NaN", "nan", "None", "NA", "<NA>", "\\N"]
 _TRUE, _FALSE = {"true", "True", "TRUE", "1"}, {"false", "False", "FALSE", "0"}
 _EXACT = 2**53  # from here on a float cannot represent every integer
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -89,7 +89,7 @@ def _marked(array: pa.Array, values: pa.Array) -> Converted:
     """Marks the rows that had a value and have none any more."""
     had = array.is_valid()
     if pa.types.is_string(array.type):
-        had = pc.and_(had, pc.invert(pc.is_in(pc.utf8_trim_whitespace(array), pa.array(_NULL_WORDS))))
+        had = pc.and_(had, pc.invert(pc.is_in(pc.utf8_trim_whitespace(array), pa.array(NULL_WORDS))))
     elif pa.types.is_floating(array.type):
         had = pc.and_(had, pc.invert(pc.fill_null(pc.is_nan(array), False)))
     return Converted(values, np.asarray(pc.and_(had, values.is_null()), dtype=np.bool_))
@@ -145,7 +145,7 @@ def _flag(value: Any) -> bool | None:
 def _nested(value: Any, wanted: pa.DataType) -> Any:
     """A list of numbers (`[1, 2]`, `1;2`) or a map (an object, or a list of keys and values)."""
     if isinstance(value, str):
-        if value.strip() in _NULL_WORDS:
+        if value.strip() in NULL_WORDS:
             return None
         try:
             value = json.loads(value)
@@ -202,7 +202,7 @@ class TimeColumn:
         return self._scaled(_whole(array), where)
 
     def _texts(self, text: pa.Array, where: Where) -> pa.Array:
-        blank = pc.is_in(text, pa.array(_NULL_WORDS))
+        blank = pc.is_in(text, pa.array(NULL_WORDS))
         text = pc.if_else(blank, None, text)
         whole = pc.fill_null(pc.match_substring_regex(text, r"^[+-]?[0-9]+$"), True)
         if pc.all(whole).as_py():

@@ -24,6 +24,7 @@ ROWS = 1 << 16  # of a block
 _SHOWN, _EXCERPT = 3, 80
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 _SEPARATORS = (",", "\t", ";")
+NAMES_FIRST = "the first line of a CSV names its columns (Spark writes it with header=True)"
 
 
 def compression_of(start: bytes) -> str | None:
@@ -83,7 +84,12 @@ def blocks(path: Path, unreadable: UnreadableLines) -> Iterator[LineBlock]:
 
 def is_lines(path: Path) -> bool:
     """Whether a file's name says that it has CSV or JSON lines."""
-    return _kind(path) in (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+    return _kind(path) in (".csv", ".json", ".jsonl", ".ndjson")
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a file's name says that it is a CSV."""
+    return _kind(path) == ".csv"
 
 
 def _kind(path: Path) -> str:
@@ -99,9 +105,9 @@ def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines)
     separator = max(_SEPARATORS, key=header.count)
     names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator), [])]
     if not names:
-        raise EvidenceError(f"{path}: is empty; the first line of a CSV names its columns")
+        raise EvidenceError(f"{path}: is empty; {NAMES_FIRST}")
     if double := next((name for name in names if name and names.count(name) > 1), None):
-        raise EvidenceError(f"{path}: column {double!r} is there twice")
+        raise EvidenceError(f"{path}: column {double!r} is there twice; {NAMES_FIRST}")
     yield from _together(path, names, _csv_rows(path, text, separator, len(names), unreadable), unreadable)
 
 

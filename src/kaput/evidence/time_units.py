@@ -52,7 +52,9 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def iso_ns(text: str) -> int | None:
-    """ISO 8601 (also 2026/11/27, as JMeter writes) in ns since 1970; UTC without a zone. None: it is none."""
+    """ISO 8601 (also 2026/11/27, as JMeter writes) in ns since 1970; UTC without a zone. None: it is none, or
+    one that an int64 does not hold.
+    """
     match = _ISO.fullmatch(text)
     if match is None or (match[4] is None and text.endswith("]")):  # a zone by its name alone
         return None
@@ -62,7 +64,8 @@ def iso_ns(text: str) -> int | None:
         return None
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     seconds = since.days * 86_400 + since.seconds
-    return seconds * NS["s"] + int((match[3] or "0")[:9].ljust(9, "0"))
+    time = seconds * NS["s"] + int((match[3] or "0")[:9].ljust(9, "0"))
+    return time if abs(time) <= INT64_MAX else None
 
 
 def other_unit(least: float, greatest: float, unit: str) -> str | None:

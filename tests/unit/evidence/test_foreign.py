@@ -98,6 +98,9 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     "pandas, split": lambda f, p: f.to_pandas().to_json(f"{p}.json", orient="split"),
     "pandas, table": lambda f, p: f.to_pandas().to_json(f"{p}.json", orient="table"),
     "lists by column": lambda f, p: Path(f"{p}.json").write_text(json.dumps(f.to_dict(as_series=False))),
+    "Java, CSV": lambda f, p: Path(f"{p}.csv").write_text(  # String.valueOf(null)
+        _flat(f).write_csv(null_value="null").replace("\n", "\r\n")
+    ),
     "Polars, Parquet": lambda f, p: f.with_columns(pl.selectors.integer().cast(pl.Int64)).write_parquet(
         f"{p}.parquet"
     ),
@@ -231,6 +234,24 @@ REFUSED = {
     ),
     "no column": (_line().replace('"topic"', '"Topic"'), "table sends: column 'topic' is missing"),
 }
+
+
+def test_csv_without_names_of_columns_is_refused(tmp_path: Path) -> None:
+    """As Spark's write.csv writes it by default."""
+    folder = _history().write(tmp_path)
+    path = _sends(folder, "")
+    for row in ("web,17,orders,0,1700000000000,1700000000005,acked,0,", "web,17,orders,0,0,1,acked,0,"):
+        path.write_text(row + "\n")
+        with pytest.raises(EvidenceError, match="the first line of a CSV names its columns"):
+            check(folder)
+
+
+def test_a_year_that_no_time_in_ns_has_is_unreadable(tmp_path: Path) -> None:
+    """2326 is beyond an int64; the line is counted, not the end of the program."""
+    folder = _history().write(tmp_path)
+    _sends(folder, _line(attempt="2326-11-27T10:00:00Z") + _line(attempt="2026-11-27T10:00:00Z"), "jsonl")
+    (trouble,) = check(folder).manifest.troubles
+    assert "sends.jsonl:1: attempt '2326-11-27T10:00:00Z'" in trouble
 
 
 @pytest.mark.parametrize("case", REFUSED)
