@@ -26,9 +26,8 @@ from typing import Any
 
 import idempotence_crashes
 import psutil
+from dedup_scoring import FILTERS, read_run_log, score_of, troubles
 from idempotence_page import STORES, TABLES, write_page
-
-from kaput.clients.dedup.scoring import FILTERS, read_run_log, score_of, troubles
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "idempotence.json"

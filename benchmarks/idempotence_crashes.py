@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+from dedup_scoring import score, troubles
+
 from kaput.clients.dedup import (
     Database,
     DiskIds,
@@ -20,7 +22,6 @@ from kaput.clients.dedup import (
     OneProducer,
     Order,
 )
-from kaput.clients.dedup.scoring import score, troubles
 
 CRASHES, MESSAGES = 20, 4_000
 FILTERS: dict[str, Callable[[Database], Filter]] = {

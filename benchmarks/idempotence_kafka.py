@@ -23,11 +23,11 @@ from pathlib import Path
 from random import Random
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from dedup_scoring import score_of
+from dedup_traffic import Delivery
 
 import kaput
 from kaput.clients.dedup import EveryId, HighWaterMark, NumberedRecord, OneProducer
-from kaput.clients.dedup.scoring import score_of
-from kaput.clients.dedup.traffic import Delivery
 
 MESSAGES, KILLS, SAVED_EVERY, TRANSACTION = 20_000, 5, 500, 100
 SPEED_MESSAGES, ROUNDS = 200_000, 3

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import idempotence_crashes
-
-from kaput.clients.dedup.scoring import FILTERS
+from dedup_scoring import FILTERS
 
 PAGE = Path(__file__).parents[1] / "docs" / "IDEMPOTENCE.md"
 STORES = {

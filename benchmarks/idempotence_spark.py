@@ -15,12 +15,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dedup_scoring import score, troubles
+from dedup_streams import Sink, replay, write_batches
+from dedup_traffic import Delivery
 from pyspark.sql import DataFrame, SparkSession
 
 from kaput.analysis.spark.session import owned
-from kaput.clients.dedup.scoring import score, troubles
-from kaput.clients.dedup.streaming import Sink, every_id, high_water, replay, use_rocksdb, write_batches
-from kaput.clients.dedup.traffic import Delivery
+from kaput.clients.dedup.streaming import every_id, high_water, use_rocksdb
 
 BATCHES, CRASH_AT, MESSAGES, LARGE = 10, 4, 2_000, 500_000
 AGAIN, LATE = "200 messages are sent again half an hour later", "three partitions, timestamps of creation"

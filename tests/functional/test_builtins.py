@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dedup_scoring import FILTERS, Score, first_copies, read_run_log, score_of
 
 from driving import Kaput, Result
-from kaput.clients.dedup.scoring import FILTERS, Score, first_copies, read_run_log, score_of
 from kaput.core import NEWEST_KAFKA
 from kaput.scenario.builtin import builtin_names
 

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from dedup_scoring import Score, decisions, score, troubles
+from dedup_streams import Sink, replay, write_batches
+from dedup_traffic import Delivery
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from kaput.clients.dedup.filters import HighWaterMark, Scope
-from kaput.clients.dedup.scoring import Score, decisions, score, troubles
-from kaput.clients.dedup.streaming import Sink, every_id, high_water, replay, use_rocksdb, write_batches
-from kaput.clients.dedup.traffic import Delivery
+from kaput.clients.dedup.streaming import every_id, high_water, use_rocksdb
 from kaput.errors import UsageError
 
 BATCHES, CRASH_AT = 4, 1

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from dedup_scoring import Score, score, troubles
+from dedup_traffic import Delivery
 
 from kaput.clients.dedup import (
     Database,
@@ -21,8 +23,6 @@ from kaput.clients.dedup import (
     Order,
     Scope,
 )
-from kaput.clients.dedup.scoring import Score, score, troubles
-from kaput.clients.dedup.traffic import Delivery
 
 EFFECT_FIRST, MARK_FIRST = Order.EFFECT_THEN_MARK, Order.MARK_THEN_EFFECT
 ON_DISK: dict[str, Callable[[Database], Filter]] = {

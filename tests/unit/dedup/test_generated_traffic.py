@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from dedup_scoring import FILTERS, Score, decisions, first_copies, score, score_of, troubles
+from dedup_traffic import CLAIM, Delivery, Memory, Traffic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.plain_filters import DEFINITIONS
-from kaput.clients.dedup.scoring import FILTERS, Score, decisions, first_copies, score, score_of, troubles
-from kaput.clients.dedup.traffic import CLAIM, Delivery, Memory, Traffic
 
 SEEDS = range(4)
 KINDS = list(troubles(0))

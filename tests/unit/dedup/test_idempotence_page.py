@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from kaput.clients.dedup.scoring import FILTERS, score_of, troubles
+from dedup_scoring import FILTERS, score_of, troubles
 
 PAGE = Path(__file__).parents[3] / "docs" / "IDEMPOTENCE.md"
 SEEDS = range(20)  # as in benchmarks/idempotence.py

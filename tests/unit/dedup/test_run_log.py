@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from kaput.clients.dedup.scoring import first_copies, read_run_log
+from dedup_scoring import first_copies, read_run_log
 
 
 def write(run: Path, rows: list[dict[str, Any]]) -> Path:

@@ -4,9 +4,9 @@
     HighWaterMark   (2) producers number their messages; remembers the last number of each producer
     OneProducer     (3) each partition has one producer at a time; remembers its epoch and the last number
 
-A filter decides, a store keeps its state, and a consumer orders filter and effect (filters.py). traffic.py
-generates logs with duplicates, scoring.py scores the filters. Nothing here imports the rest of kaput or needs
-Kafka; only streaming.py needs Spark.
+A filter decides, a store keeps its state, and a consumer orders filter and effect (filters.py). Nothing here
+imports the rest of kaput or needs Kafka; only streaming.py needs Spark. Not here: generated logs and scores
+of the filters (benchmarks/dedup_scoring.py).
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dedup_traffic import CLAIM, Delivery, Memory, Traffic
+
 from kaput.clients.dedup.filters import EveryId, Filter, HighWaterMark, NumberedRecord, OneProducer, Scope
-from kaput.clients.dedup.traffic import CLAIM, Delivery, Memory, Traffic
 
 FILTERS: dict[str, Callable[[], Filter]] = {
     "every id": EveryId,

@@ -3,7 +3,7 @@ lost, when producers crash and restart, and when partitions move between them.
 
 A small simulation, a request at a time. Each topic-partition has a source, whose messages are numbered from
 0. A producer takes the next message of one of its sources, has up to `in_flight` requests open, and sends
-unacknowledged ones again. Not here: scoring filters (scoring.py), and Kafka's protocol.
+unacknowledged ones again. Not here: scoring filters (dedup_scoring.py), and Kafka's protocol.
 """
 
 from __future__ import annotations
