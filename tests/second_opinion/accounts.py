@@ -162,28 +162,32 @@ class Accounts:
             return "delivered_later"
         if _who(send) in left:
             return "waiting"
-        where = self._home(send)
         listed = stores <= self._listed if stores else bool(self._known) and self._known <= self._listed
-        return "lost_in_store" if self._topic_read(*where) and listed else "unclear"
+        return "lost_in_store" if listed and self._topic_read(*self._home(send)) else "unclear"
 
     def _home(self, send: Row) -> tuple[str | None, str]:
         """The topic that it was sent to, or that a replay sent it to where only that was acknowledged."""
-        replayed = [r for r in self.tables.rows("replayed") if _who(r) == _who(send)]
-        if send["outcome"] != "acked" and replayed:
-            return replayed[-1]["cluster"], replayed[-1]["topic"]
+        replayed = self._replayed.get(_who(send))
+        if send["outcome"] != "acked" and replayed is not None:
+            return replayed["cluster"], replayed["topic"]
         return send["cluster"], send["topic"]
+
+    @cached_property
+    def _replayed(self) -> dict[tuple[int, int], Row]:
+        """The last replay of each message."""
+        return {_who(row): row for row in self.tables.rows("replayed")}
 
     def _at_home(self, send: Row) -> list[Row]:
         cluster, topic = self._home(send)
         return self.tables.home_records({**send, "cluster": cluster, "topic": topic})
 
-    @property
+    @cached_property
     def _known(self) -> set[str]:
         found = {store["store"] for store in self.tables.manifest.get("stores") or []}
         tables = ("kept", "replayed", "left_in_store")
         return found | {row["store"] for table in tables for row in self.tables.rows(table)}
 
-    @property
+    @cached_property
     def _listed(self) -> set[str]:
         return {s["store"] for s in self.tables.manifest.get("stores") or [] if s["read"]}
 

@@ -119,8 +119,12 @@ class Effects:
         return up and not any(node in e.brokers and self._gone(e, node, at) for e in self.in_effect(at))
 
     def _gone(self, effect: Effect, node: int, at: int) -> bool:
-        """Whether a fault that ends processes has ended this one: after SIGTERM it goes on for a while."""
+        """Whether a fault that ends processes has ended this one: after SIGTERM it goes on for a while. Each
+        is back with its own start, the fault is over with the last.
+        """
         changes = self.processes.get(node, ())
+        if effect.healed < FOREVER and any(started and effect.begin <= t <= at for t, started in changes):
+            return False
         ends = [t for t, started in changes if not started and effect.begin <= t < effect.healed]
         return effect.fault in ENDS and (effect.fault != "stop" or not ends or ends[0] <= at)
 

@@ -266,7 +266,7 @@ def now_ns() -> int:
 
 @dataclass(frozen=True)
 class Restart:
-    """The result of restarting nodes. `at_ns`: of the first start; None if there was none."""
+    """The result of restarting nodes. `at_ns`: of the last start; None if there was none."""
 
     at_ns: int | None
     details: list[str]
@@ -283,7 +283,7 @@ def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
             details.append(f"{node.title} could not be started again: {error}")
             complete = False
             continue
-        at_ns = at_ns or now_ns()
+        at_ns = now_ns()
         complete = complete and node.running
         details.append(
             f"{name_all([node])} was started again"
@@ -308,7 +308,7 @@ class HealedByRestart(Fault[Any]):
         return node.id in self._pids
 
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
-        """Starts the nodes that were hit; the returned time is that of the first start."""
+        """Starts the nodes that were hit; the returned time is that of the last start."""
         hit = [node for node in nodes if self.was_hit(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]
         lasting = [node for node in hit if node not in early and node.running]

@@ -283,9 +283,11 @@ def _of_broker(
         # after the process ended. Records have a resolution of 1 ms.
         stopped = [at for at, _ in lives if fault.injected_ns // MS <= at // MS and at < end_ns]
         from_ns = min(stopped, default=from_ns)
-        # The process is up before a probe has confirmed that it answers.
-        started = [at for _, at in lives if at is not None and from_ns <= at < end_ns]
-        may_end_ns = min(started, default=_may_end_ns(fault, end_ns))
+        # A process may be up long before the last one of the fault is, and before a probe has confirmed it.
+        started = [at for _, at in lives if at is not None and from_ns <= at]
+        if started and fault.healed_ns is not None:
+            return Hindrance(broker, how, from_ns, min(started), min(started), fault.id, fault.cluster)
+        may_end_ns = min((at for at in started if at < end_ns), default=_may_end_ns(fault, end_ns))
         end_ns = min((at for at in signs_of_life if may_end_ns < at < end_ns), default=end_ns)
         return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
     may_end_ns = _may_end_ns(fault, end_ns)
