@@ -136,3 +136,19 @@ def test_redelivery_within_a_recreated_topic_counts(tmp_path: Path) -> None:
     assert {name: counts[name] for name in ("redelivered", "nonmonotonic-poll")} == {
         "redelivered": (1, 1), "nonmonotonic-poll": (1, 0)
     }  # fmt: skip
+
+
+def test_no_epoch_of_the_new_topic_overwrote_the_old_one(tmp_path: Path) -> None:
+    """The leader moved to broker 2 before, without a loss; the new topic begins with epoch 0 at broker 1,
+    which is no change of leader either.
+    """
+    history = _read_by_a_group(*_NEW)
+    history.led(1, 0, 0, [1, 2]).led(2, 1, 15, [1, 2]).led(1, 0, 21, [1, 2])
+    for seq in range(8, 10):  # more than the new topic has, acknowledged by the second leader of the old one
+        history.sent(0, seq, seq - 3, attempt_ns=at(16), done_ns=at(17)).handed(seq - 3, 0, seq, 18)
+    findings = _judged(history, tmp_path)
+    assert findings.verdict == "held", findings.reasons
+    assert findings.anomaly("lost")[0].causes == {"deleted": 5}
+    assert findings.anomaly("vanished")[0].causes == {"deleted": 5}
+    (moved,) = findings.leader_changes
+    assert (moved.leader, moved.lost, moved.deposed_acks) == (2, 0, 0)

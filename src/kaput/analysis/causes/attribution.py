@@ -223,10 +223,18 @@ def with_causes(
 
 
 def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """`with_causes`, `deleted` also in topics that a step recreated (`recreated`: when, ns, by topic)."""
+    """`with_causes`, `deleted` also in topics that a step recreated (`recreated`: when, ns, by topic): no
+    epoch of the new topic overwrote what was in the old one.
+    """
     if not recreated:
         return rows
     old = in_old_topic(pl.col("topic"), recreated)
+    over = old & ~NOT_OVERWRITTEN
+    unknown = ("fault", "ack_epoch", "later_epoch", "later_start", "later_ns", "since_ns")
+    rows = rows.with_columns(
+        *(pl.when(~over).then(name).alias(name) for name in unknown),
+        cause=pl.when(over).then(pl.lit(CAUSES[UNEXPLAINED])).otherwise("cause"),
+    )
     return rows.with_columns(
         pl.col("deleted") | old, pl.col("deleted_by_step") | (old & seen(rows) & NOT_OVERWRITTEN)
     )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import MOVES
+from kaput.scenario.fault_kinds import MOVES, RECREATE
 from kaput.scenario.vocabulary import NOOP, UNSYNCED_DATA_FAULTS
 
 # Faults that end a process: when started again, it registers anew, and serves no client until it is unfenced.
@@ -161,14 +161,14 @@ def build(
     for row in events:
         if row["kind"] in ("leader", "isr") and row["topic"] is not None and row["partition"] is not None:
             by_place[TopicPartition(row["topic"], row["partition"])].append(row)
-    changes = {
-        place: _changes(rows, [fault for fault in faults if may_concern(fault, place)])
-        for place, rows in sorted(by_place.items())
-    }
-    epochs = {
-        place: _epochs(changes.get(place, []), logged.get(place, {}), ends.get(place, 0))
-        for place in sorted({*changes, *logged})
-    }
+    changes, epochs = {}, {}
+    for place in sorted({*by_place, *logged}):
+        gone = recreated_ns(faults, place)
+        if rows := by_place.get(place):
+            changes[place] = _changes(rows, [fault for fault in faults if may_concern(fault, place)], gone)
+        # The log that was read is the new topic's, whose epochs begin at 0 again.
+        own = [one for one in changes.get(place, ()) if not gone or one.at_ns // MS >= gone[-1] // MS]
+        epochs[place] = _epochs(own, logged.get(place, {}), ends.get(place, 0))
     return LeaderHistory(
         changes, {place: known for place, known in epochs.items() if known}, power_losses(faults)
     )
@@ -184,6 +184,17 @@ def may_concern(fault: FaultRow, place: TopicPartition) -> bool:
     return None in (fault.cluster, cluster) or fault.cluster == cluster
 
 
+def recreated_ns(faults: Iterable[FaultRow], place: TopicPartition) -> list[int]:
+    """When a step had deleted the partition's topic, to create it again."""
+    topic = cluster_and_topic(place.topic)[1]
+    return sorted(
+        fault.effective_ns
+        for fault in faults
+        if fault.fault == RECREATE and fault.proven and fault.effective_ns is not None
+        if cluster_and_topic(fault.hit.whole_topic or "")[1] == topic and may_concern(fault, place)
+    )
+
+
 def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
     """The proven faults that take unsynced data, one row per broker that they hit."""
     return [
@@ -194,8 +205,12 @@ def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
     ]
 
 
-def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> list[Change]:
+def _changes(
+    rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow], recreated: Sequence[int] = ()
+) -> list[Change]:
+    """`recreated`: when the topic was deleted; the new one has no leader before its first."""
     changes: list[Change] = []
+    lives = 0
     led_before: int | None = None
     eligible: set[int] | None = None
     lost_ns: int | None = None  # since when there is no leader
@@ -204,6 +219,8 @@ def _changes(rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow]) -> l
     # A leader that another one (or none) followed in the same ms led nothing.
     brief = {id(one) for one, later in pairwise(led) if one["at_ns"] // MS == later["at_ns"] // MS}
     for row in ordered:
+        if (life := sum(at // MS <= row["at_ns"] // MS for at in recreated)) > lives:
+            lives, led_before, eligible, lost_ns = life, None, None, None
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
         change = Change(
