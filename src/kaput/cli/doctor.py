@@ -18,11 +18,14 @@ from kaput.cli.options import ClusterName, CommandConfig, Servers, config_of, co
 from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, Reassignment, rate_of
 from kaput.cli.results import Series, show_series
 from kaput.cli.verbs import Runs
-from kaput.core import DEFAULT_RUNS
+from kaput.core import DEFAULT_RUNS, plural
 from kaput.errors import LabError, UsageError
+from kaput.printable import printable
 from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kaput.cli.scenario_choice import Choice
     from kaput.cluster.admin.reassignments import ReassignmentClient
     from kaput.operate.doctor.diagnosis import Finding
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from kaput.operate.doctor.snapshot import ClusterSnapshot
 
 
+_STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
 DoctorFormat = Literal["text", "json", "sarif"]
 Severity = Literal["critical", "warning", "info", "never"]
 CheckIds = Annotated[
@@ -127,7 +131,6 @@ def _show(
     unknown: Sequence[str],
     fixed: Sequence[str] | None = None,
 ) -> None:
-    from kaput.cli.doctor_text import render
     from kaput.console import Console
     from kaput.operate.doctor.diagnosis import as_json, as_sarif
 
@@ -136,7 +139,34 @@ def _show(
     elif shown == "sarif":
         typer.echo(as_sarif(findings))
     else:
-        Console(soft_wrap=True).print(render(findings, unknown), end="")
+        Console(soft_wrap=True).print(text_of(findings, unknown), end="")
+
+
+def text_of(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
+    """The text of `findings`, which are in display order: grouped by check."""
+    from itertools import groupby
+
+    from rich.text import Text
+
+    text = Text()
+    for _, group in groupby(findings, key=lambda finding: finding.id):
+        same = list(group)
+        first = same[0]
+        text.append(f"{first.id} {first.severity}: {first.title}\n", style=_STYLES[first.severity])
+        for each in same:
+            text.append(f"  {printable(each.resource)}: {printable(each.evidence)}\n")
+        remedies = list(dict.fromkeys(each.remedy for each in same))
+        more = f" (and {len(remedies) - 1} like it)" if len(remedies) > 1 else ""
+        text.append(f"  remedy: {printable(remedies[0])}{more}\n", style="dim")
+    for what in unknown:
+        text.append(f"not checked: {printable(what)}\n")
+    counts = [
+        plural(count, severity, "warnings" if severity == "warning" else severity)
+        for severity in _STYLES
+        if (count := sum(finding.severity == severity for finding in findings))
+    ]
+    text.append(f"{', '.join(counts) or 'nothing found'}\n", style="bold")
+    return text
 
 
 def _status(findings: list[Finding], fail_on: Severity) -> int:

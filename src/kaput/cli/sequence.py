@@ -167,7 +167,7 @@ def check_command(
     parser = _parser(pattern, line_format, run_id, reader)
     with interrupts():
         folder = _folder(evidence) if evidence is not None else None
-        checker = Checker(*known, folder)
+        checker = Checker(*known, None if folder is None else folder.block)
         ended = _read(files or ["-"], parser, checker)
         with shielded():
             checker.end()

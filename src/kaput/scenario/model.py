@@ -26,7 +26,6 @@ from kaput.scenario.cluster import (
 )
 from kaput.scenario.events import REQUEST
 from kaput.scenario.fault_kinds import (
-    DELETE_RECORDS,
     PROTOCOL,
     RESIZE,
     ChangeConfigOptions,
@@ -313,14 +312,7 @@ class Scenario(Block):
 
     def resizes(self, topic: str, cluster: str | None = None) -> bool:
         """Whether a step of the timeline adds partitions to that topic."""
-        return self._changed(RESIZE, topic, cluster)
-
-    def deletes_records(self, topic: str, cluster: str | None = None) -> bool:
-        """Whether a step of the timeline deletes records of that topic."""
-        return self._changed(DELETE_RECORDS, topic, cluster)
-
-    def _changed(self, fault: str, topic: str, cluster: str | None) -> bool:
-        steps = [step.target.whole_topic for step in self.faults if step.fault == fault]
+        steps = [step.target.whole_topic for step in self.faults if step.fault == RESIZE]
         return any(self.topic(name) == self.topic(topic, cluster) for name in steps if name is not None)
 
     def most_replicas(self) -> int:

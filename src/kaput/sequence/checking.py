@@ -5,9 +5,8 @@ Each producer has its own sequence. Not here: parsing lines (parsing.py), the re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -47,12 +46,8 @@ class CheckedLines:
     wanted: Bools
 
 
-class BlockListener(Protocol):
-    """Is notified of checked lines, block by block (evidence.py)."""
-
-    def block(self, taken: list[CheckedLines], unreadable: Longs, first_line: int) -> None:
-        """`unreadable`: lines of the block; `first_line`: the number of its first line, from 0."""
-        ...
+# Gets the checked lines of each block, its unreadable lines, and the number of its first line, from 0.
+OnBlock = Callable[[list[CheckedLines], Longs, int], None]
 
 
 @dataclass
@@ -142,9 +137,9 @@ class Checker:
         self,
         sent: Mapping[int, Sent] | None = None,
         anyone: Sent | None = None,
-        listener: BlockListener | None = None,
+        on_block: OnBlock | None = None,
     ) -> None:
-        self._anyone, self._watcher = anyone or Sent(), listener
+        self._anyone, self._on_block = anyone or Sent(), on_block
         self.sequences = {producer: ProducerSequence(each) for producer, each in (sent or {}).items()}
         self.lines = self.unreadable = 0
         self.unreadable_lines: list[Unreadable] = []
@@ -156,8 +151,8 @@ class Checker:
             self.unreadable += len(parsed.unreadable)
             for line in parsed.unreadable[: _SHOWN_UNREADABLE - len(self.unreadable_lines)].tolist():
                 self._note_unreadable(line, block)
-        if self._watcher is not None:
-            self._watcher.block(taken, parsed.unreadable, self.lines)
+        if self._on_block is not None:
+            self._on_block(taken, parsed.unreadable, self.lines)
         self.lines += parsed.lines
 
     def end(self) -> None:

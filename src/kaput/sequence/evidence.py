@@ -31,7 +31,7 @@ _ROWS = 1 << 20
 
 
 class EvidenceFolder:
-    """Writes lines as they are checked (it is a checking.BlockListener); `seal` ends it."""
+    """Writes lines as they are checked (`block` is a checking.OnBlock); `seal` ends it."""
 
     def __init__(self, path: Path) -> None:
         """Raises UsageError if the folder can't be made, or isn't empty."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import typer
 
-from kaput.cli.doctor_text import render as doctor
+from kaput.cli.doctor import text_of as doctor
 from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
 from kaput.cli.main import Streams, program

@@ -12,7 +12,7 @@ from kaput.scenario.model import Scenario, compacts, deletes, retains_little
 from kaput.verdict.contracts import min_isr, unclean_allowed
 
 
-def _scenario(target: str = "topic dc1:orders", fault: str = "delete-records", **config: Any) -> Scenario:
+def _scenario(target: str = "topic dc1:orders", fault: str = "resize", **config: Any) -> Scenario:
     raw = {
         "version": 1,
         "title": "x",
@@ -25,15 +25,13 @@ def _scenario(target: str = "topic dc1:orders", fault: str = "delete-records", *
     return Scenario.model_validate(raw)
 
 
-def test_delete_records_step_affects_only_its_topic() -> None:
-    """Of the cluster that it names, else of the first; a resize deletes none."""
+def test_resize_step_affects_only_its_topic() -> None:
+    """Of the cluster that it names, else of the first; deleting records adds no partition."""
     named = _scenario("topic dc2:orders")
-    assert (named.deletes_records("orders", "dc1"), named.deletes_records("orders", "dc2")) == (False, True)
+    assert (named.resizes("orders", "dc1"), named.resizes("orders", "dc2")) == (False, True)
     first = _scenario("topic orders")
-    assert (first.deletes_records("orders", "dc1"), first.deletes_records("orders", "dc2")) == (True, False)
-    grown = _scenario(fault="resize")
-    assert not grown.deletes_records("orders", "dc1") and grown.resizes("orders", "dc1")
-    assert not first.resizes("orders", "dc1")
+    assert (first.resizes("orders", "dc1"), first.resizes("orders", "dc2")) == (True, False)
+    assert not _scenario(fault="delete-records").resizes("orders", "dc1")
 
 
 def test_cluster_retention_applies_to_topics_without_their_own() -> None:

@@ -23,7 +23,7 @@ T0 = 1_700_000_000_000
 def both(lines: list[str], expected: tuple[int, int], path: Path, cut: int) -> tuple[CheckSummary, Findings]:
     """What the check says and what the analysis says, of lines that came in two blocks."""
     folder = EvidenceFolder(path)
-    checker, form = Checker(anyone=Sent.range(expected), listener=folder), TextFormat()
+    checker, form = Checker(anyone=Sent.range(expected), on_block=folder.block), TextFormat()
     for some in (lines[:cut], lines[cut:]):
         block = "".join(line + "\n" for line in some).encode()
         checker.take(form.parse(block), block)

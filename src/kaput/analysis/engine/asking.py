@@ -118,11 +118,11 @@ def ask(
     questions: Sequence[Question], stage: str, view: Any, parts: Parts, clock: CpuClock | None = None
 ) -> TaskFinds:
     """Runs one task: asks the questions of one view, except those that need rows of tables which it does not
-    have. The view has the cases that earlier questions found, by name.
+    have. The view has tables, and the cases that earlier questions found, both by name.
     """
     collector, clock = _Collector(parts), clock or CpuClock()
     for question in questions:
-        if not question.has_rows(stage, view):
+        if not question.has_rows(stage, view.tables):
             continue
         for find in getattr(question, f"of_{stage}")(view):
             if isinstance(find, Cases) and find.rows.height:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
@@ -38,16 +38,6 @@ from kaput.verdict.rules import VerdictRule
 # The stages "keys" and "sends" repeat as long as a question returns itself from before_STAGE.
 STAGES = ("rows", "stored", "messages", "places", "keys", "sends")
 Row = Mapping[str, Any]
-
-
-class TaskView(Protocol):
-    """What a task holds: its tables, and the cases that questions have found in them so far."""
-
-    cases: dict[str, pl.DataFrame]
-
-    @property
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        """The tables as they came to the task, by name."""
 
 
 class Cases(NamedTuple):
@@ -127,10 +117,10 @@ class Question:
     rules: ClassVar[Mapping[str, VerdictRule]] = {}
     shown_by: ClassVar[Sequence[str]] = ("place", "offset", "at_ns", "producer", "seq", "member")
 
-    def has_rows(self, stage: str, view: TaskView) -> bool:
-        """Whether the view has rows of a table that the question needs in this stage."""
+    def has_rows(self, stage: str, tables: Mapping[str, pl.DataFrame]) -> bool:
+        """Whether these have rows of a table that the question needs in this stage."""
         needed = self.needs.get(stage)
-        return needed is None or any(view.tables[name].height for name in needed if name in view.tables)
+        return needed is None or any(tables[name].height for name in needed if name in tables)
 
     def wants(self, extents: Extents) -> bool:
         """Whether a row group of sends may contain what the question needs."""

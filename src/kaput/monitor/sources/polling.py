@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 from kaput.errors import LabError
 from kaput.monitor.series import SeriesTable
@@ -18,28 +18,12 @@ from kaput.monitor.sources.cluster_state import ClusterState
 POLL_S = 2.0
 
 
-class PollSource(Protocol):
-    """What can be polled: cluster_state.ClusterState."""
-
-    troubles: list[str]
-
-    @property
-    def requests(self) -> int:
-        """The number of requests of the last poll."""
-
-    def poll(self) -> list[Sample]:
-        """The current samples. Raises LabError."""
-
-    def close(self) -> None:
-        """Closes everything."""
-
-
 class Polling:
     """Polls inside its `with` block. `take` gets each poll's samples; `note` gets new troubles."""
 
     def __init__(
         self,
-        source: PollSource,
+        source: ClusterState,
         take: Callable[[Sequence[Sample]], None],
         note: Callable[[str], None] = lambda text: None,
         every_s: float = POLL_S,
