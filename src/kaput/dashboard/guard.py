@@ -25,9 +25,9 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 # report.html contains its scripts and styles, and in a run folder from elsewhere it may be anything: it is
-# sandboxed and can load nothing. The charts of older reports need eval.
+# sandboxed and can load nothing.
 REPORT_POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 METHODS = ("GET", "HEAD")

@@ -26,6 +26,7 @@ class View:
 
     numbers: list[int]
     cases: dict[str, pl.DataFrame] = field(default_factory=dict)
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
 
 
 class Odd(Question):
