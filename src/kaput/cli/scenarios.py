@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from kaput.cli import completion
-from kaput.cli.options import Json
+from kaput.cli.options import AllowUnknown, Json
 from kaput.cli.run import Overrides
 from kaput.cli.verbs import Verb, group
 from kaput.core import plural
@@ -87,9 +87,12 @@ def check_command(
     ],
     *,
     set_: Overrides = None,
+    allow_unknown: AllowUnknown = False,
     json: Json = False,
 ) -> None:
     """Check scenario files without a run: every mistake with its line.
+
+    Settings are compared with those that Kafka and its clients know, if Kafka's jars are on this machine.
 
     Exit status: 0 if all are valid; 2 if not.
 
@@ -98,11 +101,28 @@ def check_command(
     from kaput.cli.scenario_choice import choose
 
     chosen = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
+    if not allow_unknown:
+        _check_settings(chosen)
     if json:
         _print_json([_summary(name, scenario) for name, scenario in chosen.items()])
     else:
         for name, scenario in chosen.items():
             sys.stdout.write(f"{name}: valid; {_contents(scenario)}\n")
+
+
+def _check_settings(scenarios: dict[str, Scenario]) -> None:
+    """Raises UsageError for settings that nothing would read; says which could not be compared."""
+    from kaput.cli.jars import note
+    from kaput.runner.setting_check import unknown_here
+
+    mistakes: list[str] = []
+    for name, scenario in scenarios.items():
+        unknown = unknown_here(scenario)
+        if unknown is None:
+            note(f"{name}: its settings are not checked: Java or the jars of its Kafka are not here")
+        mistakes += [f"{name}: {line}" for line in unknown or ()]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
 
 
 def _contents(scenario: Scenario) -> str:
@@ -133,25 +153,30 @@ def from_command(
     """
     import yaml
 
+    from kaput.cluster.setting_names import PLUGINS
+    from kaput.runner.setting_check import unknown_here
     from kaput.scenario.cluster_files import scenario_from
     from kaput.scenario.loader import find, validated
     from kaput.scenario.mistakes import in_lines
 
     name, source = find(like)
     data, replaced = scenario_from(file, name, source.data)
-    _, mistakes = validated(data)
-    if mistakes:
+    scenario, mistakes = validated(data)
+    if mistakes or scenario is None:
         raise UsageError(f"{file}, like {like}:\n{in_lines(mistakes)}")
+    unknown = [line.removesuffix(PLUGINS).rstrip() for line in unknown_here(scenario) or ()]
     if json:
-        _print_json({"scenario": data, "replaced": replaced})
+        _print_json({"scenario": data, "replaced": replaced, "unknown": unknown})
         return
-    lines = [f"Made from {file} by kaput scenarios from, like {like}.", *_not_taken(replaced)]
+    lines = [f"Made from {file} by kaput scenarios from, like {like}."]
+    lines += _listed("Not taken over:", replaced)
+    lines += _listed("Not known to Kafka (kaput run --allow-unknown: they are a plugin's):", unknown)
     sys.stdout.write("".join(f"# {line}\n" for line in lines))
     sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
 
 
-def _not_taken(replaced: list[str]) -> list[str]:
-    return ["Not taken over:", *(f"  {each}" for each in replaced)] if replaced else []
+def _listed(title: str, lines: list[str]) -> list[str]:
+    return [title, *(f"  {each}" for each in lines)] if lines else []
 
 
 @app.command("schema", cls=Verb)

@@ -85,6 +85,15 @@ def resolve(
     return Distribution(version, jars, _hash_of(locked))
 
 
+def cached(version: str) -> Distribution | None:
+    """A version's locked jars if all of them are in the cache; fetches nothing."""
+    locked = read_lock(version, "kafka") if find_lock(version, "kafka") is not None else []
+    root = cache_dir("jars")
+    if not locked or _missing_jars(locked, root):
+        return None
+    return Distribution(version, tuple(root / jar.relative for jar in locked), _hash_of(locked))
+
+
 def with_additional_jars(
     distribution: Distribution,
     of: str,

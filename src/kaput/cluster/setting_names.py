@@ -23,6 +23,7 @@ from kaput.scenario.nearest import nearest
 
 _CLASSES = Path(__file__).parent / "java"
 _TIMEOUT_S = 60
+PLUGINS = "(--allow-unknown: it is a plugin's)"
 # Settings of one listener or of a plugin, which Kafka passes on without knowing their names; and those of
 # ZooKeeper mode in a scenario for both modes.
 _FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.", "zookeeper.")
@@ -68,10 +69,7 @@ def unknown_settings(
     for name in config:
         if name not in names and not name.startswith(_FREE):
             what = f"no {kind} setting of Kafka {distribution.version}"
-            yield (
-                f"{unknown_setting(place, name, what, nearest(name, names))} "
-                "(--allow-unknown: it is a plugin's)"
-            )
+            yield f"{unknown_setting(place, name, what, nearest(name, names))} {PLUGINS}"
 
 
 def unknown_setting(place: str, name: str, what: str, near: list[str]) -> str:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from kaput.cluster.distribution import Distribution
+from kaput.cluster.distribution import Distribution, cached
 from kaput.cluster.setting_names import setting_names, unknown_setting, unknown_settings
-from kaput.errors import DistributionError, UsageError
-from kaput.java import Java
+from kaput.errors import DistributionError, JavaError, UsageError
+from kaput.java import Java, find_java
 from kaput.scenario.fault_kinds import ChangeConfigOptions
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
@@ -53,6 +53,23 @@ def check_settings(
         mistakes = [*_of_clusters(scenario, java, distribution_of), *mistakes]
     if mistakes:
         raise UsageError("\n".join(mistakes))
+
+
+def unknown_here(scenario: Scenario) -> list[str] | None:
+    """What `check_settings` would say, with what is on this machine: nothing is fetched. None if Java, the
+    jars or another version of librdkafka are missing.
+    """
+    versions = {*scenario.kafka_versions(), *scenario.java_versions()}
+    here = {version: jars for version in versions if (jars := cached(version)) is not None}
+    if versions - here.keys():
+        return None
+    try:
+        check_settings(scenario, find_java(), here.__getitem__)
+    except (JavaError, DistributionError):
+        return None
+    except UsageError as error:
+        return str(error).splitlines()
+    return []
 
 
 def _of_clusters(

@@ -46,3 +46,35 @@ def test_changed_keys_are_checked() -> None:
         RUNNER.invoke(
             app, ["scenarios", "check", "noop", "--set", "topics.0.partitions=0"], catch_exceptions=False
         )
+
+
+@pytest.mark.parametrize(
+    ("setting", "near"),
+    [
+        ("cluster.config.min.insync.replica=2", "min.insync.replicas"),
+        ("topics.0.config.retention.mss=2", "retention.ms"),
+        ("workload.producers.0.config.linger.mss=2", "linger.ms"),
+    ],
+)
+def test_settings_that_nothing_reads(setting: str, near: str) -> None:
+    """As `kaput run` does, if Kafka's jars are here."""
+    with pytest.raises(UsageError, match=f"did you mean {near}?"):
+        RUNNER.invoke(app, ["scenarios", "check", "noop", "--set", setting], catch_exceptions=False)
+    arguments = ["scenarios", "check", "noop", "--set", setting, "--allow-unknown"]
+    assert RUNNER.invoke(app, arguments, catch_exceptions=False).exit_code == 0
+
+
+def test_settings_without_the_jars_are_said_not_to_be_checked() -> None:
+    """Nothing is fetched."""
+    arguments = ["scenarios", "check", "noop", "--set", "cluster.kafka=3.8.0", "--set", "cluster.config.a=1"]
+    result = RUNNER.invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0 and "not checked" in result.stderr
+
+
+def test_settings_that_kafka_does_not_know_are_listed_by_from(tmp_path: Path) -> None:
+    """In the first lines, with the nearest; the scenario has them, since they may be a plugin's."""
+    mine = tmp_path / "server.properties"
+    mine.write_text("min.insync.replica=2\nour.plugin=1\n")
+    result = RUNNER.invoke(app, ["scenarios", "from", str(mine)], catch_exceptions=False)
+    assert "#   cluster.config: min.insync.replica is no broker setting" in result.output
+    assert "did you mean min.insync.replicas?\n" in result.output and "    our.plugin: 1\n" in result.output
