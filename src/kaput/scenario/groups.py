@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from kaput.core import SECOND
+from kaput.core import SECOND, plural
 from kaput.scenario.block import Block, Found, given
 from kaput.scenario.clients import check_client, check_limit, check_reserved
 from kaput.scenario.producers import Producers, Transactions
@@ -126,6 +126,14 @@ class Group(Block):
     the client (default: the cluster's)."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
+
+    @property
+    def members_in_words(self) -> str:
+        """`3 members, 1 of them with the consumer protocol`"""
+        both = self.consumer_members
+        return plural(self.members, "member") + (
+            f", {both} of them with the consumer protocol" if both else ""
+        )
 
     def as_member(self, number: int) -> Group:
         """The group as its member with that number knows it: of type consumer for some of a classic group."""

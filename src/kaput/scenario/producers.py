@@ -21,6 +21,7 @@ from kaput.scenario.values import (
     OffsetMs,
     Positive,
     Rate,
+    format_duration,
     share_of,
 )
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS, Client
@@ -90,6 +91,7 @@ _RESERVED = {
 }
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _TIMEOUT = "transaction.timeout.ms"
+_HOUR_MS = 3_600_000
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
@@ -160,6 +162,14 @@ class Producers(Block):
     """With `command` or `java`: how long the program may neither read nor print before it counts as
     hanging.
     """
+
+    @property
+    def in_words(self) -> str:
+        """What tells its messages from another entry's: `, starting 6s later, timestamps -100 h off`."""
+        late = f", starting {format_duration(self.starts)} later" if self.starts else ""
+        off = self.timestamps or 0
+        hours = f"{off / _HOUR_MS:+,.4g} h" if abs(off) >= _HOUR_MS else f"{off / 1000:+g} s"
+        return late + (f", timestamps {hours} off" if off else "")
 
     @model_validator(mode="before")
     @classmethod

@@ -295,6 +295,18 @@ def test_setup_line_lists_brokers_topics_producers_and_groups() -> None:
     )
 
 
+def test_setup_line_says_what_tells_clients_apart() -> None:
+    """A late producer, timestamps that are off, and members of both protocols in a group."""
+    changed = {
+        "producers.0.starts": "6s",
+        "producers.0.timestamps": "-100h",
+        "groups.0.consumer-members": "1",
+    }
+    line = setup(load_builtin("broker-killed", [f"workload.{name}={to}" for name, to in changed.items()]))
+    assert "without idempotence, starting 6s later, timestamps -100 h off" in line
+    assert line.endswith("group billing: 3 members, 1 of them with the consumer protocol")
+
+
 def test_setup_line_says_what_steps_make_of_it() -> None:
     """Brokers that join, partitions that are added, and more replicas of everything."""
     line = setup(load_builtin("replication-factor-1-fixed"))

@@ -60,13 +60,13 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
         )
     for spec in scenario.workload.producers:
         text = f"acks={spec.acks} enable.idempotence={str(spec.idempotence).lower()}"
-        text += "".join(f" {name}={value}" for name, value in spec.config.items())
+        text += "".join(f" {name}={value}" for name, value in spec.config.items()) + spec.in_words
         name = f"{plural(spec.count, 'producer')} to {qualified(spec.cluster, spec.topic)}"
         retries = "" if spec.idempotence else "; a retry may store a message twice"
         rows.append((name, text, _PROMISES[str(spec.acks)] + retries))
     for group in scenario.workload.groups:
         config = "".join(f" {name}={value}" for name, value in group.config.items())
-        rows.append((f"group {group.id}", f"{plural(group.members, 'member')}{config}", ""))
+        rows.append((f"group {group.id}", f"{group.members_in_words}{config}", ""))
     return rows
 
 

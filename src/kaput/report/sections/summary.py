@@ -234,9 +234,10 @@ def _parts(scenario: Scenario) -> Iterator[str]:
     for spec in scenario.workload.producers:
         idempotence = "with" if spec.idempotence else "without"
         to = qualified(spec.cluster, spec.topic)
-        yield f"{plural(spec.count, 'producer')} to {to}: acks={spec.acks}, {idempotence} idempotence"
+        what = f"acks={spec.acks}, {idempotence} idempotence{spec.in_words}"
+        yield f"{plural(spec.count, 'producer')} to {to}: {what}"
     for group in scenario.workload.groups:
-        yield f"group {group.id}: {plural(group.members, 'member')}"
+        yield f"group {group.id}: {group.members_in_words}"
 
 
 def _later(values: Iterable[int]) -> str:
