@@ -21,6 +21,7 @@ def batch(
     epoch: int = 0,
     control: bool = False,
     times_ms: Sequence[int] = (),
+    transactional: bool = False,
 ) -> bytes:
     """One uncompressed batch, with what a broker adds to it: base offset and leader epoch."""
     builder = MemoryRecordsBuilder(2, 0, 1 << 30)
@@ -31,8 +32,7 @@ def batch(
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, base_offset)
     struct.pack_into(">i", data, _EPOCH_AT, epoch)
-    if control:
-        struct.pack_into(">h", data, _ATTRIBUTES_AT, 0x20)
+    struct.pack_into(">h", data, _ATTRIBUTES_AT, 0x20 * control | 0x10 * transactional)
     return bytes(data)
 
 

@@ -222,6 +222,7 @@ def test_doctor_knows_markers_and_open_transactions(lab: StandingCluster) -> Non
     assert both == ["invoices", "refunds"]  # the end of the first one does not help readers
     producer.abort_transaction(PATIENCE_S)
     second.abort_transaction(PATIENCE_S)
+    wait_for(lambda: lag() == 0, "no reader gets aborted records")
     wait_for(lambda: not read_snapshot(lab.bootstrap_servers).transactions, "it is over")
 
 

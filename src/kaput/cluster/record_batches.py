@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -98,6 +98,29 @@ class StoredBatch(NamedTuple):
     def unpacked(self) -> Batch:
         """The batch with its records decompressed. Raises ValueError."""
         return Batch(self.head, decompress(self.head.codec, self.data[HEADER_BYTES : self.head.size]))
+
+
+@dataclass
+class Aborts:
+    """The aborted transactions of a partition: tracks whose records are aborted at the reader's position."""
+
+    _open_producers: set[int] = field(default_factory=set)
+    _upcoming: list[tuple[int, int]] = field(default_factory=list)
+
+    def add_aborted(self, aborted: Sequence[tuple[int, int]]) -> None:
+        """Adds a fetch response's aborted transactions, (first offset, producer id); may repeat."""
+        self._upcoming = sorted(set(self._upcoming) | set(aborted))
+
+    def is_aborted(self, batch: Batch) -> bool:
+        """Whether the batch is aborted. Must be called for all batches in order."""
+        head = batch.head
+        while self._upcoming and self._upcoming[0][0] <= head.last_offset:
+            self._open_producers.add(self._upcoming.pop(0)[1])
+        if head.control:
+            if batch.commits is False:
+                self._open_producers.discard(head.producer_id)
+            return False
+        return head.transactional and head.producer_id in self._open_producers
 
 
 class LogRecord(NamedTuple):
@@ -202,13 +225,13 @@ def read_records(data: bytes) -> Iterator[LogRecord]:
         yield from decode([batch]).whole()
 
 
-def first_record(data: bytes, offset: int) -> tuple[LogRecord | None, int]:
+def first_record(data: bytes, offset: int, aborts: Aborts) -> tuple[LogRecord | None, int]:
     """The first record at or after `offset` in consecutive batches, or None and the offset to continue at.
-    Transaction markers are skipped, and compaction may have removed the record at `offset` itself. Raises
-    ValueError as `batches`.
+    Transaction markers and aborted records are skipped, and compaction may have removed the record at
+    `offset` itself. Raises ValueError as `batches`.
     """
     for batch in batches(data):
-        if batch.head.last_offset >= offset:
+        if not aborts.is_aborted(batch) and batch.head.last_offset >= offset:
             for record in decode([batch]).whole():
                 if record.offset >= offset:
                     return record, offset

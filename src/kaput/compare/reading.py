@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from kaput.cluster.admin import requests
 from kaput.cluster.kafka_cluster import ClusterAddress
-from kaput.cluster.record_batches import Batch, LogRecord, Records, batches, decode
+from kaput.cluster.record_batches import Aborts, Batch, LogRecord, Records, batches, decode
 from kaput.cluster.wire import AccessRefused, Connection, Endpoint, Unanswered, addresses, ask, trouble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
@@ -69,29 +69,6 @@ SCHEMA = pa.schema(
         ("flags", pa.uint8()),
     ]
 )
-
-
-@dataclass
-class Aborts:
-    """The aborted transactions of a partition: tracks whose records are aborted at the reader's position."""
-
-    _open_producers: set[int] = field(default_factory=set)
-    _upcoming: list[tuple[int, int]] = field(default_factory=list)
-
-    def add_aborted(self, aborted: Sequence[tuple[int, int]]) -> None:
-        """Adds a fetch response's aborted transactions, (first offset, producer id); may repeat."""
-        self._upcoming = sorted(set(self._upcoming) | set(aborted))
-
-    def is_aborted(self, batch: Batch) -> bool:
-        """Whether the batch is aborted. Must be called for all batches in order."""
-        head = batch.head
-        while self._upcoming and self._upcoming[0][0] <= head.last_offset:
-            self._open_producers.add(self._upcoming.pop(0)[1])
-        if head.control:
-            if batch.commits is False:
-                self._open_producers.discard(head.producer_id)
-            return False
-        return head.transactional and head.producer_id in self._open_producers
 
 
 def columns(with_aborts: Sequence[tuple[Batch, bool]]) -> RecordColumns:

@@ -84,7 +84,7 @@ _GROUPS = (
         "kaput_consumer_lag_records",
         "gauge",
         "Records between a group's committed position and the end of the partition; 0 if there are only "
-        "markers of transactions.",
+        "markers and aborted records of transactions.",
         ("group", *PLACE),
     ),
     Signal(

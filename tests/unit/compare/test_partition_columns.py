@@ -11,14 +11,13 @@ from kafka.record.memory_records import MemoryRecords
 
 from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
-from kaput.cluster.record_batches import Batch, batches
+from kaput.cluster.record_batches import Aborts, Batch, batches
 from kaput.compare.reading import (
     ABORTED,
     LOG_APPEND_TIME,
     NULL_KEY,
     TOMBSTONE,
     TRANSACTIONAL,
-    Aborts,
     PartitionFacts,
     ReadRequest,
     _count,

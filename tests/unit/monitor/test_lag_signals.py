@@ -24,10 +24,11 @@ ORDERS = TopicPartition("orders", 0)
 RECORDS, SECONDS = "kaput_consumer_lag_records", "kaput_consumer_lag_seconds"
 
 
-def batch(offset: int, ages_s: list[float], control: bool = False) -> bytes:
+def batch(offset: int, ages_s: list[float], control: bool = False, transactional: bool = False) -> bytes:
     """A batch of records that were written so long before NOW."""
     times_ms = [int((NOW / 1e9 - age_s) * 1000) for age_s in ages_s]
-    return segments.batch(offset, [b"v"] * len(ages_s), control=control, times_ms=times_ms)
+    values = [b"v"] * len(ages_s)
+    return segments.batch(offset, values, control=control, times_ms=times_ms, transactional=transactional)
 
 
 class Broker:
@@ -39,6 +40,8 @@ class Broker:
         self.batches: list[bytes] = []
         self.start, self.end = 0, 0
         self.leads = True
+        self.aborted: list[Any] = []
+        self.stable: int | None = None  # the last stable offset, if a transaction is open
         self.asked: list[str] = []
 
     def __call__(self, request: Any) -> Any:
@@ -89,13 +92,13 @@ class Broker:
             for each in self.batches
             if int.from_bytes(each[:8], "big") + int.from_bytes(each[23:27], "big") >= wanted.fetch_offset
         ]
+        if request.isolation_level and self.stable is not None:
+            found = [each for each in found if int.from_bytes(each[:8], "big") < self.stable]
         fits = [each for each in found if len(each) <= wanted.partition_max_bytes][:1]
         data = b"".join(fits) if not error else b""
-        return Answer(
-            responses=[
-                Answer(topic="orders", partitions=[Answer(partition_index=0, error_code=error, records=data)])
-            ]
-        )
+        aborted = self.aborted if request.isolation_level else None
+        partition = Answer(partition_index=0, error_code=error, records=data, aborted_transactions=aborted)
+        return Answer(responses=[Answer(topic="orders", partitions=[partition])])
 
 
 class OneNode:
@@ -271,6 +274,23 @@ def test_transaction_marker_adds_no_lag(cluster: Cluster) -> None:
     cluster.broker.end = 12
     cluster.broker.committed = {"other": {ORDERS: 10}}
     assert lag(cluster.poll(), "other") == (2, pytest.approx(40))
+
+
+def test_records_of_an_aborted_transaction_add_no_lag(cluster: Cluster) -> None:
+    """A client commits what it was handed, so its group stays before them for ever. While the transaction is
+    open they count; what was committed after it does, too.
+    """
+    cluster.broker.batches.append(batch(10, [50, 49], transactional=True))
+    cluster.broker.end, cluster.broker.stable = 12, 10
+    cluster.broker.committed["billing"][ORDERS] = 10
+    assert lag(cluster.poll()) == (2, pytest.approx(50))
+    cluster.broker.batches.append(batch(12, [40], control=True))
+    cluster.broker.end, cluster.broker.stable = 13, None
+    cluster.broker.aborted = [Answer(first_offset=10, producer_id=-1)]  # of the batches here
+    assert lag(cluster.poll()) == (0, 0)
+    cluster.broker.batches.append(batch(13, [30]))
+    cluster.broker.end = 14
+    assert lag(cluster.poll()) == (4, pytest.approx(30))
 
 
 def test_compacted_offset_lag_counts_from_next_record(cluster: Cluster) -> None:

@@ -379,9 +379,14 @@ def fetch_offsets_of(groups: Iterable[str]) -> Any:
     return consumer.OffsetFetchRequest(version=8, groups=wanted, require_stable=False)
 
 
-def fetch_many(positions: Mapping[TopicPartition, int], partition_bytes: int, all_bytes: int) -> Any:
-    """Fetch of the first batches at these positions; the first partition's may exceed `partition_bytes`."""
-    return _fetch(positions, partition_bytes, replica_id=_CONSUMER, max_wait_ms=0, max_bytes=all_bytes)
+def fetch_many(
+    positions: Mapping[TopicPartition, int], partition_bytes: int, all_bytes: int, committed: bool
+) -> Any:
+    """Fetch of the first batches at these positions; the first partition's may exceed `partition_bytes`.
+    `committed`: up to the last stable offset only, with the aborted transactions.
+    """
+    more = {"max_wait_ms": 0, "max_bytes": all_bytes, "isolation_level": _READ_COMMITTED * committed}
+    return _fetch(positions, partition_bytes, replica_id=_CONSUMER, **more)
 
 
 def reassignments(timeout_s: float) -> Any:

@@ -8,14 +8,14 @@ seen, and never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.groups import OFFSETS
-from kaput.cluster.record_batches import first_record
+from kaput.cluster.record_batches import Aborts, first_record
 from kaput.core import TopicPartition
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.answers import PolledView
@@ -156,7 +156,7 @@ class GroupLags:
         if time_ms is None:
             return records, math.nan
         if math.isinf(time_ms):
-            return 0.0, 0.0  # only transaction markers, or nothing, are left to read
+            return 0.0, 0.0  # only markers and aborted records, or nothing, are left to read
         return records, max(_LEAST_S, at_ns / 1e9 - time_ms / 1e3)
 
 
@@ -216,13 +216,14 @@ class Position(NamedTuple):
 class RecordTimes:
     """When the records at positions were written, for the positions requested last. Fetches each record's
     batch once, and caches it while it is needed: an idle group costs nothing; one that lags and moves costs a
-    batch per partition and poll.
+    batch per partition and poll. Records of aborted transactions do not count, those of open ones do.
     """
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._known: dict[Position, float] = {}
         self._starts: dict[TopicPartition, int] = {}
+        self._undecided: set[Position] = set()  # known from a transaction that was open
 
     def of(self, position: Position) -> float | None:
         """When the first record from a position on was written (ms): None if unknown, NOTHING if none."""
@@ -240,28 +241,42 @@ class RecordTimes:
         starts = {leader: _starts_job(view, leader, places) for leader, places in led.items()}
         self._starts = {place: at for some in self._nodes.run(starts).values() for place, at in some.items()}
         self._known = {position: self._known[position] for position in wanted if self._still_valid(position)}
+        self._undecided.clear()
         left = {
             position: max(position.offset, self._starts.get(position.place, 0))
             for position in wanted
             if position not in self._known
         }
         for number in range(_ROUNDS):
-            jobs = self._jobs(view, left, large=number > 0)
+            # What committed transactions do not explain is in one that is open.
+            committed = number < _ROUNDS - 1
+            jobs = self._jobs(view, left, large=number > 0, committed=committed)
             if not jobs:
                 return
             for answers in self._nodes.run(jobs).values():
                 for position, answer in answers.items():
                     self._take(position, answer, left, ends)
+                    if not committed:
+                        self._undecided.add(position)
 
     def _still_valid(self, position: Position) -> bool:
-        """Not below the log start, which moves, or where there was no record: there may be one now."""
+        """Not below the log start, which moves, or where there was no record: there may be one now; nor of a
+        transaction that was open: it may be aborted now.
+        """
         known = self._known.get(position, NOTHING)
-        return known != NOTHING and position.offset >= self._starts.get(position.place, 0)
+        settled = known != NOTHING and position not in self._undecided
+        return settled and position.offset >= self._starts.get(position.place, 0)
 
     def _take(
-        self, position: Position, data: bytes, left: dict[Position, int], ends: Mapping[TopicPartition, int]
+        self,
+        position: Position,
+        fetched: _Fetched,
+        left: dict[Position, int],
+        ends: Mapping[TopicPartition, int],
     ) -> None:
-        record, left[position] = first_record(data, left[position])
+        aborts = Aborts()
+        aborts.add_aborted(fetched.aborted)
+        record, left[position] = first_record(fetched.data, left[position], aborts)
         if record is not None and record.timestamp_ms >= 0:
             self._known[position] = record.timestamp_ms
         elif left[position] >= ends[position.place]:
@@ -270,7 +285,9 @@ class RecordTimes:
             return  # fetched again
         del left[position]
 
-    def _jobs(self, view: PolledView, left: Mapping[Position, int], large: bool) -> dict[int, NodeJob]:
+    def _jobs(
+        self, view: PolledView, left: Mapping[Position, int], large: bool, committed: bool
+    ) -> dict[int, NodeJob]:
         """One request per leader. Of several positions in the same partition, one at a time."""
         by_leader: dict[int, dict[TopicPartition, Position]] = {}
         for position in left:
@@ -278,24 +295,40 @@ class RecordTimes:
             if leader is not None and leader in view.alive:
                 by_leader.setdefault(leader, {}).setdefault(position.place, position)
         return {
-            leader: NodeJob(view.alive[leader], _BatchFetch(found, left, large))
+            leader: NodeJob(view.alive[leader], _BatchFetch(found, left, large, committed))
             for leader, found in by_leader.items()
         }
+
+
+class _Fetched(NamedTuple):
+    """Batches, and the transactions among them that were aborted: first offset, producer id."""
+
+    data: bytes
+    aborted: Sequence[tuple[int, int]]
 
 
 class _BatchFetch:
     """Fetches batches at positions from one leader."""
 
     def __init__(
-        self, found: Mapping[TopicPartition, Position], left: Mapping[Position, int], large: bool
+        self,
+        found: Mapping[TopicPartition, Position],
+        left: Mapping[Position, int],
+        large: bool,
+        committed: bool,
     ) -> None:
-        self._found, self._large = found, large
+        self._found, self._large, self._committed = found, large, committed
         self._offsets = {place: left[position] for place, position in found.items()}
 
-    def __call__(self, ask: Ask) -> dict[Position, bytes]:
+    def __call__(self, ask: Ask) -> dict[Position, _Fetched]:
         sizes = (_LARGE_BYTES, _LARGE_ALL_BYTES) if self._large else (_SMALL_BYTES, _SMALL_ALL_BYTES)
-        answer = ask(requests.fetch_many(self._offsets, *sizes))
+        answer = ask(requests.fetch_many(self._offsets, *sizes, self._committed))
         every = (
             (TopicPartition(t.topic, p.partition_index), p) for t in answer.responses for p in t.partitions
         )
-        return {self._found[place]: bytes(p.records or b"") for place, p in every if not p.error_code}
+        return {self._found[place]: _fetched(p) for place, p in every if not p.error_code}
+
+
+def _fetched(partition: Any) -> _Fetched:
+    aborted = [(each.first_offset, each.producer_id) for each in partition.aborted_transactions or ()]
+    return _Fetched(bytes(partition.records or b""), aborted)

@@ -103,7 +103,7 @@ class Broker:
 class Commit:
     """A group's progress in one partition. `aged`: the first offset younger than 80 % of the
     topic's retention; None if nothing is deleted by time. `only_markers`: what it has not committed are only
-    markers of transactions, which no reader gets and no group commits.
+    markers and aborted records of transactions, which no reader with read_committed gets or commits.
     """
 
     topic: str
@@ -428,7 +428,7 @@ class _SnapshotReader:
     def _without_markers(
         self, groups: list[GroupSnapshot], topics: list[TopicState], brokers: list[dict[str, Any]]
     ) -> list[GroupSnapshot]:
-        """Marks the commits after which there are only markers of transactions."""
+        """Marks the commits after which there are only markers, and records of aborted transactions."""
         alive = {b["broker_id"]: Endpoint(b["host"], b["port"], self._access) for b in brokers}
         partitions = {
             Place(t.name, p.number): PartitionState(p.leader, list(p.replicas), list(p.isr))
