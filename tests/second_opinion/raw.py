@@ -134,8 +134,14 @@ class RunTables:
         return default
 
     def min_isr(self, place: Place) -> int:
-        """min.insync.replicas of a partition's topic, as configured."""
-        return int(self.setting(place, "min.insync.replicas", 1))
+        """min.insync.replicas of a partition's topic, as configured; brokers require no more than it has."""
+        return min(int(self.setting(place, "min.insync.replicas", 1)), self.most_replicas(place))
+
+    def most_replicas(self, place: Place) -> int:
+        """The replicas of a partition, with those that a step adds."""
+        steps = self.scenario.get("faults") or []
+        added = [int(step["replication-factor"]) for step in steps if "replication-factor" in step]
+        return max([int(self.topic_spec(place.cluster, place.topic).get("replication-factor", 99)), *added])
 
     def sets_min_isr(self, step: Row, place: Place) -> int | None:
         """The value that a step of the scenario gives it; null if it is about something else."""
@@ -146,7 +152,9 @@ class RunTables:
         if kind == "topic" and self.place_of(None, name, place.partition) != place:
             return None
         own = self.topic_spec(place.cluster, place.topic).get("config") or {}
-        return None if kind != "topic" and "min.insync.replicas" in own else int(value)
+        if kind != "topic" and "min.insync.replicas" in own:
+            return None
+        return min(int(value), self.most_replicas(place))
 
     def all_acks(self, place: Place) -> bool | None:
         """Whether every producer that sent to the topic has acks=all; null if that of one is unknown."""

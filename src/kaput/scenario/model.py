@@ -369,6 +369,13 @@ class Scenario(Block):
         keys = (key,) if name is not None else of_brokers or (key,)
         return [setting_text(step.options.config[each]) for each in keys if each in step.options.config]
 
+    def effective_min_isr(self, topic: str, value: str) -> int:
+        """How many replicas that min.insync.replicas requires of a topic: brokers of each version that kaput
+        works with require no more than it has. 1 if the value is not a number.
+        """
+        found, required = self.topic(topic), int(value) if value.isdecimal() else 1
+        return min(required, max(found.replica_count(), self.most_replicas())) if found else required
+
     def dump(self) -> dict[str, Any]:
         """The resolved scenario with all defaults, in the names of the file."""
         left_out = {"cluster"} if self.clusters else {"clusters", "mirrors"}

@@ -200,11 +200,9 @@ def _deleted(scenario: Scenario, loss: Loss) -> bool:
 
 
 def min_isr(scenario: Scenario, topic: str) -> int:
-    """The topic's min.insync.replicas; the lowest, if a step changes it."""
-    try:
-        return min(map(int, scenario.topic_values(topic, "min.insync.replicas", "1")))
-    except ValueError:
-        return 1
+    """How many replicas acks=all requires of a topic; the fewest, if a step changes it."""
+    values = scenario.topic_values(topic, "min.insync.replicas", "1")
+    return min(scenario.effective_min_isr(topic, value) for value in values)
 
 
 # librdkafka's and the Java client's names for the same settings.

@@ -95,6 +95,13 @@ def test_partition_signals_are_counted_per_leader() -> None:
     assert (found["kaput_spare_replicas", "orders"], found["kaput_spare_replicas", "whole"]) == (1, 0)
 
 
+def test_min_isr_above_the_replication_factor_is_met() -> None:
+    """Brokers require no more replicas than there are."""
+    partitions = {ORDERS: PartitionState(1, [1], [1])}
+    found = values(partition_samples(view(partitions, [1]), {"orders": 2}, {}, 0))
+    assert (found["kaput_under_min_isr_partitions",], found["kaput_spare_replicas", "orders"]) == (0, 0)
+
+
 def test_reassignment_is_not_under_replicated() -> None:
     partitions = {ORDERS: PartitionState(1, [1, 2, 3], [1, 2])}
     one = view(partitions, [1, 2, 3])

@@ -68,3 +68,14 @@ def test_settings_that_a_step_changes_count_while_they_are_set() -> None:
     found = load_builtin("consumer-failover", [f"faults={json.dumps([change])}"])
     assert retains_little(found, "messages") and not unclean_allowed(found, "messages")
     assert min_isr(found, "messages") == 2
+
+
+def test_acks_all_requires_no_more_replicas_than_there_are() -> None:
+    """As brokers do, also where a step raises the minimum; more of them once a step adds replicas."""
+    one = ["topics.0.replication-factor=1", "topics.0.config.min.insync.replicas=2", "faults=[]"]
+    assert min_isr(load_builtin("consumer-failover", one), "messages") == 1
+    grown = {"at": "1s", "fault": "reassign", "target": "cluster", "replication-factor": 3}
+    assert (
+        min_isr(load_builtin("consumer-failover", [*one[:2], f"faults={json.dumps([grown])}"]), "messages")
+        == 2
+    )

@@ -378,16 +378,17 @@ class MinIsr:
 def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> MinIsr:
     """Reads the scenario and its steps; those on brokers first, since a topic's own setting counts."""
     found = [
-        (replace(_of_client(fault), from_ns=fault.injected_ns), fault.brokers, _whole(value))
+        (
+            replace(_of_client(fault), from_ns=fault.injected_ns),
+            fault.brokers,
+            scenario.effective_min_isr(topic, value),
+        )
         for fault in sorted(faults, key=lambda one: not one.brokers)
         if fault.effective_ns is not None and (step := step_of(fault, scenario)) is not None
         for value in scenario.set_by(step, topic, _MIN_ISR)
     ]
-    return MinIsr(_whole(scenario.topic_setting(topic, _MIN_ISR, "1")), found)
-
-
-def _whole(value: str) -> int:
-    return int(value) if value.isdecimal() else 1
+    configured = scenario.topic_setting(topic, _MIN_ISR, "1")
+    return MinIsr(scenario.effective_min_isr(topic, configured), found)
 
 
 _KILLING_FAULTS = ("kill", "power-loss")  # they take effect when the process is gone

@@ -112,7 +112,9 @@ def _out_of_sync(state: PartitionState, adding: frozenset[int]) -> set[int]:
 def _under_min_isr(states: Mapping[TopicPartition, PartitionState], min_isrs: Mapping[str, int]) -> float:
     if any(place.topic not in min_isrs for place in states):
         return math.nan
-    return sum(len(state.isr) < min_isrs[place.topic] for place, state in states.items())
+    # Brokers require no more replicas than there are.
+    required = {place: min(min_isrs[place.topic], len(state.replicas)) for place, state in states.items()}
+    return sum(len(state.isr) < required[place] for place, state in states.items())
 
 
 def _spare_samples(
@@ -123,7 +125,7 @@ def _spare_samples(
     for (topic, _), state in states.items():
         factors[topic] = min(factors.get(topic, len(state.replicas)), len(state.replicas))
     for topic, factor in sorted(factors.items()):
-        spare = factor - min_isrs[topic] if topic in min_isrs else math.nan
+        spare = max(factor - min_isrs[topic], 0) if topic in min_isrs else math.nan
         yield Sample("kaput_spare_replicas", spare, at_ns, {"topic": topic})
 
 

@@ -291,15 +291,15 @@ def _under_replicated(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 @check("KP010", "critical", "below min.insync.replicas: writes with acks=all are rejected")
 def _below_min_isr(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for topic in snapshot.topics:
-        below = [p for p in topic.partitions if p.leader is not None and len(p.isr) < topic.min_isr]
+        # Brokers require no more replicas than there are.
+        led = [p for p in topic.partitions if p.leader is not None]
+        below = [p for p in led if len(p.isr) < min(topic.min_isr, len(p.replicas))]
         if below:
             away = {b for p in below for b in set(p.replicas) - set(p.isr)}
-            enough = topic.replication_factor >= topic.min_isr
             yield Hit(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
-                # With fewer replicas than min.insync.replicas, bringing brokers back does not help.
-                f"bring back broker {ids(away)}" if enough else min_isr_fix(snapshot, topic),
+                f"bring back broker {ids(away)}",
             )
 
 

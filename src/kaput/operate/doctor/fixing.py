@@ -98,9 +98,6 @@ class _Remedies:
     def _why_not(self, finding: Finding) -> str | None:
         """Why kaput cannot fix the finding; None if it can."""
         number, topic = finding.id, self._topics.get(finding.resource)
-        if number == "KP010" and topic is not None and topic.replication_factor < topic.min_isr:
-            # No broker is missing: more replicas fix it.
-            number = "KP001" if topic.replication_factor == 1 else "KP002"
         if number in NOT_FIXABLE:
             return NOT_FIXABLE[number]
         if number == "KP022" and finding.resource == "all brokers by default":

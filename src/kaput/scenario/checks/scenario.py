@@ -84,12 +84,6 @@ def _min_isr(scenario: Scenario, topic: Topic, place: DataPath) -> Found:
     text = scenario.topic_setting(topic.full_name, key, "1")
     if not text.isdecimal() or int(text) < 1:
         yield path, f"{text!r} is not a number of replicas"
-    elif int(text) > topic.replication_factor:
-        yield (
-            path,
-            f"{text} in-sync replicas required, but {topic.name} has replication-factor "
-            f"{topic.replication_factor}: every acks=all send would be refused",
-        )
 
 
 def _expect(scenario: Scenario) -> Found:

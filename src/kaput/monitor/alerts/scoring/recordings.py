@@ -210,12 +210,12 @@ def _spare(
 
 
 def _min_isr(scenario: Scenario | None) -> Mapping[str, int]:
-    """min.insync.replicas by topic of the scenario."""
+    """By topic of the scenario, how many replicas acks=all requires."""
     if scenario is None:
         return {}
     return {
-        topic.full_name: int(scenario.topic_setting(topic.full_name, _MIN_ISR, "1"))
-        for topic in scenario.topics
+        name: scenario.effective_min_isr(name, scenario.topic_setting(name, _MIN_ISR, "1"))
+        for name in (topic.full_name for topic in scenario.topics)
     }
 
 
