@@ -122,7 +122,7 @@ class Topic(Block):
     partitions: Count = 1
     """How many partitions; default: as many as `assignment` has lists, else one."""
     replication_factor: Count = 3
-    """How many replicas each partition has."""
+    """How many replicas each partition has; default: as many as lists of `assignment` have, else three."""
     config: Config = {}
     """Topic settings, in Kafka's names."""
     assignment: list[list[int]] | None = None
@@ -132,8 +132,11 @@ class Topic(Block):
 
     @model_validator(mode="after")
     def _as_assigned(self) -> Self:
-        if self.assignment and "partitions" not in self.model_fields_set:
+        given = self.model_fields_set
+        if self.assignment and "partitions" not in given:
             object.__setattr__(self, "partitions", len(self.assignment))  # the model is frozen from now on
+        if self.assignment and self.assignment[0] and "replication_factor" not in given:
+            object.__setattr__(self, "replication_factor", len(self.assignment[0]))
         return self
 
     @property

@@ -270,6 +270,13 @@ def test_share_group_delivery_count_limit_precedence() -> None:
     assert list(found(raw)) == ["cluster.config.group.share.delivery.count.limit"]
 
 
+def test_topic_has_as_many_replicas_as_the_lists_of_its_assignment_have() -> None:
+    """A number that is given as well is checked against them."""
+    assert Topic.model_validate({"name": "t", "assignment": [[2, 1]]}).replication_factor == 2
+    given = {"name": "t", "assignment": [[2, 1]], "replication-factor": 3}
+    assert Topic.model_validate(given).replication_factor == 3
+
+
 def test_topic_has_as_many_partitions_as_its_assignment_has_lists() -> None:
     """Unless it says otherwise, which is a mistake then."""
     assert Topic.model_validate({"name": "t", "assignment": [[1, 2], [2, 3]]}).partitions == 2
