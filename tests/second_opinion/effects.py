@@ -203,11 +203,16 @@ class Effects:
         return [(a, b) for a, b in spans if not any(a // MS < at < b // MS for at in changes)]
 
     def denies(self, operation: str, place: Place, at: int) -> bool:
-        """Whether an ACL keeps clients from an operation on a partition."""
+        """Whether an ACL keeps clients from an operation on a partition, or its topic is gone."""
         return any(
-            e.fault == "deny"
-            and e.step.get("operation", "Write") in (operation, "All")
-            and e.step.get("principal", "User:kaput") == "User:kaput"
+            (
+                e.fault == "recreate"
+                or (
+                    e.fault == "deny"
+                    and e.step.get("operation", "Write") in (operation, "All")
+                    and e.step.get("principal", "User:kaput") == "User:kaput"
+                )
+            )
             and self.tables.place_of(None, e.target.removeprefix("topic "), place.partition) == place
             for e in self.in_effect(at)
         )

@@ -1,6 +1,7 @@
 """recreate: a topic is deleted and created again, with as many partitions on the same replicas and with its
-own settings: it is empty, its offsets begin at 0 again, and it has another id. With `for`, it is gone for
-that time.
+own settings: it is empty, its offsets and leader epochs begin at 0 again, and it has another id. With `for`,
+it is gone for that time. Members with librdkafka (2.16.0) read nothing more of a partition whose leader had
+changed before: they take the new epoch for an old one (its issue 4898), so that their group is not drained.
 
 Clients go by its name: a client with a position in the old topic may go on at that offset of the new one, and
 never read what is below. Not here: what that does to messages, which the analysis counts

@@ -152,3 +152,5 @@ def test_no_epoch_of_the_new_topic_overwrote_the_old_one(tmp_path: Path) -> None
     assert findings.anomaly("vanished")[0].causes == {"deleted": 5}
     (moved,) = findings.leader_changes
     assert (moved.leader, moved.lost, moved.deposed_acks) == (2, 0, 0)
+    stories = [example.story for example in findings.anomaly("lost")[0].examples]
+    assert all("a step of the timeline deleted its topic" in story for story in stories), stories

@@ -360,6 +360,17 @@ def test_who_is_denied_the_topic_waits_for_the_heal(operation: str, waiter: Wait
     assert _waits(story) == ([("heal", 10, 15), ("client", 15, 15.1)] if denied else [])
 
 
+@pytest.mark.parametrize("waiter", [PRODUCER_0, Waiter(group="billing")])
+def test_topic_that_is_gone_waits_for_its_creation(waiter: Waiter) -> None:
+    """The last leader on record is the old topic's: it serves nobody meanwhile."""
+    history = _led().deleted("orders", 10_000, fault="recreate", id="1-recreate")
+    history.rows["faults"][-1]["healed_ns"] = at(15_000)
+    step = {"at": "10s", "fault": "recreate", "target": "topic orders", "for": "5s"}
+    story = _story(history, 10, 15.1, waiter=waiter, cluster={}, faults=[step])
+    assert _waits(story) == [("heal", 10, 15), ("client", 15, 15.1)]
+    assert story.waits[0].faults == ["1-recreate"]
+
+
 def test_heals_one_after_the_other_are_one_wait_for_both() -> None:
     """The leader is paused from 10 to 14 s, a follower from 12 to 17 s."""
     story = _story(_pause(_pause(_led(), 1, 10, 14, id="1-pause"), 2, 12, 17, id="2-pause"), 10, 17.1)

@@ -234,6 +234,7 @@ def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.
     rows = rows.with_columns(
         *(pl.when(~over).then(name).alias(name) for name in unknown),
         cause=pl.when(over).then(pl.lit(CAUSES[UNEXPLAINED])).otherwise("cause"),
+        in_old_topic=old,
     )
     return rows.with_columns(
         pl.col("deleted") | old, pl.col("deleted_by_step") | (old & seen(rows) & NOT_OVERWRITTEN)

@@ -15,7 +15,7 @@ from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import DenyOptions, PartitionOptions, ProtocolOptions
+from kaput.scenario.fault_kinds import RECREATE, DenyOptions, PartitionOptions, ProtocolOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -168,7 +168,11 @@ def serving(
 
 
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
-    """What a fault denies kaput's clients, as `Write orders`."""
+    """What a fault denies kaput's clients, as `Write orders`; both while it has deleted the topic."""
+    if fault.fault == RECREATE and fault.hit.whole_topic is not None:
+        topic = scenario.topic(fault.hit.whole_topic) if scenario is not None else None
+        name = topic.full_name if topic is not None else fault.hit.whole_topic
+        return [f"Read {name}", f"Write {name}"]
     step = step_of(fault, scenario)
     if (
         scenario is None

@@ -103,10 +103,14 @@ def _story(row: Row) -> str:
             text += " with a leader outside the ISR"
         elif row["cause"] == "leader-restarted":
             text += " under the same leader, which had come back without it"
+    if row.get("in_old_topic"):
+        text += "; a step of the timeline deleted its topic"
     if holder := row.get("holder"):
         if (holder["producer"], holder["seq"]) == (row["producer"], row["seq"]):
             return f"{text}, and is still there, but its transaction is not committed in the log"
         return f"{text}, and offset {row['offset']:,} now holds {message(holder)}"
+    if row.get("in_old_topic"):
+        return text
     if row.get("deleted"):
         return f"{text}, and the log now starts above that offset"
     return f"{text}, and the log has nothing there now"
