@@ -181,3 +181,31 @@ def test_output_topic_of_a_pipe_is_not_its_input(tmp_path: Path) -> None:
     """Bills has what was made of the record in orders."""
     findings = unknown(two_topics().output(0, 1, 0), tmp_path)
     assert {name: n for name, n in counts(findings).items() if name != "recovered"} == {}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "away_min", "end", "permitted"),
+    [
+        (1, 1.1, "left", True),
+        (1, 0.9, "left", False),  # they have not expired yet
+        (1, 1.1, "killed", False),  # a member until its session has timed out
+        (1, 1.8, "killed", True),
+        (None, 1.1, "left", False),  # they are kept for a week
+    ],
+)
+def test_read_again_after_committed_offsets_expired_is_permitted(
+    tmp_path: Path, minutes: int | None, away_min: float, end: str, permitted: bool
+) -> None:
+    """The group had no member for longer than its brokers keep offsets, and reads from the start again."""
+    history = stored(2)
+    history.cluster = {"config": {} if minutes is None else {"offsets.retention.minutes": minutes}}
+    history.event("joined", 5, **WHOLE).event("assigned", 5, 0)
+    polled(history, (10, 0), (11, 1)).event("committed", 20, 2).event("revoked", 29)
+    history.event(end, 30, **WHOLE)
+    back = 30 + away_min * 60_000
+    history.event("joined", back, member="m2", **WHOLE).event("assigned", back, member="m2")
+    for seq in range(2):
+        history.handed(seq, 0, seq, back + 10 + seq, member="m2")
+    findings = judged(history.event("committed", back + 20, 2, member="m2"), tmp_path)
+    assert [(a.count, a.permitted) for a in findings.anomaly("redelivered")] == [(2, 2 if permitted else 0)]
+    assert findings.verdict == ("held" if permitted else "violated"), findings.reasons

@@ -2,14 +2,15 @@
 
 An assignment may name the offset. Else a group that reads from the end began at the first offset that was
 delivered to it, or that it committed before that (clients may commit their initial position). If nothing was
-delivered, it began when the partition was first assigned. Built on the driver. Not here: what that means for
+delivered, it began when the partition was first assigned. It begins anew where its commits have expired.
+Built on the driver. Not here: what that means for
 single messages (questions/unseen.py).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -18,7 +19,7 @@ from kaput.analysis.facts.assignments import Event, place_of, position_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.runs.names import Names
-from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.scenario.groups import EVERYTHING_NS
 
 # Which messages are for a group: none below offset `nothing_below`, all from `all_from` on. In between, those
@@ -132,6 +133,41 @@ def _delivered(given: Inputs, group: int, sums: pl.DataFrame) -> dict[TopicParti
         given.names.located(place): Delivered(low, first_ns)
         for place, low, first_ns in mine.drop_nulls().iter_rows()
     }
+
+
+_SESSION_MS = 45_000  # how long a killed member counts as one, without a setting of the group
+
+
+def forgotten(given: Inputs) -> pl.DataFrame:
+    """(group, at_ns): when the committed offsets of a group expired, which had been without members for its
+    brokers' offsets.retention.minutes, by what the members recorded.
+    """
+    rows = []
+    for spec in given.group_specs if given.scenario is not None else ():
+        brokers = given.scenario.cluster_of(spec) if given.scenario is not None else None
+        minutes = str(brokers.config.get("offsets.retention.minutes", "")) if brokers is not None else ""
+        session = str(spec.config.get("session.timeout.ms", _SESSION_MS))
+        if minutes.isdecimal() and session.isdecimal():
+            mine = (event for event in given.group_events if event["group"] == spec.id)
+            kept_ns = int(minutes) * 60 * SECOND
+            for empty_ns, until_ns in _empty(mine, int(session) * MS):
+                if empty_ns + kept_ns < until_ns:
+                    rows.append((given.groups.index(spec.id), empty_ns + kept_ns))
+    return pl.DataFrame(rows, schema=dict.fromkeys(("group", "at_ns"), pl.Int64), orient="row")
+
+
+def _empty(events: Iterable[Event], session_ns: int) -> Iterator[tuple[int, int]]:
+    """The times from when the last member of a group was gone until the next one joined."""
+    members: set[str] = set()
+    gone_ns: int | None = None
+    for event in sorted(events, key=lambda event: (event["at_ns"], event["kind"] == "joined")):
+        if event["kind"] == "joined":
+            if gone_ns is not None and not members:
+                yield gone_ns, event["at_ns"]
+            members.add(event["member"])
+        elif event["kind"] in ("left", "killed"):
+            members.discard(event["member"])
+            gone_ns = max(gone_ns or 0, event["at_ns"] + (session_ns if event["kind"] == "killed" else 0))
 
 
 # `offset`: where the group began at `since_ns`; null if no assignment or translated position tells.

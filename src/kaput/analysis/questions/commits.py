@@ -12,7 +12,7 @@ import polars as pl
 
 from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, at, group
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.group_starts import stays
+from kaput.analysis.facts.group_starts import forgotten, stays
 from kaput.analysis.run import Run
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.analysis.views.places import Places
@@ -37,9 +37,10 @@ def _ahead(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Commits(Question):
-    """Both anomalies. `stays`: STAYS of all groups."""
+    """Both anomalies. `stays`: STAYS of all groups; `forgotten`: when their committed offsets expired."""
 
     stays: pl.DataFrame | None = None
+    forgotten: pl.DataFrame | None = None
 
     stories = {"redelivered": _redelivered, "commit-ahead": _ahead}
     rules = {
@@ -52,13 +53,13 @@ class Commits(Question):
     }
 
     def before_places(self, run: Run) -> Commits:
-        return replace(self, stays=stays(run.given, run.translated))
+        return replace(self, stays=stays(run.given, run.translated), forgotten=forgotten(run.given))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds both, from runs of deliveries ordered by time."""
-        assert self.stays is not None, "before_places has filled it in"
+        assert self.stays is not None and self.forgotten is not None, "before_places has filled it in"
         ordered, committed = places.ordered, places.committed
-        again = redelivered(places.delivered_again, committed)
+        again = redelivered(places.delivered_again, without(self.forgotten, committed))
         if again.height:
             flag = {"committed": "flag"}
             by_member = receivers(ordered, again).rename(flag)
@@ -79,6 +80,12 @@ class Commits(Question):
         for index in run.groups:
             after = run.totals.cases["redelivered", index, True]
             yield group(index, redelivered_after_commit=after)
+
+
+def without(expired: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+    """The commits, and one at offset 0 wherever they expired: from then on nothing is committed."""
+    anew = commits.select("group", "place").unique().join(expired, on="group")
+    return pl.concat([commits, anew.with_columns(offset=pl.lit(0, pl.Int64))], how="diagonal")
 
 
 def redelivered(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
