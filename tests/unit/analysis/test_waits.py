@@ -371,6 +371,15 @@ def test_topic_that_is_gone_waits_for_its_creation(waiter: Waiter) -> None:
     assert story.waits[0].faults == ["1-recreate"]
 
 
+def test_group_without_an_owner_waits_for_the_topic_first() -> None:
+    """Members give its partitions up when they notice, and get them some time after it is there again."""
+    history = _led().deleted("orders", 10_000, fault="recreate", id="1-recreate")
+    history.rows["faults"][-1]["healed_ns"] = at(15_000)
+    history.event("assigned", 1_000).event("revoked", 10_500).event("assigned", 17_000)
+    story = _story(history, 10, 17.1, waiter=Waiter(group="billing"), cluster={})
+    assert _waits(story)[:2] == [("heal", 10, 15), ("rebalance", 15, 17)]
+
+
 def test_heals_one_after_the_other_are_one_wait_for_both() -> None:
     """The leader is paused from 10 to 14 s, a follower from 12 to 17 s."""
     story = _story(_pause(_pause(_led(), 1, 10, 14, id="1-pause"), 2, 12, 17, id="2-pause"), 10, 17.1)

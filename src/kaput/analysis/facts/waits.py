@@ -31,10 +31,11 @@ class Stage(IntEnum):
     TOO_FEW_UP = 2  # the ISR is too small, and too few replicas are up
     ISR = 3  # a member of the ISR does not fetch, or the ISR has yet to grow
     OLD_LEADER = 4  # a leader serves; clients still ask one that cannot know of it, or that does not answer
-    NO_MEMBER = 5  # of a group: the partition has no owner, and faults hold up every member
-    UNOWNED = 6  # of a group: the partition has no owner
-    CLIENT_HINDERED = 7  # a fault holds up the client itself
-    READY = 8
+    DENIED = 5  # clients may not use the topic, or it is gone
+    NO_MEMBER = 6  # of a group: the partition has no owner, and faults hold up every member
+    UNOWNED = 7  # of a group: the partition has no owner
+    CLIENT_HINDERED = 8  # a fault holds up the client itself
+    READY = 9
 
 
 class WaitState(NamedTuple):
@@ -277,9 +278,9 @@ class _Walk:
     def _of_client(self, at_ns: int) -> WaitState:
         operation = "Write" if self.waiter.group is None else "Read"
         slow: How = "slow"
-        denied = self._held(f"{operation} {self.place.topic}", at_ns, [slow])
+        denied = self._held(f"{operation} {self.place.topic}", at_ns, [slow], Stage.DENIED)
         if denied:
-            return WaitState(Stage.CLIENT_HINDERED, tuple(denied))
+            return WaitState(Stage.DENIED, tuple(denied))
         if self.waiter.group is not None:
             return self._of_group(self.waiter.group, at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
