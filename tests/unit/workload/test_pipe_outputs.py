@@ -106,6 +106,20 @@ def test_messages_and_offsets_are_one_transaction(making: Any, tmp_path: Path) -
     }
 
 
+def test_work_is_done_while_the_transaction_is_open(making: Any) -> None:
+    """On each input before its message, so that long work meets the transaction's timeout."""
+    outputs, client = making()
+    positions: dict[Any, int] = {}
+
+    def work(message: Any) -> None:
+        client.done.append("work")
+        positions["orders", 1] = message.offset() + 1
+
+    assert outputs.send_outputs(records(5, 7), positions, "billing's", work)
+    assert client.done == ["begin", *["work", "send"] * 2, "offsets", "commit"]
+    assert client.offsets == [{("orders", 1): 7}]
+
+
 @pytest.mark.parametrize("fails", ["send", "offsets", "commit"])
 def test_failed_transaction_is_aborted_and_retried(making: Any, tmp_path: Path, fails: str) -> None:
     """Aborted, and reported so: no offset is committed without its message; the next one is another try."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,26 @@ class PipeOutputs(TransactionalSender):
         self._done: tuple[list[PartitionOffset], Any] = ([], None)
 
     def send_outputs(
-        self, inputs: list[Message], positions: Mapping[TopicPartition, int], metadata: Any
+        self,
+        inputs: list[Message],
+        positions: Mapping[TopicPartition, int],
+        metadata: Any,
+        work: Callable[[Message], None] | None = None,
     ) -> bool:
         """Sends a message for each input in one transaction with the offsets; returns whether it was
-        committed. `positions`: each partition's next offset; `metadata`: the consumer's group metadata.
+        committed. `positions`: each partition's next offset, in the end; `metadata`: the consumer's group
+        metadata; `work`: done on each input before its message is sent, while the transaction is open.
         """
-        first = seq = self.counts[0]
+        first = seq = worked = self.counts[0]
         end = first + len(inputs)
-        self._done = [PartitionOffset(t, p, offset) for (t, p), offset in positions.items()], metadata
         self.begin(first)
         while seq < end and not self.broken and not self.stopping.is_set():
-            seq = Sender.send(self, seq, end)
+            if work is not None and seq == worked:
+                work(inputs[seq - first])
+                worked += 1
+            seq = Sender.send(self, seq, end if work is None else worked)
             self.counts[0] = seq
+        self._done = [PartitionOffset(t, p, offset) for (t, p), offset in positions.items()], metadata
         if seq < end and self.broken is None:
             self.broken = "told to stop"  # must not commit offsets of records without a message
         for number, message in enumerate(inputs[: seq - first], first):
@@ -122,12 +131,20 @@ class PipeMember(GroupMember):
                 return
 
     def _processed(self, messages: list[Message], polled_ns: int) -> bool:
-        if self.pace.ms:
-            for _ in messages:
-                self.pace.work()
-        positions = self.deliveries.take(messages, polled_ns)
-        self._flush()
-        if not self.outputs.send_outputs(messages, positions, self.client.consumer_group_metadata()):
+        positions: dict[TopicPartition, int] = {}
+        times = count(polled_ns)
+
+        def work(message: Message) -> None:
+            self.pace.work()
+            positions.update(self.deliveries.take([message], next(times)))
+            self._flush()
+
+        slow = bool(self.pace.ms)
+        if not slow:
+            positions.update(self.deliveries.take(messages, polled_ns))
+            self._flush()
+        group = self.client.consumer_group_metadata()
+        if not self.outputs.send_outputs(messages, positions, group, work if slow else None):
             return False
         for (topic, partition), offset in positions.items():
             self._event("committed", PartitionOffset(topic, partition, offset))
