@@ -224,6 +224,9 @@ def recorded_target(text: str) -> Target:
 def _not_a_target(text: str) -> str:
     if re.fullmatch(r"[\w.-]+/[0-9]+", text):
         return f"{text!r} is not a target; did you mean leader-of {text}, or follower-of {text}?"
+    if re.fullmatch(r"brokers? \d+(?:\W+(?:and )?\d+)+", text):
+        each = [f"broker {number}" for number in re.findall(r"\d+", text)]
+        return f"{text!r} is not a target; write a step for each, at the same time: {', '.join(each)}"
     first, _, rest = text.partition(" ")
     if rest:
         first = {"any": "any-member", "cluster": "cluster-of-several"}.get(first, first)

@@ -113,6 +113,16 @@ def test_invalid_key_causes_no_follow_up_errors(tmp_path: Path) -> None:
         ("for: 1.5s", "for: long", "'long' is not a duration"),
         ("for: 1.5s", f"for: {'9' * 400}s", "is not a duration"),
         ("leader-of orders/1", "leadr-of orders/1", "did you mean leader-of T/P?"),
+        (
+            "leader-of orders/1",
+            "'brokers 1, 4'",
+            "write a step for each, at the same time: broker 1, broker 4",
+        ),
+        (
+            "leader-of orders/1",
+            "brokers 2 and 3",
+            "write a step for each, at the same time: broker 2, broker 3",
+        ),
         ("title: fine", "title: fine\nexpect: {lsot: 0}", "3: expect.lsot: no such key; did you mean lost?"),
         ("title: fine", "title: fine\nexpect: {verdict: hold}", "did you mean held?"),
         ("title: fine", "title: fine\nexpect: {lost: some}", "is not a number or a comparison"),
