@@ -288,6 +288,20 @@ def test_gap_at_the_end_exits_with_status_1(standing: Standing, tmp_path: Path) 
 
 
 @pytest.mark.long
+def test_topic_at_rest_from_its_end_on_has_been_read(standing: Standing, tmp_path: Path) -> None:
+    """Nothing comes, or nothing with a number: that is no log that could not be read."""
+    producer = Producer({"bootstrap.servers": servers(standing)})
+    standing("shell", "kafka-topics", "--create", "--topic", "quiet", "--partitions", "2")
+    for n in range(10):
+        producer.produce("quiet", json.dumps({"n": n}))
+    assert producer.flush(PATIENCE_S) == 0
+    watching = Watching(standing, tmp_path, "--topic", "quiet", "--json-field", "n")
+    wait_for(lambda: "sent" in watching.status(), "the ledger")
+    status, final = watching.end()
+    assert (status, final["sent"], final["complete"], final["troubles"]) == (0, 0, True, [])
+
+
+@pytest.mark.long
 def test_messages_without_numbers_are_audited_by_counts(standing: Standing, tmp_path: Path) -> None:
     """What clients counted, the log, a group's committed offsets, and copies in a mirror: here in the same
     cluster. Copies that come are late; what is found is in a topic as well.

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import typer
 
 from kaput.cli.verbs import print_json
-from kaput.core import SECOND, first_few
+from kaput.core import SECOND, first_few, plural
 
 _LINE_S = 10.0  # between lines, without a terminal
 _RATE_S = 5.0  # rates are averages over this time
@@ -136,7 +136,8 @@ def line_of(status: Mapping[str, Any]) -> str:
     took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""
     if "attempted" in status:
         return f"{at}  {status['attempted']:,} attempted, {status['acked']:,} acknowledged: {words}{took}"
-    return f"{at}  {status['sent']:,} messages: {words}"
+    foreign = f"; {plural(status['foreign'], 'record')} without a number" if status.get("foreign") else ""
+    return f"{at}  {plural(status['sent'], 'message')}: {words}{foreign}"
 
 
 def _counts(status: Mapping[str, Any]) -> str:

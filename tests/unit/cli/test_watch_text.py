@@ -45,6 +45,7 @@ def test_status_line_has_anomaly_counts_and_latency() -> None:
     mine = {name: value for name, value in STATUS.items() if name != "attempted"}
     mine["latency_ms"] = {"ack": None, "end_to_end": None}
     assert line_of(mine) == "00:00:00  20 messages: 1 missing, 0 late, 2 duplicated, 0 reordered"
+    assert line_of(mine | {"foreign": 7}).endswith("0 reordered; 7 records without a number")
 
 
 def test_json_lines_leave_out_durations(capsys: pytest.CaptureFixture[str]) -> None:

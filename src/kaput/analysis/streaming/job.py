@@ -118,13 +118,15 @@ class WatchJob:
                 self._ledger.grow()  # Kafka returned nothing
             if self._end_requested.is_set():
                 limit = limit or time.monotonic() + _END_TIMEOUT_S
-                if self._try_to_finish(limit):
+                if self._try_to_finish(limit, _read_to(query)):
                     break
         if query is not None:
             query.stop()
 
-    def _try_to_finish(self, limit: float) -> bool:
-        reached, now = self._ledger.reached(self._ends), time.monotonic()
+    def _try_to_finish(self, limit: float, read_to: Mapping[TopicPartition, int]) -> bool:
+        """`read_to`: by Spark's account; of partitions in which nothing came, the ledger has none."""
+        left = {place: end for place, end in self._ends.items() if read_to.get(place, 0) < end}
+        reached, now = self._ledger.reached(left), time.monotonic()
         if reached and now < limit and isinstance(self._ledger, GrowingLedger):
             reached = now >= self._ledger.judged_at_s()
         if reached or now > limit:
@@ -160,6 +162,17 @@ class WatchJob:
             self._end_requested.set()
         if not self._end_requested.is_set():
             os._exit(0)  # the parent is gone; the state is consistent at any time
+
+
+def _read_to(query: Any) -> dict[TopicPartition, int]:
+    """How far the last micro-batch of the first source had read each partition."""
+    progress = query.lastProgress
+    offsets = json.loads(progress["sources"][0]["endOffset"] or "{}") if progress else {}
+    return {
+        TopicPartition(topic, int(number)): end
+        for topic, places in offsets.items()
+        for number, end in places.items()
+    }
 
 
 def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
