@@ -37,11 +37,6 @@ class Scratch:
         self._made: Path | None = None
         self._number = 0
 
-    @property
-    def used(self) -> bool:
-        """Whether the directory was created."""
-        return self._made is not None
-
     def directory(self) -> Path:
         """A new, empty subdirectory. Raises OSError if it cannot be created."""
         from kaput.processes.ownership import Owner

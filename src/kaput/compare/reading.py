@@ -128,7 +128,6 @@ class PartitionFacts:
     aborted: int = 0
     transactional: int = 0  # committed ones
     tombstones: int = 0
-    append_time: int = 0
     commit_markers: int = 0
     abort_markers: int = 0
     size_bytes: int = 0
@@ -138,11 +137,6 @@ class PartitionFacts:
     epochs: Counter[int] = field(default_factory=Counter)  # records by leader epoch
     first_timestamp: int | None = None
     last_timestamp: int | None = None
-
-    @property
-    def stored(self) -> int:
-        """Records, including aborted ones."""
-        return self.records + self.aborted
 
 
 class _Leader:
@@ -286,7 +280,6 @@ def _count(
 _COUNTED_FLAGS: Mapping[str, int] = {
     "transactional": TRANSACTIONAL,
     "tombstones": TOMBSTONE,
-    "append_time": LOG_APPEND_TIME,
 }
 
 

@@ -7,7 +7,7 @@ meaning of the values (analysis), sealing (sealing.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +71,13 @@ _DISTINCT_WORDS = (
 @dataclass(frozen=True)
 class TableFiles:
     """One table as found: its files (none: an empty table), rows, and the optional columns that all files
-    lack. `untyped`: by file, columns of Arrow's null type, because all their values are null (pandas writes
-    these).
+    lack.
     """
 
     table: EvidenceTable
     files: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
-    untyped: Mapping[Path, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -170,14 +168,9 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
         return TableFiles(table)
     footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
-    untyped: dict[Path, frozenset[str]] = {}
     for path, footer in zip(files, footers, strict=True):
         check_footer(path, footer)
-        schema = _schema(path, footer)
-        lacking.append(_check_columns(table, path, schema))
-        untyped[path] = frozenset(
-            n for n in table.schema.names if n in schema.names and _is_untyped(schema, n)
-        )
+        lacking.append(_check_columns(table, path, _schema(path, footer)))
         _check_nulls(table, path, footer)
         _check_numbers(table, path, footer)
     for path, absent in zip(files, lacking, strict=True):
@@ -185,9 +178,7 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
             raise EvidenceError(
                 f"{path}: its columns differ from those of {files[0].name} in the same folder"
             )
-    return TableFiles(
-        table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]), untyped
-    )
+    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]))
 
 
 def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
@@ -217,6 +208,7 @@ def _check_columns(table: EvidenceTable, path: Path, actual: pa.Schema) -> set[s
 
 
 def _is_untyped(schema: pa.Schema, name: str) -> bool:
+    """Whether it is of Arrow's null type, because all its values are null: pandas writes such columns."""
     return bool(pa.types.is_null(schema.field(name).type))
 
 

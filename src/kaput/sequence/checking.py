@@ -37,13 +37,12 @@ class Sent:
 
 @dataclass(frozen=True)
 class CheckedLines:
-    """One producer's checked lines. `first`: a number's first time; `wanted`: it is expected."""
+    """One producer's checked lines. `first`: whether a number comes the first time."""
 
     producer: int
     sent: Sent
     lines: Parsed
     first: Bools
-    wanted: Bools
 
 
 # Gets the checked lines of each block, its unreadable lines, and the number of its first line, from 0.
@@ -90,7 +89,7 @@ class ProducerSequence:
             self.unexpected += int((~wanted).sum())
         first = np.zeros(len(wanted), np.bool_)
         first[wanted] = self._add(lines.number[wanted], lines.time_ns[wanted])
-        return CheckedLines(producer, self.sent, lines, first, wanted)
+        return CheckedLines(producer, self.sent, lines, first)
 
     def _wanted(self, numbers: Longs) -> Bools:
         if self.sent.expected is None:

@@ -44,11 +44,6 @@ class Intervals:
         return interval
 
     @property
-    def gaps(self) -> int:
-        """The number of gaps between the lowest and highest number."""
-        return max(0, int(self.rows.shape[1]) - 1)
-
-    @property
     def least(self) -> int | None:
         """The lowest number; None if empty."""
         return int(self.rows[_FIRST, 0]) if self.rows.shape[1] else None

@@ -53,7 +53,6 @@ def commit(committed: int = 90, start: int = 0, end: int = 100, aged: int | None
 def sound() -> ClusterSnapshot:
     """A cluster in which nothing is found."""
     return ClusterSnapshot(
-        "id",
         [Broker(number, f"rack-{number}", SOUND_BROKER) for number in (1, 2, 3)],
         [TopicState("orders", [partition()], SOUND_TOPIC)],
         [GroupSnapshot("billing", True, [commit()])],

@@ -17,7 +17,7 @@ def with_topic(factor: int, min_isr: int) -> ClusterSnapshot:
     """A cluster with one topic."""
     replicas = tuple(range(1, factor + 1))
     topic = TopicState("bills", [Replicas(0, 1, replicas, replicas)], {"min.insync.replicas": str(min_isr)})
-    return ClusterSnapshot("id", [Broker(number, None, {}) for number in replicas], [topic])
+    return ClusterSnapshot([Broker(number, None, {}) for number in replicas], [topic])
 
 
 def test_every_check_has_an_experiment_or_a_reason() -> None:

@@ -20,7 +20,7 @@ CAN = {"KP001", "KP002", "KP003", "KP004", "KP006", "KP007", "KP008", "KP022", "
 
 
 def cluster(*topics: TopicState, brokers: int = 3) -> ClusterSnapshot:
-    return ClusterSnapshot("id", [Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
+    return ClusterSnapshot([Broker(number, None, {}) for number in range(1, brokers + 1)], topics)
 
 
 def topic(name: str = "orders", replicas: tuple[int, ...] = (1, 2, 3), **config: str) -> TopicState:

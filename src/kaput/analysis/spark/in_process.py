@@ -155,10 +155,6 @@ class LocalRdd:
         """Applies the step to each partition."""
         return self.mapPartitionsWithIndex(lambda _, part: step(part))
 
-    def map(self, make: Callable[[Any], Any]) -> LocalRdd:
-        """Applies `make` to each item."""
-        return self.mapPartitions(lambda part: map(make, part))
-
     def mapPartitionsWithIndex(self, step: Callable[[int, Iterable[Any]], Iterator[Any]]) -> LocalRdd:
         """Applies the step to each partition and its index."""
         return LocalRdd(self.spark, [_Partition(step, i, part) for i, part in enumerate(self.parts)])

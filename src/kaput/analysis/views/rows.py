@@ -119,7 +119,6 @@ class Sends:
     """Stage sends: the `rows` of a row group again, for questions that need facts about the whole run."""
 
     rows: pl.DataFrame
-    known: Known
     cases: dict[str, pl.DataFrame] = field(default_factory=dict)
 
     @property
@@ -131,4 +130,4 @@ class Sends:
 def scan(units: Iterable[Unit], known: Known, questions: Sequence[Question]) -> Iterator[TaskFinds]:
     """Runs one task: yields the finds of each row group."""
     for unit in units:
-        yield ask(questions, "sends", Sends(read(unit, known.names).whole(), known), known.parts)
+        yield ask(questions, "sends", Sends(read(unit, known.names).whole()), known.parts)

@@ -129,11 +129,6 @@ class ChannelSender:
         self._thread.join(bound_s)
         return len(self._queue)
 
-    @property
-    def dropped(self) -> int:
-        """How many were superseded by a newer state of the same alert before they could be sent."""
-        return self._queue.dropped
-
     def _run(self) -> None:
         while True:
             batch = self._queue.take(self.channel.repeat_s)

@@ -178,7 +178,6 @@ class ClusterSnapshot:
     ACLs, none without an authorizer; `quotas`: by entity, such as `client-id <default>`.
     """
 
-    cluster_id: str
     brokers: Sequence[Broker]
     topics: Sequence[TopicState]
     groups: Sequence[GroupSnapshot] = ()
@@ -264,7 +263,6 @@ class _SnapshotReader:
         interrupted = None if busy else self._interrupted(cluster_id)
         topics = self._topics(described)
         return ClusterSnapshot(
-            cluster_id,
             self._brokers(cluster["brokers"]),
             topics,
             self._or_unknown("groups", lambda: self._groups(topics, cluster["brokers"]), []),

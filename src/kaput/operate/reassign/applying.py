@@ -126,7 +126,6 @@ class Outcome:
     """The result. `left_alone`: sentences about partitions that others deleted or changed meanwhile."""
 
     moved: int
-    copied: int
     seconds: float
     left_alone: Sequence[str] = ()
 
@@ -181,7 +180,6 @@ def apply(
     folder.end(journal.cluster_id)
     return Outcome(
         len(states.done),
-        sum(move.copied for move in states.done),
         time.monotonic() - began,
         [f"{place} {why}" for place, why in sorted(states.foreign.items())],
     )

@@ -37,11 +37,6 @@ class Move:
         return tuple(broker for broker in self.after if broker not in self.before)
 
     @property
-    def removing(self) -> tuple[int, ...]:
-        """Brokers that delete their copy."""
-        return tuple(broker for broker in self.before if broker not in self.after)
-
-    @property
     def copied(self) -> int:
         """Bytes copied over the network."""
         return self.size * len(self.adding)

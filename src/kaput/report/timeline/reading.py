@@ -81,10 +81,6 @@ class TimelineData:
         """Whether any group was delivered anything."""
         return any(row["delivered"] for row in self.table.rows)
 
-    def at(self, ns: int | None) -> float | None:
-        """A moment in seconds since the load began."""
-        return None if ns is None else (ns - self.began_ns) / 1e9
-
 
 def manifest_of(folder: RunFolder) -> Manifest | None:
     """The manifest; None if it cannot be read, since findings can be shown without it."""
