@@ -142,6 +142,14 @@ def _show(
         Console(soft_wrap=True).print(text_of(findings, unknown), end="")
 
 
+def _alike(remedies: Sequence[str]) -> list[list[str]]:
+    """Remedies by kind: those that differ only in their command's options."""
+    kinds: dict[str, list[str]] = {}
+    for remedy in remedies:
+        kinds.setdefault(remedy.partition(" --")[0], []).append(remedy)
+    return list(kinds.values())
+
+
 def text_of(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
     """The text of `findings`, which are in display order: grouped by check."""
     from itertools import groupby
@@ -155,9 +163,9 @@ def text_of(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
         text.append(f"{first.id} {first.severity}: {first.title}\n", style=_STYLES[first.severity])
         for each in same:
             text.append(f"  {printable(each.resource)}: {printable(each.evidence)}\n")
-        remedies = list(dict.fromkeys(each.remedy for each in same))
-        more = f" (and {len(remedies) - 1} like it)" if len(remedies) > 1 else ""
-        text.append(f"  remedy: {printable(remedies[0])}{more}\n", style="dim")
+        for alike in _alike(list(dict.fromkeys(each.remedy for each in same))):
+            more = f" (and {len(alike) - 1} like it)" if len(alike) > 1 else ""
+            text.append(f"  remedy: {printable(alike[0])}{more}\n", style="dim")
     for what in unknown:
         text.append(f"not checked: {printable(what)}\n")
     counts = [

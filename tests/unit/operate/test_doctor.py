@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError
 
+from kaput.cli.doctor import text_of
 from kaput.cluster.admin.resources import AccessRule
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
@@ -433,6 +434,18 @@ def test_an_open_transaction_is_aborted_only_if_its_coordinator_was_asked() -> N
     assert "start its producer again" in finding(begun)
     decided = finding(replace(begun, decided=True))
     assert "end is decided" in decided and "start its producer" not in decided
+
+
+def test_remedies_of_another_kind_have_their_own_line() -> None:
+    """Those that differ in their options alone are like the first."""
+    held = OpenTransaction("orders", 0, 12, 4000, None, 90, 30)
+    later = replace(held, start=20, producer_id=4001)
+    own = [replace(held, producer_id=1, transactional_id=name) for name in ("a-1", "a-2")]
+    snapshot = replace(sound(), transactions=[held, later, *own])
+    text = text_of([each for each in diagnose(snapshot) if each.id == "KP024"], ()).plain
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("remedy")]
+    assert [line.endswith("(and 1 like it)") for line in lines] == [True, True]
+    assert "transactions abort" in lines[0] and "start its producer again" in lines[1]
 
 
 def test_throttle_config_names_match_reassign() -> None:
