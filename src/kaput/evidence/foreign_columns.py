@@ -99,7 +99,8 @@ def _whole(array: pa.Array) -> pa.Array:
     """Whole numbers as int64; null where there is none."""
     kind = array.type
     if pa.types.is_string(kind):
-        text = pc.replace_substring_regex(pc.utf8_trim_whitespace(array), r"^\+?(-?[0-9]+)(\.0*)?$", r"\1")
+        # `17,0` is a float in a country with decimal commas; `1,000` may be a thousand.
+        text = pc.replace_substring_regex(pc.utf8_trim_whitespace(array), r"^\+?(-?[0-9]+)(\.0*|,0)?$", r"\1")
         text = pc.replace_substring_regex(text, r"^(-?)0+([0-9])", r"\1\2")
         fits = pc.match_substring_regex(text, r"^-?[0-9]{1,18}$")
         short = pc.if_else(fits, text, None).cast(pa.int64())

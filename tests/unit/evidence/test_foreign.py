@@ -90,6 +90,9 @@ def _java(frame: pl.DataFrame) -> pa.Table:
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
     "pandas, Parquet": lambda f, p: f.to_pandas().to_parquet(f"{p}.snappy.parquet"),
     "pandas, CSV": lambda f, p: _flat(f).to_pandas().to_csv(f"{p}.csv"),
+    "pandas, CSV with decimal commas": lambda f, p: (
+        _flat(f).to_pandas().to_csv(f"{p}.csv", sep=";", decimal=",", index=False, encoding="utf-8-sig")
+    ),
     "pandas, CSV with gzip": lambda f, p: _flat(f).to_pandas().to_csv(f"{p}.csv.gz", index=False),
     "pandas, JSON lines": lambda f, p: f.to_pandas().to_json(f"{p}.jsonl", orient="records", lines=True),
     "pandas, JSON": lambda f, p: f.to_pandas().to_json(f"{p}.json"),
