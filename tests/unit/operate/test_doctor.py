@@ -235,8 +235,8 @@ SHOWN: dict[str, tuple[Callable[[], ClusterSnapshot], str, list[Callable[[], Clu
     ),
     "KP024": (
         lambda: with_transaction(None),
-        "orders/0: open since offset 12, no record for 90 s, 30 offsets held back; producer id 4000, "
-        "whose coordinator has no open transaction, so it never ends",
+        "orders/0, producer id 4000: open since offset 12, no record for 90 s, 30 offsets held back; "
+        "its coordinator has no open transaction, so it never ends",
         [sound, lambda: with_transaction("billing-1", silent_s=59)],
     ),
 }
@@ -440,7 +440,7 @@ def test_remedies_of_another_kind_have_their_own_line() -> None:
     """Those that differ in their options alone are like the first."""
     held = OpenTransaction("orders", 0, 12, 4000, None, 90, 30)
     later = replace(held, start=20, producer_id=4001)
-    own = [replace(held, producer_id=1, transactional_id=name) for name in ("a-1", "a-2")]
+    own = [replace(held, producer_id=5000 + n, transactional_id=f"a-{n}") for n in range(2)]
     snapshot = replace(sound(), transactions=[held, later, *own])
     text = text_of([each for each in diagnose(snapshot) if each.id == "KP024"], ()).plain
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("remedy")]

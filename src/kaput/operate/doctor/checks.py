@@ -397,7 +397,7 @@ def _open_transaction(snapshot: ClusterSnapshot) -> Iterator[Hit]:
             continue
         whose, remedy = _whose(each)
         yield Hit(
-            f"{each.topic}/{each.partition}",
+            f"{each.topic}/{each.partition}, producer id {each.producer_id}",
             f"open since offset {each.start:,}, no record for {each.silent_s:,.0f} s, "
             f"{plural(each.held_back, 'offset')} held back; {whose}",
             remedy,
@@ -406,16 +406,16 @@ def _open_transaction(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 
 def _whose(transaction: OpenTransaction) -> tuple[str, str]:
     """Who has to end a transaction, and what to do about it."""
-    name, number = transaction.transactional_id, f"producer id {transaction.producer_id}"
+    name = transaction.transactional_id
     if name is None and not transaction.all_asked:
         return (
-            f"{number}, whose coordinator may be one of those without a leader",
+            "its coordinator may be one of those without a leader",
             "bring back the leaders of __transaction_state (KP011), and check again before you abort it",
         )
     if name is None:
         place = f"--topic {transaction.topic} --partition {transaction.partition}"
         return (
-            f"{number}, whose coordinator has no open transaction, so it never ends",
+            "its coordinator has no open transaction, so it never ends",
             f"kaput tool transactions abort {place} --start-offset {transaction.start}",
         )
     describe = f"kaput tool transactions describe --transactional-id {name}"
