@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from second_opinion.effects import ENDS, Effect, Effects
@@ -128,7 +129,7 @@ class Failovers:
             if epoch is not None and event["leader_epoch"] <= epoch:
                 continue
             if until is not None and event["at_ns"] > until:
-                return {None}
+                return {None} | self._while_it_goes_on(fault, place, event["at_ns"])
             planned = led & set(event["isr"] or ()) - {event["leader"]} and not event.get("within_ns")
             if planned and fault.fault not in (*MOVES, *ENDS) and event["at_ns"] > fault.healed:
                 return {None}
@@ -140,6 +141,21 @@ class Failovers:
                 found.add(None)
             return found
         return {None}
+
+    def _while_it_goes_on(self, fault: Effect, place: Place, since: int) -> set[Election]:
+        """Later elections of a fault that hits one broker after another."""
+        if fault.fault not in ("rolling-restart", "rolling-upgrade"):
+            return set()
+        led = [
+            e for e in self.tables.events_of(place) if e["kind"] == "leader" and e["leader_epoch"] is not None
+        ]
+        return {
+            Election(later["at_ns"], later["leader"], later["leader_epoch"])
+            for one, later in pairwise(led)
+            if one["leader"] in fault.brokers
+            and since < later["at_ns"] <= fault.healed
+            and later["leader"] >= 0
+        }
 
     # First acknowledgements.
 

@@ -147,7 +147,8 @@ class Figures:
                 later = (at for at, isr in isrs if at > healed and len(isr) >= full)
                 ends.add(healed if len(then) >= full else next(later, None))
         told = row["isr_restored_ms"]
-        if effect.healed == FOREVER or None in ends or not ends:
+        moves = effect.fault in ("elect-preferred", "move-leader", "move-replicas")
+        if effect.healed == FOREVER or None in ends or not ends or moves:
             allowed: set[float | None] = {None}
         else:
             last = max(at for at in ends if at is not None)

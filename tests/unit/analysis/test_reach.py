@@ -156,6 +156,15 @@ def test_planned_change_after_the_heal_is_no_election_of_the_fault(
     assert (found and found[2]) == elected
 
 
+@pytest.mark.parametrize(("fault", "restored"), [("kill", at(32_000)), ("move-leader", None)])
+def test_moving_a_leader_takes_no_replica_out_of_an_isr(fault: str, restored: int | None) -> None:
+    """What the ISR lost then, it lost by something else."""
+    history = History().led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 14_000, [2, 3]).led(2, 1, 32_000, [1, 2, 3])
+    history.fault(1, 10_000, 10_000, fault=fault, target="leader-of orders/0")
+    (reach,) = _reaches(history, replicas={"orders": {0: 3}}).values()
+    assert reach.restored_ns == restored
+
+
 def test_partition_that_a_resize_added_has_as_many_replicas_as_the_others() -> None:
     """Partition 1 is not one of the scenario's topic; its ISR is full later than that of partition 0."""
     history = History()

@@ -13,6 +13,7 @@ from kaput.analysis.facts.leader_history import LeaderHistory, may_concern
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.fault_rows import FaultRow
+from kaput.scenario.fault_kinds import MOVES
 from kaput.scenario.vocabulary import NOOP
 
 
@@ -123,8 +124,10 @@ def _restored_ns(
     history: LeaderHistory,
     replicas: Mapping[str, Mapping[int, int]],
 ) -> int | None:
-    """When the last ISR that lost one of the fault's brokers was full again; None if one never was."""
-    if fault.healed_ns is None or fault.effective_ns is None:
+    """When the last ISR that lost one of the fault's brokers was full again; None if one never was, or if the
+    fault takes no replica out of any.
+    """
+    if fault.healed_ns is None or fault.effective_ns is None or fault.fault in MOVES:
         return None
     later = [
         (other.effective_ns, other)
