@@ -59,6 +59,7 @@ class Life:
         self.step, self.began_at = step, began_at
         self.fault: Fault[Any] | None = None
         self.record: FaultRow | None = None
+        self.as_injected: FaultRow | None = None  # its record before its heal, which may come at once
         self.error: BaseException | None = None  # why it could not be injected, or a bug of kaput
         self.ended_ns: int | None = None
         self.injected, self.over, self.ended = threading.Event(), threading.Event(), threading.Event()
@@ -183,6 +184,7 @@ class FaultEngine:
         except LabError as error:
             effect, failed = Effect(None, False, f"the injection failed: {str(error).rstrip('.')}"), True
         self._record_again(life, effect)
+        life.as_injected = life.record
         self._report(life, "effect", effect.effective_ns)
         unproven = not effect.confirmed or effect.effective_ns is None
         if not failed and not (self._proven_only and unproven and not fault.watching):

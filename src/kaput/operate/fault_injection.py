@@ -106,7 +106,7 @@ class FaultInjector:
         life.injected.wait()
         if life.error is not None:
             raise life.error
-        record = life.record
+        record = life.as_injected or life.record
         if record is None:
             raise LabError(f"{fault} {target} was not injected: the cluster is being stopped")
         watching = life.fault is not None and life.fault.watching

@@ -8,8 +8,10 @@ import pytest
 
 from fakes.world import World
 from kaput.errors import FaultError, UsageError
+from kaput.faults.engine import Life
 from kaput.operate.fault_injection import FaultInjector
 from kaput.scenario.model import Cluster
+from kaput.scenario.timeline import Step
 
 
 def breaking(world: World, **cluster: object) -> FaultInjector:
@@ -67,6 +69,25 @@ def test_unconfirmed_heal_is_an_error() -> None:
     world.node.fails = True
     with pytest.raises(FaultError, match="not confirmed to be healed"):
         lab.heal("1-kill")
+
+
+def test_fault_took_effect_even_if_its_heal_failed_before_that_was_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its short time was over before the thread that injected it went on."""
+    world = World("kill")
+    lab = breaking(world)
+    begin = lab._engine.begin
+
+    def seen_late(step: Step) -> Life:
+        life = begin(step)
+        life.injected = life.ended
+        return life
+
+    monkeypatch.setattr(lab._engine, "begin", seen_late)
+    world.node.fails = True
+    assert lab.inject("kill", "broker 1", {}, for_ms=1).proof.endswith("ms")
+    assert [each["state"] for each in lab.history()] == ["not proven"]
 
 
 def test_heal_of_an_unknown_fault_suggests_the_nearest() -> None:
