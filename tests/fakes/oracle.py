@@ -180,8 +180,14 @@ class Oracle:
     def odd_steps(self, group: str) -> dict[str, list[tuple[Row, Row]]]:
         """Its polls that jumped, and those that went back: the deliveries before and after each."""
         mine, events, read = self.order_of(group)
+        late = Late(self, group)
+
+        def skipped(one: Row, two: Row) -> bool:
+            start = late.removed_to(place(one))
+            return skips(read, one, two) and (start is None or one["offset"] + 1 >= start)
+
         return {
-            "poll-skip": self.steps(mine, events, lambda one, two: skips(read, one, two)),
+            "poll-skip": self.steps(mine, events, skipped),
             "nonmonotonic-poll": self.steps(mine, events, lambda one, two: two["offset"] <= one["offset"]),
         }
 
@@ -336,8 +342,11 @@ class Oracle:
 
     def began_at(self, commit: Row, here: list[Row], events: list[Row]) -> int:
         """Where the group began in the partition of a commit, when it was last new there: at its first
-        assignment there, or at the first since it was assigned anything in another cluster.
+        assignment there, or at the first since it was assigned anything in another cluster. Anew, if the log
+        may have removed its position.
         """
+        if Late(self, commit["group"]).removed_to(place(commit)) is not None:
+            return self.begins(commit["group"], place(commit))
         moved = [(e["at_ns"], e["target_offset"]) for e in self.mirrors.returns(commit)]
         given = [e for e in events if e["kind"] == "assigned" and None not in place(e)]
         given.sort(key=lambda e: e["at_ns"])

@@ -21,7 +21,7 @@ class Late:
     def __init__(self, oracle: Oracle, group: str) -> None:
         self.oracle = oracle
         block = oracle.history.blocks.get(group, {})
-        share = block.get("type") == "share"
+        self.share = share = block.get("type") == "share"
         config = block.get("group-config" if share else "config", {})
         reset = config.get("share.auto.offset.reset" if share else "auto.offset.reset", "earliest")
         self.back_ns = 0 if reset in ("latest", "end", "largest") else _DURATIONS.get(reset)
@@ -48,10 +48,27 @@ class Late:
         """The assignments of a partition, the first one first."""
         return [e for e in self.events if e["kind"] == "assigned" and _place(e) == at]
 
+    def removed_to(self, at: Place) -> int | None:
+        """Where the log begins now, if the group may have had a position below it, and begun anew."""
+        starts = [
+            e.get("start_offset") or 0 for e in self.oracle.history.rows["end_offsets"] if _place(e) == at
+        ]
+        least, _ = self.position(at) if self.back_ns is not None and not self.share else (None, False)
+        return starts[0] if starts and least is not None and least < starts[0] else None
+
+    def anew(self, at: Place) -> int:
+        """Then: the first offset from there on that it was at."""
+        start = self.removed_to(at)
+        here = [r for r in (*self.deliveries, *self.events) if _place(r) == at and r["offset"] is not None]
+        return min([r["offset"] for r in here if start is not None and r["offset"] >= start], default=1 << 60)
+
     def ruling(self, offset: int, send: Row, at: Place) -> str:
         """Whether a message that is stored there was `early`, `owed` to the group, or it cannot be known."""
         assert self.back_ns is not None
         least, sure = self.position(at)
+        if self.removed_to(at) is not None:
+            early = sure and least is not None and offset < least
+            return "early" if early else "owed" if offset >= self.anew(at) else "unclear"
         if least is not None and offset >= least:
             return "owed"
         if sure:
@@ -85,6 +102,8 @@ class Late:
         """From which offset on anything was for the group, as far as that is known."""
         if self.back_ns is None:
             return 0
+        if self.removed_to(at) is not None:
+            return min(self.anew(at), self.end(at))
         least, sure = self.position(at)
         if sure and least is not None:
             return least

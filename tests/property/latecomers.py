@@ -38,6 +38,8 @@ class Latecomer:
     def play(self, history: History, first: int) -> None:
         random = Random(f"{self.seed}/{self.number}/late")
         stored = [self._sent(history, first, seq, random) for seq in range(random.randint(1, 7))]
+        kept = [r for r in stored if r["kept"]]
+        starts = [min((r["offset"] for r in kept if r["partition"] == n), default=0) for n in (0, 1, 2)]
         for group in self.groups:
             came_ms = CAME_MS.get(group, 3)
             history.event("joined", came_ms, group=group, member="m", topic=None, partition=None)
@@ -48,24 +50,26 @@ class Latecomer:
                 ms = came_ms + random.choice((0, 0, 0.4)) + random.randint(0, 6)
                 self._event(history, group, ms, random)
             for record in stored if random.random() < 0.6 else ():
-                if record is not None and random.random() < 0.4:
+                there = record["kept"] or record["offset"] < starts[record["partition"]]
+                if there and random.random() < 0.4:
                     self._handed(history, group, record, came_ms + random.randint(0, 8), random)
         for partition in (0, 1, 2):
-            offsets = [r["offset"] for r in stored if r is not None and r["partition"] == partition]
+            offsets = [r["offset"] for r in kept if r["partition"] == partition]
             end = max(offsets, default=-1) + 1
-            where = {"topic": self.topic, "partition": partition}
+            where = {"topic": self.topic, "partition": partition, "start_offset": starts[partition]}
             history.add("end_offsets", **where, end_offset=end, drained_to=end)
 
-    def _sent(self, history: History, first: int, seq: int, random: Random) -> dict[str, Any] | None:
+    def _sent(self, history: History, first: int, seq: int, random: Random) -> dict[str, Any]:
+        """A message; `kept`: whether the log has it."""
         where = {"topic": self.topic, "partition": random.randint(0, 1)}
         outcome, ms = random.choice(("acked", "acked", "acked", "unknown")), seq + random.choice((0, 0, 0.6))
         times = {"attempt_ns": at(ms), "done_ns": at(ms + random.choice((0.1, 1, 3)))}
         offset = seq if outcome == "acked" else None
         history.sent(first, seq, offset, outcome, **where, **times)
-        if random.random() < 0.1:
-            return None
-        history.stored(seq, first, seq, **where)
-        return history.rows["log"][-1]
+        kept = random.random() > 0.2
+        if kept:
+            history.stored(seq, first, seq, **where)
+        return {"offset": seq, "producer": first, "seq": seq, "kept": kept, **where}
 
     def _event(self, history: History, group: str, ms: float, random: Random) -> None:
         kinds = ("committed",) if group in UNASSIGNED else ("assigned", "assigned", "committed", "revoked")

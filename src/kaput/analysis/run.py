@@ -226,7 +226,8 @@ class Run:
         """After rows: where late groups began (BEGINNINGS)."""
         acquired = self.sums["acquired"]
         handed = pl.concat([self.sums["delivered"].select(acquired.columns), acquired])
-        return group_starts.beginnings(self.given, list(self.partitions.complete), handed)
+        kept = {(group, place): low for group, place, low in self.sums["kept_low"].iter_rows()}
+        return group_starts.beginnings(self.given, list(self.partitions.complete), handed, kept)
 
     @cached_property
     def begins(self) -> dict[tuple[int, TopicPartition], int]:
@@ -286,6 +287,7 @@ class Run:
             moments=moments(given),
             recreated=self._recreated(),
             removing=self._removing(),
+            log_starts=self._log_starts(),
         )
 
     def known(self, stage: str) -> Known:
@@ -330,6 +332,10 @@ class Run:
         steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
         hit = sorted((f.effective_ns or 0, given.full_name(f.hit.whole_topic or "")) for f in steps)
         return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
+
+    def _log_starts(self) -> dict[int, int]:
+        starts = self.given.starts.items() if group_starts.resetting(self.given) else ()
+        return {self.names.code(place): start for place, start in starts if start > 0}
 
     def _removing(self) -> Removing:
         """Which topics remove records by themselves, and the keys of producers, by the scenario."""

@@ -194,3 +194,43 @@ def test_late_pipe_need_not_process_earlier_records(offset: int, unprocessed: in
     history.subscriptions = {"billing": ["orders"]}
     history.acked(0, 2, 0, topic="bills").output(0, 2, 1, partition=1)
     assert found(history, tmp_path)[0].get("unprocessed", (0, 0))[0] == unprocessed
+
+
+def overtaken(reset: str = "latest") -> History:
+    """Three messages were delivered; then the log removed ten while the group was away. Of the next ten it
+    was delivered the last five, and committed.
+    """
+    history = late({"config": {"auto.offset.reset": reset}}, messages=()).event("assigned", 0, partition=1)
+    for seq in range(20):
+        where: dict[str, Any] = {"partition": 1, "attempt_ns": at(1_000 + seq), "done_ns": at(1_001 + seq)}
+        (history.sent if seq < 10 else history.acked)(0, seq, seq, **where)
+        if seq < 3 or seq >= 15:
+            history.handed(seq, 0, seq, 2_000 + seq, partition=1)
+    for partition, end in ((0, 0), (1, 20)):
+        where = {"topic": "orders", "partition": partition, "start_offset": end // 2}
+        history.add("end_offsets", **where, end_offset=end, drained_to=end)
+    return history.event("committed", 3_000, 20, partition=1)
+
+
+@pytest.mark.parametrize("reset", ["latest", "by_duration:PT1M"])
+def test_group_may_begin_anew_where_its_position_was_removed(reset: str, tmp_path: Path) -> None:
+    """Whether it did is not recorded: nothing is forbidden, and nothing is permitted."""
+    findings = judged(overtaken(reset), tmp_path)
+    (unseen,) = findings.anomaly("unseen")
+    assert (unseen.count, unseen.permitted, unseen.forbidden) == (5, 0, 0)
+    assert [findings.anomaly(name)[0].count for name in ("commit-ahead", "poll-skip")] == [0, 0]
+    assert any("where its position had been removed" in reason for reason in findings.reasons)
+
+
+def test_group_that_reads_from_the_start_is_owed_what_the_log_still_has(tmp_path: Path) -> None:
+    """Kafka sets it back to where the log begins."""
+    findings = judged(overtaken("earliest"), tmp_path)
+    assert findings.anomaly("unseen")[0].forbidden == 5
+    assert [findings.anomaly(name)[0].count for name in ("commit-ahead", "poll-skip")] == [1, 1]
+
+
+def test_group_is_owed_what_follows_its_new_beginning(tmp_path: Path) -> None:
+    """It was at offset 12 by its commit: two are unclear, three are not."""
+    history = overtaken().event("committed", 2_500, 12, partition=1)
+    (unseen,) = judged(history, tmp_path).anomaly("unseen")
+    assert (unseen.count, unseen.forbidden) == (5, 3)

@@ -24,9 +24,10 @@ from kaput.scenario.groups import EVERYTHING_NS
 
 # Which messages are for a group: none below offset `nothing_below`, all from `all_from` on. In between, those
 # attempted from `after_ns` on, and not those acknowledged before `before_ns`.
-# Partitions that the group reads from the start have no row.
+# Partitions that the group reads from the start have no row. `log_start`: null, unless the log begins there
+# now, and may have removed the group's position: then it may have begun anew, up to `all_from`.
 BEGINNINGS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
-    ("group", "place", "nothing_below", "all_from", "before_ns", "after_ns"), pl.Int64
+    ("group", "place", "nothing_below", "all_from", "before_ns", "after_ns", "log_start"), pl.Int64
 )
 _EVER = -(2**62)  # before every time, and every offset
 
@@ -39,16 +40,37 @@ class Delivered:
     first_ns: int
 
 
-def beginnings(given: Inputs, places: Sequence[TopicPartition], sums: pl.DataFrame) -> pl.DataFrame:
-    """BEGINNINGS of all late groups. `places`: known partitions; `sums`: of delivered or acquired records."""
-    rows = []
+def beginnings(
+    given: Inputs,
+    places: Sequence[TopicPartition],
+    sums: pl.DataFrame,
+    kept: Mapping[tuple[int, int], int],
+) -> pl.DataFrame:
+    """BEGINNINGS of all late groups. `places`: known partitions; `sums`: of delivered or acquired records;
+    `kept`: by group and place, the lowest offset delivered that the log still has.
+    """
+    rows: list[tuple[int | None, ...]] = []
     for group, back_ns in given.late.items():
         record = _GroupRecord(given, group, sums)
         for place in places:
             before_ns, after_ns = record.moments(place, back_ns)
-            row = (*record.offsets(place, at_the_end=not back_ns), before_ns, after_ns)
-            rows.append((group, given.names.code(place), *row))
+            below, all_from = record.offsets(place, at_the_end=not back_ns)
+            start, code = given.starts.get(place, 0), given.names.code(place)
+            if all_from < start and group in resetting(given):
+                again = record.first_from(place, start, kept.get((group, code)))
+                rows.append((group, code, below, again, _EVER, FOREVER_NS, start))
+            else:
+                rows.append((group, code, below, all_from, before_ns, after_ns, None))
     return pl.DataFrame(rows, schema=BEGINNINGS, orient="row")
+
+
+def resetting(given: Inputs) -> list[int]:
+    """The late groups that begin anew, not at the start, where the log has removed their position."""
+    return [
+        group
+        for group, back_ns in given.late.items()
+        if back_ns != EVERYTHING_NS and group not in given.share_groups
+    ]
 
 
 class _GroupRecord:
@@ -83,6 +105,11 @@ class _GroupRecord:
         least = min(known, default=FOREVER_NS)
         sure = assigned is not None or (at_the_end and delivered is not None)
         return (least if sure else _EVER), least
+
+    def first_from(self, place: TopicPartition, start: int, delivered: int | None) -> int:
+        """The first offset from `start` on that the group is known to have been at."""
+        known = [position_of(event) for event in self._events[place]] + [delivered]
+        return min((one for one in known if one is not None and one >= start), default=FOREVER_NS)
 
     def _before_first_delivery(self, delivered: Delivered | None, at_ns: int) -> bool:
         return delivered is None or at_ns < delivered.first_ns

@@ -37,8 +37,11 @@ def _ahead(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Commits(Question):
-    """Both anomalies. `stays`: STAYS of all groups; `forgotten`: when their committed offsets expired."""
+    """Both anomalies. `stays`: STAYS of all groups; `forgotten`: when their committed offsets expired;
+    `overtaken`: (group, place) where a log may have removed a group's position.
+    """
 
+    overtaken: pl.DataFrame | None = None
     stays: pl.DataFrame | None = None
     forgotten: pl.DataFrame | None = None
 
@@ -53,11 +56,13 @@ class Commits(Question):
     }
 
     def before_places(self, run: Run) -> Commits:
-        return replace(self, stays=stays(run.given, run.translated), forgotten=forgotten(run.given))
+        overtaken = run.beginnings.drop_nulls("log_start").select(READ.keys)
+        stays_ = stays(run.given, run.translated)
+        return replace(self, overtaken=overtaken, stays=stays_, forgotten=forgotten(run.given))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds both, from runs of deliveries ordered by time."""
-        assert self.stays is not None and self.forgotten is not None, "before_places has filled it in"
+        assert self.stays is not None and self.forgotten is not None and self.overtaken is not None
         ordered, committed = places.ordered, places.committed
         again = redelivered(places.delivered_again, without(self.forgotten, committed))
         if again.height:
@@ -66,8 +71,10 @@ class Commits(Question):
             yield Cases("redelivered", again.rename(flag), by_member=by_member)
         if committed.is_empty():
             return
+        begins = places.known.begins
+        anew = begins.join(self.overtaken, on=READ.keys, how="semi")
         for then in in_stays(committed, ordered, self.stays):
-            begun = positions(then.deliveries, then.begun, places.known.begins)
+            begun = positions(then.deliveries, pl.concat([anew, then.begun.select(anew.columns)]), begins)
             yield self._ahead(places, then.commits, begun)
 
     def _ahead(self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame) -> Cases:

@@ -19,9 +19,12 @@ from kaput.verdict.rules import never
 
 @dataclass(frozen=True)
 class Polls(Question):
-    """Finds all three, in groups that promise an order. `lone`: groups of which only one member is known."""
+    """Finds all three, in groups that promise an order. `lone`: groups of which only one member is known;
+    `overtaken`: (group, place, log_start) where a log may have removed a group's position.
+    """
 
     lone: Collection[int] = ()
+    overtaken: pl.DataFrame | None = None
 
     stories = {
         "poll-skip": lambda r: (
@@ -46,7 +49,9 @@ class Polls(Question):
     def before_places(self, run: Run) -> Polls:
         known = [run.sums["delivered"].select("group", "member"), run.events.select("group", "member")]
         members = pl.concat(known).drop_nulls().unique().group_by("group").len()
-        return replace(self, lone=members.filter(pl.col("len") == 1)["group"].to_list())
+        overtaken = run.beginnings.drop_nulls("log_start").select("group", "place", "log_start")
+        lone = members.filter(pl.col("len") == 1)["group"].to_list()
+        return replace(self, lone=lone, overtaken=overtaken)
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Checks each member's deliveries by time. In a group of several, a step may be due to a change of
@@ -61,7 +66,10 @@ class Polls(Question):
         judged = pl.concat([ordered.filter(lone), assigned_to_several])
         stepped = [steps(mine, log) for mine, log in places.shown_to(judged)]
         skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
-        yield Cases("poll-skip", _polled(skips))
+        assert self.overtaken is not None
+        skips = skips.join(self.overtaken, on=["group", "place"], how="left", maintain_order="left")
+        anew = pl.col("before") + 1 < pl.col("log_start")
+        yield Cases("poll-skip", _polled(skips.filter(~anew.fill_null(False)).drop("log_start")))
         yield Cases("nonmonotonic-poll", _polled(back))
         yield Cases("unassigned-delivery", unassigned(places.ordered, assigned))
 

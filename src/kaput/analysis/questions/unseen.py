@@ -24,6 +24,7 @@ from kaput.analysis.runs.cutting import MESSAGES, beyond, each, overlay, single
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.rows import Rows
 from kaput.core import FOREVER_NS, clock
 from kaput.verdict.contracts import Ruling, permitted, unclear
 from kaput.verdict.rules import Grounds, Ruled, VerdictRule
@@ -259,6 +260,7 @@ class TranslatedBehind(Question):
 _MOVED = permitted("the group had moved to another cluster, which has no copy of {them|it}")
 # What excuses unseen messages, besides a cause of being unmirrored (mirrors.py).
 _TOO_EARLY, _MAYBE_TOO_EARLY, _MOVED_AWAY = "too early", "maybe too early", "moved away"
+_MAYBE_ANEW = "maybe anew"
 
 
 _NEVER = "stored {messages were|message was} never delivered"
@@ -282,6 +284,8 @@ def _too_early(known: Grounds) -> Ruled:
     yield permitted(f"{setting} {first}"), excused.pop(_TOO_EARLY, 0)
     unknown = unclear(f"{setting} {first}, and when that was is unknown")
     yield unknown, excused.pop(_MAYBE_TOO_EARLY, 0)
+    anew = f"{setting} lets the group begin anew where its position had been removed from the log"
+    yield unclear(f"{anew}, and whether it did is not recorded"), excused.pop(_MAYBE_ANEW, 0)
     yield _MOVED, excused.pop(_MOVED_AWAY, 0)
     yield from rulings(excused)
 
@@ -298,6 +302,7 @@ class Unseen(Question):
     moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
 
     sums = {
+        "kept_low": Sum(("group", "place"), (), ("low",)),
         "too_early": Sum(("group", "topic", "unclear"), ("n",)),
         "owed_from": Sum(("group", "place"), (), ("offset",)),
         "moved_away": Sum(("group",), ("n",)),
@@ -307,6 +312,15 @@ class Unseen(Question):
     stories = {"unseen": lambda r: f"{message(r)} is stored as {at(r)} and was never delivered to the group"}
     rules = {"unseen": VerdictRule(_NEVER, _too_early, never=_NEVER)}
     shown_by = MESSAGE
+
+    def of_rows(self, rows: Rows) -> Iterator[Find]:
+        """The lowest offset that a group was delivered of what the log still has."""
+        if rows.table == "deliveries" and (starts := rows.known.log_starts):
+            of_places = pl.DataFrame({"place": list(starts), "start": list(starts.values())})
+            runs = rows.coded.runs.join(of_places, on="place")
+            kept = runs.filter(pl.col("offset") + pl.col("n") > pl.col("start"))
+            low = pl.max_horizontal("offset", "start")
+            yield SumPart("kept_low", kept.select("group", "place", low=low))
 
     def before_messages(self, run: Run) -> Unseen:
         topics = run.names.topics
@@ -342,10 +356,11 @@ class Unseen(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
         failing_back = run.sums["unseen_back"]
+        anew = set(run.beginnings.drop_nulls("log_start")["group"])
         for index in run.groups:
             excused = {
                 _TOO_EARLY: counts.get((index, False), 0),
-                _MAYBE_TOO_EARLY: counts.get((index, True), 0),
+                _MAYBE_ANEW if index in anew else _MAYBE_TOO_EARLY: counts.get((index, True), 0),
                 _MOVED_AWAY: away.get(index, 0),
                 **dict(failing_back.filter(group=index).select("fate", "n").iter_rows()),
             }
