@@ -33,7 +33,7 @@ def _stretches(n: int = N, **more: Any) -> pl.DataFrame:
 def _began(
     nothing_below: int, all_from: int, before_ns: int = 0, after_ns: int = 0, group: int = 1, place: int = 7
 ) -> pl.DataFrame:
-    rows = [(group, place, nothing_below, all_from, before_ns, after_ns)]
+    rows = [(group, place, nothing_below, all_from, before_ns, after_ns, None)]
     return pl.DataFrame(rows, schema=BEGINNINGS, orient="row")
 
 
