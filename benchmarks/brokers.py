@@ -126,7 +126,7 @@ def produce(rounds: int, messages: int) -> list[Row]:
                 VERIFIABLE: lambda: tools.verifiable(messages),
                 PERFORMANCE: lambda: tools.performance(messages),
             }
-            bench.produce("counting", "warm")
+            bench.produce("counting")
             for turn in range(rounds):
                 for way in ways if turn % 2 == 0 else reversed(ways):
                     before = _children_cpu_s()
@@ -185,7 +185,7 @@ def _bare_ready(owner: Owner, java: Java, jars: Distribution, folder: Path) -> f
     command = [str(java.path), "-cp", jars.classpath, MAIN, str(properties)]
     broker = owner.spawn(command, name="bare broker", cwd=folder)
     try:
-        while not _answers((HOST, client)):
+        while not _answers(Endpoint(HOST, client)):
             if not broker.running or time.monotonic() - begun > READY_TIMEOUT_S:
                 raise SystemExit(f"the bare broker did not answer within {READY_TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)

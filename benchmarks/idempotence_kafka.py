@@ -142,7 +142,8 @@ def main() -> None:
     parser.add_argument("--send", nargs=4, metavar=("WAY", "SERVERS", "TOPIC", "FILE"), help="one producer")
     given = parser.parse_args().send
     if given:
-        send(*given[:3], Path(given[3]))
+        way, servers, topic, file = given
+        send(way, servers, topic, Path(file))
         return
     with kaput.lab(brokers=3) as lab, tempfile.TemporaryDirectory() as folder:
         for way in WAYS:

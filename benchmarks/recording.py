@@ -65,7 +65,7 @@ class CountingSender(Sender):
 
     def send(self, start: int, end: int) -> int:
         """Sender.send without the note of each attempt."""
-        topic, encode, produce, time_ns = self.order.topic, self.encode, self.client.produce, time.time_ns
+        topic, encode, produce, time_ns = self.spec.topic, self.encode, self.client.produce, time.time_ns
         seq = start
         messages = zip(range(start, end), self.keys(start), self.partitions(start), strict=False)
         try:
