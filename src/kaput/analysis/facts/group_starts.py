@@ -2,9 +2,9 @@
 
 An assignment may name the offset. Else a group that reads from the end began at the first offset that was
 delivered to it, or that it committed before that (clients may commit their initial position). If nothing was
-delivered, it began when the partition was first assigned. It begins anew where its commits have expired.
-Built on the driver. Not here: what that means for
-single messages (questions/unseen.py).
+delivered, it began when the partition was first assigned. It may begin anew where its commits have expired,
+or the log has removed its position. Built on the driver. Not here: what that means for single messages
+(questions/unseen.py).
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ def beginnings(
     `kept`: by group and place, the lowest offset delivered that the log still has.
     """
     rows: list[tuple[int | None, ...]] = []
+    anew = resetting(given)
     for group, back_ns in given.late.items():
         record = _GroupRecord(given, group, sums)
         for place in places:
             before_ns, after_ns = record.moments(place, back_ns)
             below, all_from = record.offsets(place, at_the_end=not back_ns)
             start, code = given.starts.get(place, 0), given.names.code(place)
-            if all_from < start and group in resetting(given):
+            if all_from < start and group in anew:
                 again = record.first_from(place, start, kept.get((group, code)))
                 rows.append((group, code, below, again, _EVER, FOREVER_NS, start))
             else:
@@ -162,22 +163,18 @@ def _delivered(given: Inputs, group: int, sums: pl.DataFrame) -> dict[TopicParti
     }
 
 
-_SESSION_MS = 45_000  # how long a killed member counts as one, without a setting of the group
-
-
 def forgotten(given: Inputs) -> pl.DataFrame:
     """(group, at_ns): when the committed offsets of a group expired, which had been without members for its
     brokers' offsets.retention.minutes, by what the members recorded.
     """
     rows = []
-    for spec in given.group_specs if given.scenario is not None else ():
-        brokers = given.scenario.cluster_of(spec) if given.scenario is not None else None
-        minutes = str(brokers.config.get("offsets.retention.minutes", "")) if brokers is not None else ""
-        session = str(spec.config.get("session.timeout.ms", _SESSION_MS))
-        if minutes.isdecimal() and session.isdecimal():
+    for spec in given.group_specs:
+        assert given.scenario is not None, "it has the groups"
+        minutes = str(given.scenario.cluster_of(spec).config.get("offsets.retention.minutes", ""))
+        if minutes.isdecimal():
             mine = (event for event in given.group_events if event["group"] == spec.id)
             kept_ns = int(minutes) * 60 * SECOND
-            for empty_ns, until_ns in _empty(mine, int(session) * MS):
+            for empty_ns, until_ns in _empty(mine, given.sessions_ns[spec.id]):
                 if empty_ns + kept_ns < until_ns:
                     rows.append((given.groups.index(spec.id), empty_ns + kept_ns))
     return pl.DataFrame(rows, schema=dict.fromkeys(("group", "at_ns"), pl.Int64), orient="row")

@@ -258,7 +258,7 @@ class Inputs:
                 )
         return ends
 
-    @property
+    @cached_property
     def starts(self) -> Mapping[TopicPartition, int]:
         """The log start offset of each partition when it was read, where end_offsets has it."""
         rows = self.evidence.rows("end_offsets")

@@ -291,7 +291,7 @@ def _of_broker(
         started = [at for _, at in lives if at is not None and from_ns <= at]
         if started and fault.healed_ns is not None:
             return Hindrance(broker, how, from_ns, min(started), min(started), fault.id, fault.cluster)
-        may_end_ns = min((at for at in started if at < end_ns), default=_may_end_ns(fault, end_ns))
+        may_end_ns = min(started, default=_may_end_ns(fault, end_ns))
         end_ns = min((at for at in signs_of_life if may_end_ns < at < end_ns), default=end_ns)
         return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
     may_end_ns = _may_end_ns(fault, end_ns)
