@@ -71,14 +71,21 @@ class Sink:
         return [position for positions in self.by_batch.values() for position in positions]
 
 
+# Spark waits ten seconds for a new Python worker, and has no setting for it: a busy machine may need more.
+# The batch has had no effect then.
+NO_WORKER = "Python worker failed to connect back"
+HESITATIONS = 4
+
+
 def replay(
     spark: SparkSession, folder: Path, query: Callable[[DataFrame], DataFrame], sink: Sink, checkpoint: Path
 ) -> int:
     """Reads all files of a folder, one per micro-batch, and restarts from the checkpoint after a crash.
 
-    Returns the number of crashes. If called again with more files, it continues from the checkpoint.
+    Returns the number of crashes. If called again with more files, it continues from the checkpoint. Begins
+    again, too, where a Python worker was not there in time, up to HESITATIONS times.
     """
-    crashes = 0
+    crashes = hesitations = 0
     while True:
         records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
         writer = query(records).writeStream.foreachBatch(sink).outputMode("append")
@@ -86,7 +93,10 @@ def replay(
         try:
             running.awaitTermination()
             return crashes
-        except StreamingQueryException:
+        except StreamingQueryException as error:
+            if NO_WORKER in str(error) and hesitations < HESITATIONS:
+                hesitations += 1
+                continue
             if sink.crash_at is not None or crashes:
                 raise
             crashes += 1

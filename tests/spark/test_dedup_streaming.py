@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from dedup_scoring import Score, decisions, score, troubles
-from dedup_streams import Sink, replay, write_batches
+from dedup_streams import HESITATIONS, NO_WORKER, Sink, replay, write_batches
 from dedup_traffic import Delivery
 from pyspark import SparkContext
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from kaput.clients.dedup.filters import HighWaterMark, Scope
@@ -50,6 +51,34 @@ def test_batch_repeated_after_a_crash_is_deduplicated(
     assert sorted(sink.replaced) == [position for position, new in enumerate(plain) if new]
     assert scored(log, sink.replaced) == Score(0, 0)
     assert scored(log, sink.appended) == Score(len(sink.by_batch[CRASH_AT]), 0)
+
+
+class Hesitant(Sink):
+    """Fails so many times as Spark does when a Python worker does not come."""
+
+    failing = 0
+
+    def __call__(self, output: DataFrame, batch: int) -> None:
+        if self.failing:
+            self.failing -= 1
+            raise SystemError(NO_WORKER)
+        super().__call__(output, batch)
+
+
+def test_a_worker_that_does_not_come_in_time_is_no_crash(
+    session: SparkSession, log: list[Delivery], tmp_path: Path
+) -> None:
+    """The query begins again, but not for ever."""
+    write_batches(log, tmp_path / "log", 2)
+    sink = Hesitant()
+    sink.failing = 2
+    assert replay(session, tmp_path / "log", for_a_day, sink, tmp_path / "checkpoint") == 0
+    assert scored(log, sink.appended) == Score(0, 0)
+    never = Hesitant(crash_at=0)
+    never.failing = HESITATIONS + 1
+    with pytest.raises(StreamingQueryException, match=NO_WORKER):
+        replay(session, tmp_path / "log", for_a_day, never, tmp_path / "other")
+    assert never.failing == 0 and never.appended == []
 
 
 def test_ids_are_remembered_across_a_restart(
