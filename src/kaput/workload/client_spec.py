@@ -9,14 +9,18 @@ help no user.
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import hashlib
 import json
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 from kaput.cluster.access import Access
@@ -252,6 +256,18 @@ Take = Callable[[Mapping[str, Any]], object]  # handles a line of stdin
 
 def ignore(_message: Mapping[str, Any]) -> None:
     """For clients that get no instructions but to stop."""
+
+
+def stop_at_sigterm(stop: Callable[[], None]) -> None:
+    """Calls `stop` at SIGTERM, in a thread: the handler runs within whatever the main thread does, and would
+    wait forever for a lock that the main thread holds, such as that of the Event which it is waiting for.
+    """
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending
+            _thread.start_new_thread(stop, ())  # a threading.Thread would take locks itself
+
+    signal.signal(signal.SIGTERM, handle)
 
 
 def follow_input(stop: Callable[[], None], take: Take) -> None:

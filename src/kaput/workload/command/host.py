@@ -7,7 +7,6 @@ stdin.
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 import uuid
@@ -25,6 +24,7 @@ from kaput.workload.client_spec import (
     follow_input,
     ignore,
     notify,
+    stop_at_sigterm,
 )
 from kaput.workload.command.program import ClientProgram, ProgramError, line_of
 from kaput.workload.payload import Codec
@@ -156,7 +156,7 @@ class HostedMember(ABC):
 
 def run_member(member: HostedMember, who: str, take: Take = ignore) -> None:
     """Runs a member until everything is reported. Raises SystemExit if its program ended on its own."""
-    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
+    stop_at_sigterm(member.stopping.set)
     follow_input(member.stopping.set, take)
     trouble = None
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import signal
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from kaput.workload.client_spec import (
     follow_input,
     notify,
     run_client,
+    stop_at_sigterm,
 )
 from kaput.workload.command.host import READY_S, move_line, start_failure
 from kaput.workload.command.program import ClientProgram, Line, ProgramError, integer, line_of
@@ -322,7 +322,7 @@ def main() -> None:
     spec = CommandProducerSpec(**json.loads(path.read_text()))
     try:
         sender = sender_of(spec, path.with_suffix(".command.err"))
-        signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
+        stop_at_sigterm(sender.stopping.set)
         notify("client-pid", pid=sender.program.pid)
         sender.start()
     except ProgramError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Consumer
 
-from kaput.workload.client_spec import Take, follow_input, ignore, notify
+from kaput.workload.client_spec import Take, follow_input, ignore, notify, stop_at_sigterm
 
 
 class StoppableMember(Protocol):
@@ -36,7 +35,7 @@ def run_member(member: StoppableMember, take: Take = ignore) -> None:
             case _:
                 take(message)
 
-    signal.signal(signal.SIGTERM, lambda *_: member.stopping.set())
+    stop_at_sigterm(member.stopping.set)
     follow_input(member.stopping.set, take_pace)
     member.run()
     notify("done")

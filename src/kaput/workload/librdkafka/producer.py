@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import resource
-import signal
 import sys
 import threading
 import time
@@ -30,6 +29,7 @@ from kaput.workload.client_spec import (
     follow_input,
     notify,
     run_client,
+    stop_at_sigterm,
 )
 from kaput.workload.counters import NumberedProducer
 from kaput.workload.librdkafka.client_setup import (
@@ -260,7 +260,7 @@ def connect_or_exit(sender: Sender) -> None:
 def run(sender: Sender) -> None:
     """Runs one producer from `ready` to `done`."""
     tune_garbage_collection()
-    signal.signal(signal.SIGTERM, lambda *_: sender.stopping.set())
+    stop_at_sigterm(sender.stopping.set)
     connect_or_exit(sender)
     notify_ready()
     sys.stdin.readline()
@@ -278,7 +278,7 @@ def run_together(senders: Sequence[Sender]) -> None:
     mostly wait.
     """
     tune_garbage_collection()
-    signal.signal(signal.SIGTERM, lambda *_: _stop_all(senders))
+    stop_at_sigterm(partial(_stop_all, senders))
     with ThreadPoolExecutor(len(senders)) as pool:
         try:
             _wait_all(pool.submit(connect_or_exit, sender) for sender in senders)
