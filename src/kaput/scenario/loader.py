@@ -1,9 +1,9 @@
 """Loads and checks scenarios, built-in or from a file, with changes (--set, --vary); mistakes have lines.
 
 The command line loads scenarios before anything starts. Recorded scenarios are read leniently
-(`read_resolved`), because any tool or version may have written them: unknown keys and faults are ignored, and
-unknown expectations kept apart (`unreadable`); what the verdict depends on (topics, producers, groups) must
-be valid.
+(`read_resolved`), because any tool or version may have written them: unknown keys are ignored, and
+steps of `faults` and expectations that cannot be read are kept apart (`unreadable`); what the verdict depends
+on (topics, producers, groups) must be valid.
 """
 
 from __future__ import annotations
@@ -216,21 +216,45 @@ def read_resolved(path: Path) -> Scenario:
     wanted = deepcopy(data.get("expect"))
     _drop_odd_keys(data)
     data.setdefault("title", "")
+    steps = _Steps(source)
     for _ in range(_ROUNDS):
         try:
             scenario = Scenario.model_validate(data, context=LENIENT)
             limits = _left_out(wanted, data.get("expect"))
             update = {"expect": scenario.expect.with_unreadable(limits)}
-            return scenario.model_copy(update=update) if limits else scenario
+            scenario = scenario.model_copy(update=update) if limits else scenario
+            return scenario.with_unreadable_steps(steps.unreadable) if steps.unreadable else scenario
         except ValidationError as error:
             mistakes = from_validation(error, data)
         unknown = [m for m in mistakes if m.kind == "extra_forbidden"]
         # Unknown keys first: without them the rest may be valid.
-        droppable = unknown or [m for m in mistakes if m.path[:1] in (("faults",), ("expect",))]
+        of_steps = [m for m in mistakes if m.path[:1] == ("faults",) and len(m.path) > 1]
+        droppable = unknown or [*of_steps, *(m for m in mistakes if m.path[:1] == ("expect",))]
         if not droppable:
             break
+        if not unknown:
+            steps.drop(of_steps)
         _drop(data, droppable, whole_faults=not unknown)
     raise EvidenceError("\n".join(_line(source, mistake) for mistake in mistakes))
+
+
+class _Steps:
+    """The steps of `faults` that are still there, and those that could not be read: their numbers and why."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        faults = source.data.get("faults")
+        self._numbers = list(range(1, len(faults) + 1)) if isinstance(faults, list) else []
+        self.unreadable: dict[int, str] = {}
+
+    def drop(self, mistakes: list[Mistake]) -> None:
+        """Leaves out the steps with these mistakes, whose paths count the steps that are still there."""
+        for mistake in mistakes:
+            number = self._numbers[int(mistake.path[1])]
+            path = ("faults", number - 1, *mistake.path[2:])
+            where = f"line {self._source.line(path)}: {dotted(path)}"
+            self.unreadable.setdefault(number, f"{where}: {mistake.text}")
+        self._numbers = [number for number in self._numbers if number not in self.unreadable]
 
 
 def _left_out(wanted: Any, read: Any) -> dict[str, str]:

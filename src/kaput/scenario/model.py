@@ -204,6 +204,24 @@ class Scenario(Block):
     """How clients are moved to another cluster, step by step."""
     expect: Expect = Expect()
     """The expected result."""
+    _unreadable_steps: dict[int, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def unreadable_steps(self) -> dict[int, str]:
+        """Of a recorded scenario: steps of `faults` that cannot be read, by number from 1 on, and why."""
+        return self._unreadable_steps
+
+    def with_unreadable_steps(self, steps: dict[int, str]) -> Self:
+        """The same; its `faults` are without these."""
+        copy = self.model_copy()
+        copy._unreadable_steps = steps
+        return copy
+
+    def numbered_faults(self) -> list[tuple[int, FaultStep]]:
+        """The steps of `faults` with their numbers in the file, from 1 on."""
+        count = len(self.faults) + len(self._unreadable_steps)
+        numbers = (number for number in range(1, count + 1) if number not in self._unreadable_steps)
+        return list(zip(numbers, self.faults, strict=True))
 
     @model_validator(mode="after")
     def _with_default_clusters(self) -> Self:

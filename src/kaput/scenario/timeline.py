@@ -82,7 +82,7 @@ def timeline(scenario: model.Scenario, seed: int) -> list[Step]:
             id_prefix=_id_prefix(scenario, fault.target),
             cluster=model.cluster_of_target(scenario, fault.target),
         )
-        for number, fault in enumerate(scenario.faults, start=1)
+        for number, fault in scenario.numbered_faults()
     ]
 
 

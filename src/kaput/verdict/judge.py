@@ -225,6 +225,11 @@ def _notes(facts: Facts, scenario: Scenario, absent: Mapping[str, str]) -> list[
         f"Step {step} met nothing ({why}); it is optional, so the run is judged as one without this step."
         for step, why in absent.items()
     ]
+    notes += [
+        f"Step {number} of the scenario cannot be read: {why}. {fault.id} is judged as it was recorded."
+        for number, why in scenario.unreadable_steps.items()
+        for fault in _of_step(number, facts)
+    ]
     lost = facts.counts.get("lost")
     weak = [spec for spec in scenario.workload.producers if spec.acks == "1"]
     # A plan may move producers to the topic of the same name in any cluster.
@@ -275,6 +280,11 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     yield from (_unproven(fault) for fault in facts.faults if not fault.proven and fault.id not in absent)
     yield from (_not_healed(fault) for fault in facts.faults if fault.proven and _needs_heal(fault))
     yield from _never_injected(facts, scenario, absent)
+    for number, why in scenario.unreadable_steps.items():
+        if not _of_step(number, facts):
+            yield (
+                f"step {number} of the scenario cannot be read: {why}. Whether it was injected is not known."
+            )
     yield from _plan_not_carried_out(facts, scenario)
     yield from _other_features(facts, scenario)
     for broker, at_ns in facts.deaths:
@@ -282,12 +292,17 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
 
 
+def _of_step(number: int, facts: Facts) -> list[FaultRow]:
+    """The recorded faults of that step of the scenario."""
+    return [fault for fault in facts.faults if fault.id.partition("-")[0] == str(number)]
+
+
 def steps_that_met_nothing(facts: Facts, scenario: Scenario) -> dict[str, str]:
     """Optional steps that count as steps that were not there: what each did not meet, by its id. A step whose
     injection or heal failed is none of them: what it met is not known.
     """
     recorded, absent = {fault.id: fault for fault in facts.faults}, {}
-    for number, step in enumerate(scenario.faults, start=1):
+    for number, step in scenario.numbered_faults():
         fault = recorded.get(id_ := step_id(number, step))
         if not step.optional:
             continue
@@ -320,12 +335,14 @@ def _never_injected(facts: Facts, scenario: Scenario, absent: Collection[str]) -
     there = {fault.id for fault in facts.faults}
     wanted = [
         step
-        for number, step in enumerate(scenario.faults, start=1)
+        for number, step in scenario.numbered_faults()
         if (id_ := step_id(number, step)) in there or id_ not in absent
     ]
-    missing = Counter(step.fault for step in wanted) - Counter(fault.fault for fault in facts.faults)
+    others = {fault.id for number in scenario.unreadable_steps for fault in _of_step(number, facts)}
+    recorded = Counter(fault.fault for fault in facts.faults if fault.id not in others)
+    missing = Counter(step.fault for step in wanted) - recorded
     if missing:
-        total, steps = missing.total(), len(scenario.faults)
+        total, steps = missing.total(), len(scenario.faults) + len(scenario.unreadable_steps)
         named = ", ".join(f"{n} {name}" for name, n in sorted(missing.items()))
         were = "was" if total == 1 else "were"
         yield f"{total} of the scenario's {steps} faults {were} never injected: {named}."

@@ -49,7 +49,12 @@ def test_unreadable_faults_and_expectations_are_skipped(tmp_path: Path) -> None:
     ]
     document["expect"] = {"verdict": "held", "lost": "about 5", "unseen": 0}
     found = read(tmp_path, document)
-    assert [(step.fault, step.at) for step in found.faults] == [("isolate", "1s")]
+    assert [(number, step.fault, step.at) for number, step in found.numbered_faults()] == [
+        (2, "isolate", "1s")
+    ]
+    assert list(found.unreadable_steps) == [1, 3]
+    first, third = found.unreadable_steps.values()
+    assert "faults.0.at" in first and "whenever" in first and "faults.2.target" in third
     assert (found.expect.verdict, found.expect.lost, found.expect.unseen) == ("held", None, 0)
     assert found.expect.unreadable == {"lost": "about 5"}
 

@@ -139,6 +139,21 @@ def test_missing_steps_are_named(
     assert judge(facts_of(faults=rows), scenario(faults=steps)).reasons == [sentence]
 
 
+def test_step_that_cannot_be_read_keeps_its_number(scenario: Make) -> None:
+    """Those behind it keep theirs; whether it was injected is known only from its row."""
+    steps = scenario(faults=["kill"]).with_unreadable_steps({1: "line 9: faults.0.at: no time"})
+    second = replace(KILL, id="2-kill")
+    cannot = "tep 1 of the scenario cannot be read: line 9: faults.0.at: no time."
+    assert judge(facts_of(faults=[second]), steps).reasons == [
+        f"S{cannot} Whether it was injected is not known."
+    ]
+    both = judge(facts_of(faults=[KILL, second]), steps)
+    assert both.verdict == "held" and both.notes == [f"S{cannot} 1-kill is judged as it was recorded."]
+    assert judge(facts_of(faults=[KILL]), steps).reasons == [
+        "1 of the scenario's 2 faults was never injected: 1 kill."
+    ]
+
+
 _WATCHING = {"fault": "protocol", "target": "broker 1", "api": "Metadata", "what": "disconnect"}
 
 

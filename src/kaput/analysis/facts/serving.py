@@ -343,10 +343,10 @@ def _without_clients(
 def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
     """The step of the scenario that a fault belongs to: its id begins with the step's number, from 1 on."""
     number = fault.id.partition("-")[0]
-    if scenario is None or not number.isdecimal() or not 1 <= int(number) <= len(scenario.faults):
+    if scenario is None or not number.isdecimal():
         return None
-    step = scenario.faults[int(number) - 1]
-    return step if step.fault == fault.fault else None
+    step = dict(scenario.numbered_faults()).get(int(number))
+    return step if step is not None and step.fault == fault.fault else None
 
 
 def asked_by_clients(fault: FaultRow, scenario: Scenario | None) -> str | None:

@@ -110,7 +110,7 @@ class ErrorsOfClients(Question):
 
 def _answered(given: Inputs) -> dict[str, Counter[str]]:
     """By kind of client: how many requests were answered with an error, by request and error."""
-    steps = enumerate(given.scenario.faults if given.scenario else (), start=1)
+    steps = given.scenario.numbered_faults() if given.scenario else ()
     errors = {step_id(n, step): getattr(step.options, "error", None) for n, step in steps}
     found = defaultdict[str, Counter[str]](Counter)
     for row in given.evidence.rows("frames"):

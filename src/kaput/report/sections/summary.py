@@ -28,6 +28,7 @@ from kaput.report.sections.availability import outages, timed
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
 from kaput.scenario.fault_kinds import GrowOptions, ReassignOptions, ResizeOptions, RollingUpgradeOptions
 from kaput.scenario.model import Config, Scenario
+from kaput.scenario.timeline import step_id
 
 _MOST_FAULTS = 3
 _SOONER = 0.9
@@ -71,8 +72,8 @@ def _rates(run: JudgedRun) -> str:
 def _upgrades(run: JudgedRun) -> Iterator[str]:
     """The versions that the cluster was upgraded to."""
     done = {fault.id for fault in run.findings.faults if fault.effective_ns is not None}
-    for index, step in enumerate(run.scenario.faults if run.scenario is not None else [], 1):
-        if isinstance(step.options, RollingUpgradeOptions) and f"{index}-{step.fault}" in done:
+    for nth, step in run.scenario.numbered_faults() if run.scenario is not None else ():
+        if isinstance(step.options, RollingUpgradeOptions) and step_id(nth, step) in done:
             yield step.options.kafka
 
 
