@@ -8,6 +8,7 @@ Not here: which columns a table has (reading.py), and what they mean (analysis).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, Ke
 # Writers whose dictionaries never have duplicates. DuckDB's do for unused values of an ENUM; Arrow then
 # merges them and silently decodes rows to wrong values.
 _UNIQUE_DICTIONARY_WRITERS = ("parquet-cpp-arrow", "parquet-mr", "parquet-rs", "Polars")
+_FOOTERS_KEPT = 128
 MAX_EXACT_TEXT = 32  # writers may truncate longer texts in statistics
 
 
@@ -36,9 +38,16 @@ def footer_of(path: Path | str) -> pq.FileMetaData:
     if not Path(path).is_file():  # opening a pipe would block
         raise broken(path, "not a file")
     try:
-        return pq.read_metadata(path)
+        found = Path(path).stat()
+        return _footer(str(path), (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
     except DAMAGE as error:
         raise broken(path, error) from None
+
+
+@lru_cache(_FOOTERS_KEPT)
+def _footer(path: str, _version: tuple[int, ...]) -> pq.FileMetaData:
+    # Every question about a file begins with it: a run of 12 files was judged with 179 reads of footers.
+    return pq.read_metadata(path)
 
 
 def check_footer(path: Path | str, footer: pq.FileMetaData) -> None:

@@ -12,6 +12,7 @@ import pytest
 from fakes.histories import History, write_table
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
+from kaput.evidence.parquet import footer_of
 from kaput.evidence.reading import check
 
 
@@ -39,6 +40,15 @@ def test_sound_folder_passes(tmp_path: Path) -> None:
     }
     assert evidence.words["deliveries", "group"] == {"billing"}
     assert evidence.rows("end_offsets")[0]["end_offset"] == 2
+
+
+def test_footer_is_that_of_the_file_as_it_is_now(tmp_path: Path) -> None:
+    """Kept while the file stays as it is, and read again once it was written again."""
+    folder = _folder(tmp_path)
+    first = footer_of(path := folder.table("sends") / "part-0.parquet")
+    assert footer_of(path) is first and first.num_rows == 2
+    _rewrite(folder, "sends", lambda table: table.slice(0, 1))
+    assert footer_of(path).num_rows == 1
 
 
 @pytest.mark.parametrize("table", ["sends", "log"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from kaput.core import first_few
 from kaput.evidence.findings import FaultFindings
 from kaput.report.document import (
     Block,
@@ -22,6 +23,7 @@ from kaput.report.sections.availability import waited
 from kaput.report.sections.summary import target_of
 from kaput.report.sentences import confirmation
 from kaput.report.timeline.bars import recovery_bars
+from kaput.scenario.vocabulary import NOOP
 
 
 def section(run: JudgedRun) -> Section | None:
@@ -87,7 +89,26 @@ def began_at(fault: FaultFindings) -> str | None:
 
 
 def _lag(run: JudgedRun, fault: FaultFindings) -> str:
-    """Whose lag grew until the heal: that of the group whose lag was greatest last."""
+    """Whose lag grew until the heal, and which faults took effect before the backlog was drained."""
+    return "; ".join(
+        part for part in (_grew_until_heal(run, fault), before_drained(fault, run.findings.faults)) if part
+    )
+
+
+def before_drained(fault: FaultFindings, faults: Sequence[FaultFindings]) -> str:
+    """Which of these took effect before the backlog after `fault` was drained: part of it may be theirs."""
+    if fault.effective_ns is None or fault.backlog_drained_ms is None:
+        return ""
+    end_ns = fault.effective_ns + fault.backlog_drained_ms * 1e6
+    others = [
+        one.id for one in faults
+        if one.fault != NOOP and fault.effective_ns < (one.effective_ns or 0) < end_ns
+    ]  # fmt: skip
+    return f"{first_few(others, 3)} took effect before that" if others else ""
+
+
+def _grew_until_heal(run: JudgedRun, fault: FaultFindings) -> str:
+    """The group whose lag was greatest last."""
     mine = [claim for claim in run.findings.claims if claim.kind == "backlog" and claim.fault == fault.id]
     last = max(mine, key=lambda claim: claim.figures["greatest_at_ns"], default=None)
     if fault.lag_ended_by != "heal" or last is None:
