@@ -119,7 +119,7 @@ def test_mirrormaker_copy_differs_only_by_design(
         answer = kaput.json("compare", "dc1", "dc2", "--wait", "120s")
     finally:
         mirror.send_signal(signal.SIGINT)
-        mirror.wait(60)
+        mirror.wait(PATIENCE_S)
     assert answer["status"] == "differs by design" and answer["policy"] == "identity"
     assert rows(answer, "lost") == {}
     sums = {each["topic"]: 0 for each in answer["compared"]}

@@ -116,7 +116,7 @@ def test_killed_topic_replay_resumes(kaput: Standing) -> None:
             wait_for(lambda done=done: copied(kaput) > done, "one more transaction of the replay")
         finally:
             once.kill()
-        assert once.wait(30) == -signal.SIGKILL, "it had ended before"
+        assert once.wait(PATIENCE_S) == -signal.SIGKILL, "it had ended before"
         done = copied(kaput)
         assert 0 < done < 6000
     last = kaput.json("replay", "many", "copies")
@@ -329,7 +329,7 @@ def test_mirrormaker_tool_copies_a_topic(kaput: Standing, tmp_path: Path) -> Non
         assert read(kaput, "a.words", 9) == [line.split(",")[1] for line in LINES]
     finally:
         mirror.send_signal(signal.SIGINT)
-        assert mirror.wait(60) is not None
+        assert mirror.wait(PATIENCE_S) is not None
 
 
 def _until(prints: str, command: list[str], env: dict[str, str]) -> int:
@@ -343,5 +343,5 @@ def _until(prints: str, command: list[str], env: dict[str, str]) -> int:
         assert eventually(lambda: prints.encode() in b"".join(seen)), seen
     finally:
         running.send_signal(signal.SIGINT)
-        status = running.wait(30)
+        status = running.wait(PATIENCE_S)
     return status

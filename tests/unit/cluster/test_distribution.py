@@ -12,6 +12,7 @@ from kaput.cluster.distribution import from_home, resolve
 from kaput.cluster.lock import LOCKS, read_lock, sha256_of
 from kaput.errors import DistributionError, LabError, UsageError
 from kaput.java import Java
+from waiting import PATIENCE_S
 
 NO_JAVA = Java(Path("/nonexistent/java"), 17, "17", "")
 
@@ -127,16 +128,16 @@ def test_lock_is_exclusive_and_times_out(tmp_path: Path) -> None:
     """A second one waits for the first, and gives up after its time with the file's name."""
     path = tmp_path / ".lock"
     entered = threading.Event()
-    with exclusive(path, 5):
+    with exclusive(path, PATIENCE_S):
         with pytest.raises(LabError, match="another kaput has held"), exclusive(path, 0.3):
             pass
         waiting = threading.Thread(target=lambda: _enter(path, entered))
         waiting.start()
         assert not entered.is_set()
-    assert entered.wait(10)
-    waiting.join(10)
+    assert entered.wait(PATIENCE_S)
+    waiting.join(PATIENCE_S)
 
 
 def _enter(path: Path, entered: threading.Event) -> None:
-    with exclusive(path, 10):
+    with exclusive(path, PATIENCE_S):
         entered.set()

@@ -21,7 +21,7 @@ from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.properties import NodeLayout
 from kaput.errors import LabError
 from kaput.processes.ownership import Owner
-from waiting import eventually
+from waiting import PATIENCE_S, eventually
 
 ANSWER = len(answer(0))
 
@@ -332,4 +332,4 @@ def test_proxy_exits_when_stdin_closes() -> None:
         assert proxy.stdin is not None and proxy.stdout is not None
         assert b"ready" in proxy.stdout.readline()
         proxy.stdin.close()
-        assert proxy.wait(30) == 0
+        assert proxy.wait(PATIENCE_S) == 0

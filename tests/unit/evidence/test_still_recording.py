@@ -165,7 +165,7 @@ def test_clients_that_outlive_a_killed_recorder_are_waited_for(tmp_path: Path) -
     opener.kill()
     opener.wait()
     seal(RunFolder(tmp_path))
-    assert client.wait(10) == 0
+    assert client.wait(PATIENCE_S) == 0
     assert seqs(tmp_path) == list(range(5))
 
 

@@ -20,6 +20,7 @@ from fakes.program import app
 from kaput.errors import LabError, UsageError
 from kaput.operate.registry import ClusterEntry, call, directory_of, find, running
 from kaput.processes.records import start_of
+from waiting import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -197,7 +198,7 @@ def test_the_daemons_errors_are_raised(
         thread.start()
         with pytest.raises(error, match=message):
             call(find("lab"), {"do": "status"})
-        thread.join(10)
+        thread.join(PATIENCE_S)
 
 
 def test_unresponsive_daemon_is_a_lab_error() -> None:

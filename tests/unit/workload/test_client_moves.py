@@ -22,7 +22,7 @@ from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
 from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
-from waiting import eventually, wait_for
+from waiting import PATIENCE_S, eventually, wait_for
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "clients" / "python" / "client.py"
 GROUP = {"id": "billing", "topics": ["orders"]}
@@ -69,7 +69,7 @@ class Clients(SupervisedClients):
         """Waits for all producers, ends the members, and seals; the sends by seq."""
         wait_for(lambda: supervisor.all_reported("done"), "the end of all producers")
         supervisor.stop_members()
-        assert all(slot.process.wait(30) == 0 for slot in supervisor.members)
+        assert all(slot.process.wait(PATIENCE_S) == 0 for slot in supervisor.members)
         assert supervisor.troubles() == []
         seal(self.folder)
         return sorted(self.rows("sends"), key=lambda row: (int(row["producer"]), int(row["seq"])))

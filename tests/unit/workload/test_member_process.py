@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kaput.workload.librdkafka.member_process import Pace, run_member
+from waiting import PATIENCE_S
 
 
 class Member:
@@ -22,7 +23,7 @@ class Member:
         self.stopping, self.pace = threading.Event(), Pace(0)
 
     def run(self) -> None:
-        assert self.stopping.wait(10)
+        assert self.stopping.wait(PATIENCE_S)
         self.pace.settle()
 
 
