@@ -13,6 +13,7 @@ from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.events import Moment
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import parse_duration_ms
+from kaput.scenario.source import parse
 from kaput.scenario.timeline import total_messages
 
 # What Kafka and librdkafka get wrong.
@@ -28,6 +29,17 @@ def test_every_builtin_scenario_is_complete(name: str) -> None:
     assert scenario.title and scenario.description and scenario.tags
     assert scenario.expect.verdict == ("violated" if name in BROKEN else "held")
     assert (total_messages(scenario) or 0) >= (250 if name in COUNTED else 10_000)
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_libyaml_reads_it_as_python_does(name: str) -> None:
+    """The data, and the line of each value of the timeline."""
+    fast, slow = (parse(name, builtin_text(name), trusted=trusted) for trusted in (True, False))
+    assert fast.data == slow.data and fast.duplicates == slow.duplicates == []
+    places = [
+        ("faults", number, key) for number, step in enumerate(slow.data.get("faults", [])) for key in step
+    ]
+    assert [fast.line(place) for place in places] == [slow.line(place) for place in places]
 
 
 ELECTING = ("leader-", "one-way-", "minority-", "flapping-", "slow-network-")
