@@ -40,7 +40,9 @@ settings.load_profile("kaput")
 # Every other test that judges does so without a JVM, in whichever worker is free.
 _TOGETHER = {
     "browser": ("browser/",),
-    "mutants": ("second_opinion/test_mutants.py",),  # each world is judged once for all of its mutants
+    # Each world is judged once for all of its mutants.
+    "accounts": ("second_opinion/test_accounts.py",),
+    "mutants": ("second_opinion/test_mutants.py",),
     "spark": (
         *(f"spark/test_{name}.py" for name in ("any_shape", "bench_generate", "dedup_streaming", "hdfs")),
         "spark/test_causes.py::test_every_case",

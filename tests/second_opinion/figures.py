@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -210,6 +211,7 @@ class Figures:
         where = place or "all partitions"
         return one_of(f"availability of {where}: within_timeout", row["within_timeout"], {count})
 
+    @cache  # noqa: B019
     def _timeout_ms(self, producer: int) -> int:
         """librdkafka's and Java's defaults; a pipe's numbers come after the producers', in turn."""
         specs = self.tables.producer_specs

@@ -43,14 +43,14 @@ BLINK = 3 * MS
 
 def opinions(folder: Path, findings: Row) -> list[Opinion]:
     """Of every statement that can be recomputed. `findings`: the document as JSON has it."""
-    return list(Examiner(folder, findings).all())
+    return Examiner(folder).opinions(findings)
 
 
 class Examiner:
-    """One run folder, and the findings about it."""
+    """One run folder; what was read and found in it serves several documents about it."""
 
-    def __init__(self, folder: Path, findings: Row) -> None:
-        self.findings = findings
+    def __init__(self, folder: Path) -> None:
+        self.findings: Row = {}
         self.tables = RunTables(folder)
         self.effects = Effects(self.tables)
         self._effects: dict[frozenset[str], Effects] = {frozenset(): self.effects}
@@ -62,8 +62,12 @@ class Examiner:
         self.rebalances = Rebalances(self.tables, self.effects)
         self._stories: dict[Any, Story] = {}
 
-    def all(self) -> Iterator[Opinion]:
-        """Every opinion."""
+    def opinions(self, findings: Row) -> list[Opinion]:
+        """Every opinion about these findings."""
+        self.findings = findings
+        return list(self._all())
+
+    def _all(self) -> Iterator[Opinion]:
         yield from self._standstills()
         yield from self._unavailability()
         yield from self._availability()

@@ -37,6 +37,12 @@ def _message(row: Row) -> tuple[int, int, str | None, str]:
     return row["producer"], row["seq"], row["cluster"], row["topic"]
 
 
+def _place(row: Row) -> Place | None:
+    if row.get("topic") is None or row.get("partition") is None:
+        return None
+    return Place(row["cluster"], row["topic"], row["partition"])
+
+
 class RunTables:
     """Every table of one folder, read when it is first asked for."""
 
@@ -55,6 +61,7 @@ class RunTables:
             rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
             for row in rows:
                 row["cluster"] = row.get("cluster") or self.first_cluster
+                row["place"] = _place(row)
                 if isinstance(row.get("labels"), list):
                     row["labels"] = dict(row["labels"])
             self._tables[table] = rows
@@ -67,9 +74,8 @@ class RunTables:
 
     def place(self, row: Row) -> Place | None:
         """The partition that a row is about; null if it names none."""
-        if row.get("topic") is None or row.get("partition") is None:
-            return None
-        return Place(row["cluster"], row["topic"], row["partition"])
+        place: Place | None = row["place"]
+        return place
 
     def place_of(self, cluster: str | None, topic: str, partition: int) -> Place:
         """The partition that findings name, as `dc2:orders` or with the cluster apart."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from property.keepers import Keeper
 from property.twins import SIDE_BY_SIDE, Twin, beside
 from property.worlds import together
 from second_opinion.judging import findings_of
-from second_opinion.opinion import FALSE, TRUE, opinions
+from second_opinion.opinion import FALSE, TRUE, Examiner
 from second_opinion.raw import Row
 
 SEED = 144
@@ -96,20 +96,30 @@ DRAWN: dict[str, tuple[Callable[[int], History], int]] = {
 }
 
 
+_MADE = TemporaryDirectory(prefix="kaput-accounts-")  # removed when the worker ends
+
+
 @cache
-def judged(name: str) -> tuple[Path, Row]:
-    """A drawn history's folder, or a copy of a recorded one, and its findings."""
-    folder = Path(mkdtemp()) / "run"
+def judged(name: str) -> tuple[Examiner, Row]:
+    """A drawn history, or a copy of a recorded one, as the second opinion reads it, and its findings."""
+    folder = Path(_MADE.name) / name
     if name in DRAWN:
         make, number = DRAWN[name]
         make(number).write(folder)
     else:
         shutil.copytree(RECORDED / name, folder)
-    return folder, findings_of(folder)
+    return Examiner(folder), findings_of(folder)
 
 
-def _false(run: Path, found: Row) -> set[str]:
-    return {one.claim for one in opinions(run, found) if one.verdict == FALSE and _is_an_account(one.claim)}
+@cache
+def called_false(name: str) -> set[str]:
+    """What is called false about it as it was judged."""
+    return _false(*judged(name))
+
+
+def _false(of: Examiner, found: Row) -> set[str]:
+    every = of.opinions(found)
+    return {one.claim for one in every if one.verdict == FALSE and _is_an_account(one.claim)}
 
 
 def _is_an_account(claim: str) -> bool:
@@ -120,9 +130,9 @@ def _is_an_account(claim: str) -> bool:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_nothing_is_false_about_drawn_histories(name: str) -> None:
-    run, found = judged(name)
-    assert _false(run, found) == set()
-    assert any(one.verdict == TRUE for one in opinions(run, found) if _is_an_account(one.claim))
+    examiner, found = judged(name)
+    assert called_false(name) == set()
+    assert any(one.verdict == TRUE for one in examiner.opinions(found) if _is_an_account(one.claim))
 
 
 def _more(part: str, field: str, by: float = 1) -> Callable[[Row], None]:
@@ -222,11 +232,11 @@ MUTANTS: dict[str, tuple[str, Callable[[Row], None]]] = {
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_statement_is_called_false(name: str) -> None:
     world, change = MUTANTS[name]
-    run, right = judged(world)
+    examiner, right = judged(world)
     wrong = copy.deepcopy(right)
     change(wrong)
     assert wrong != right
-    assert _false(run, wrong) - _false(run, right)
+    assert _false(examiner, wrong) - called_false(world)
 
 
 def _switch(*steps: tuple[str, float, float], served_until: float = 10_000, stay: bool = False) -> History:
@@ -286,7 +296,7 @@ def test_writers_waited_from_their_own_last_acknowledgement(
     wait = found["plan"]["rto_writes"]
     expected = waited and (at(waited[0]), at(waited[1]))
     assert (wait and (wait["from_ns"], wait["to_ns"])) == expected
-    assert _false(run, found) == set()
+    assert _false(Examiner(run), found) == set()
 
 
 def test_nothing_is_measured_of_acknowledgements_without_times(tmp_path: Path) -> None:
@@ -297,7 +307,7 @@ def test_nothing_is_measured_of_acknowledgements_without_times(tmp_path: Path) -
         history.acked(0, seq, seq, attempt_ns=at(seq * 100), done_ns=None)
     run = history.read_to_end().write(tmp_path / "run").path
     found = findings_of(run)
-    assert _false(run, found) == set()
+    assert _false(Examiner(run), found) == set()
     assert found["rates"]["slumps"] == found["rates"]["means"] == []
     assert "load" not in {claim["kind"] for claim in found["claims"]}
     unmet = {row["name"]: row["why"] for row in found["expectations"] if row["met"] == "unmet"}
@@ -320,7 +330,7 @@ def test_loss_acknowledged_after_the_heal_counts_whatever_its_cause(tmp_path: Pa
     )
     found = findings_of(run)
     assert (found["faults"][0]["lost"], found["faults"][0]["lost_after_heal"]) == (2, 2)
-    assert _false(run, found) == set()
+    assert _false(Examiner(run), found) == set()
 
 
 def _deposed() -> History:
@@ -353,8 +363,8 @@ def test_what_replicas_were_seen_to_hold(tmp_path: Path) -> None:
     found = findings_of(run)
     (change,) = (row for row in found["leader_changes"] if row["lost"])
     assert (change["lost"], change["lost_seen"], change["lost_unseen"]) == (4, {"1": 3, "3": 1}, 1)
-    assert _false(run, found) == set()
+    assert _false(Examiner(run), found) == set()
     for field, value in (("lost_seen", {"1": 4}), ("lost_unseen", 0)):
         wrong = copy.deepcopy(found)
         next(row for row in wrong["leader_changes"] if row["lost"])[field] = value
-        assert len(_false(run, wrong)) == 1
+        assert len(_false(Examiner(run), wrong)) == 1

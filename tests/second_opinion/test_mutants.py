@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
 
 from second_opinion.judging import findings_of, played
-from second_opinion.opinion import FALSE, opinions
+from second_opinion.opinion import FALSE, Examiner
 from second_opinion.raw import MS, SECOND, Row, RunTables
 from second_opinion.simulated import FaultSpec, World
 
@@ -54,18 +54,21 @@ WORLDS = {
 }
 
 
+_MADE = TemporaryDirectory(prefix="kaput-worlds-")  # removed when the worker ends
+
+
 @cache
-def judged(name: str) -> tuple[Path, Row]:
-    """A world's folder and findings, made once."""
-    run = played(WORLDS[name], Path(mkdtemp()) / "run")
-    return run, findings_of(run)
+def judged(name: str) -> tuple[Examiner, Row]:
+    """A world's folder as the second opinion reads it, and its findings, made once."""
+    run = played(WORLDS[name], Path(_MADE.name) / name)
+    return Examiner(run), findings_of(run)
 
 
 @cache
 def called_false(name: str) -> set[str]:
     """The claims about a world as it was judged that the second opinion calls false."""
-    run, right = judged(name)
-    return {one.claim for one in opinions(run, right) if one.verdict == FALSE}
+    examiner, right = judged(name)
+    return {one.claim for one in examiner.opinions(right) if one.verdict == FALSE}
 
 
 class Mutant(NamedTuple):
@@ -378,11 +381,11 @@ MUTANTS: dict[str, Mutant] = {
 def test_a_wrong_statement_is_called_false(name: str) -> None:
     """Where the right ones are not."""
     world, change = MUTANTS[name]
-    run, right = judged(world)
+    examiner, right = judged(world)
     wrong = copy.deepcopy(right)
-    change(wrong, RunTables(run))
+    change(wrong, examiner.tables)
     assert wrong != right
-    assert {one.claim for one in opinions(run, wrong) if one.verdict == FALSE} - called_false(world)
+    assert {one.claim for one in examiner.opinions(wrong) if one.verdict == FALSE} - called_false(world)
 
 
 @pytest.mark.parametrize("name", WORLDS)
