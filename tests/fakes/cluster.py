@@ -22,7 +22,7 @@ class FakeNode:
     """A node that remembers what was done to it.
 
     What is switched off: `survives` signals that end it, `moves` in spite of SIGSTOP, `sleeps` on in spite of
-    SIGCONT, `fails` to start; `refuses` to be started with an error.
+    SIGCONT, `fails` to start; `refuses` to be started with an error; its files are `stuck`.
     """
 
     id: int
@@ -35,6 +35,8 @@ class FakeNode:
     sleeps: bool = False
     fails: bool = False
     refuses: bool = False
+    stuck: bool = False
+    stored: dict[str, int] = field(default_factory=lambda: {"00.log": 900, "meta.properties": 90})
     starts: int = 1
     expected: bool = False
     works_while_paused: bool = False
@@ -63,6 +65,21 @@ class FakeNode:
     @property
     def pid(self) -> int:
         return 1000 * self.starts + self.id
+
+    def files(self) -> list[Path]:
+        return [self.data / name for name in self.stored]
+
+    def delete_files(self) -> tuple[int, int]:
+        assert not self.running, "its files are in use"
+        self.done.append("delete")
+        sizes = [] if self.stuck else list(self.stored.values())
+        self.stored = self.stored if self.stuck else {}
+        return len(sizes), sum(sizes)
+
+    def format(self) -> None:
+        assert not self.running, "its files are in use"
+        self.done.append("format")
+        self.stored["meta.properties"] = 90
 
     def start(self) -> None:
         if self.running:

@@ -244,7 +244,7 @@ class Causes:
         """Whether a broker may have lost what it had not synced, between acknowledgement and epoch."""
         at = self.events(place(send))
         return epoch["at_ns"] is not None and any(
-            f["fault"] == "power-loss"
+            f["fault"] in ("power-loss", "disk-loss")
             and f["bit"]
             and broker is not None
             and broker in f["brokers"]

@@ -23,7 +23,7 @@ def all_lost(
     losses = [
         (broker, f["effective_ns"], f["healed_ns"])
         for f in faults
-        if f["fault"] == "power-loss" and f["bit"] and f["effective_ns"] is not None
+        if f["fault"] in ("power-loss", "disk-loss") and f["bit"] and f["effective_ns"] is not None
         for broker in f["brokers"]
     ]
     losses = [one for one in losses if not was_back(events, one[0], one[1], attempt_ns, done_ns)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kaput.faults.fault import Scene
-from kaput.scenario.fault_kinds import KINDS, LOG_DIRS, NETWORK, Options
+from kaput.scenario.fault_kinds import KINDS, LOG_DIRS, NETWORK, NO_VOTER, Options
 from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import AfterStart, AtAttempt, AtEvent, Step
 
 NETWORK_FAULTS = {kind.name for kind in KINDS.values() if kind.needs == NETWORK}
-DISK_FAULTS = {kind.name for kind in KINDS.values() if kind.of_disk and kind.needs != LOG_DIRS}
+DISK_FAULTS = {
+    kind.name for kind in KINDS.values() if kind.of_disk and kind.needs not in (LOG_DIRS, NO_VOTER)
+}
 
 
 def options_of(fault: str, **given: Any) -> Options:

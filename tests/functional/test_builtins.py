@@ -15,12 +15,17 @@ from kaput.core import NEWEST_KAFKA
 from kaput.scenario.builtin import builtin_names
 
 # Kafka breaks its promise there, as expected.
-BROKEN = ("commit-without-leader", "stale-end-transaction", "topic-recreated-without-coordinator")
+BROKEN = (
+    "commit-without-leader",
+    "disk-loss",
+    "stale-end-transaction",
+    "topic-recreated-without-coordinator",
+)
 
 
-def leaders(result: Result) -> list[int]:
-    """Who was elected while the last kill was in effect, in order."""
-    killed = max(fault["effective_ns"] for fault in result.findings["faults"] if fault["fault"] == "kill")
+def leaders(result: Result, fault: str = "kill") -> list[int]:
+    """Who was elected since the last kill, in order."""
+    killed = max(one["effective_ns"] for one in result.findings["faults"] if one["fault"] == fault)
     events = sorted(result.rows("cluster_events"), key=lambda event: int(event["at_ns"]))
     found = [e for e in events if e["kind"] == "leader" and e["topic"] == "orders" and e["at_ns"] > killed]
     return [event["leader"] for event in found if event["leader"] not in (None, -1)]
@@ -45,6 +50,23 @@ def readers(group: str, count: int) -> Callable[[Result], bool]:
 def partitions(count: int) -> Callable[[Result], bool]:
     """Whether messages are in that many partitions."""
     return lambda result: count == len({row["partition"] for row in result.rows("log", "partition")})
+
+
+def empties_its_followers(result: Result) -> bool:
+    """Whether the empty broker was elected again, from the ISR, and every message of the first producer is
+    gone.
+    """
+    led = [e for e in result.rows("cluster_events") if (e["topic"], e["kind"]) == ("orders", "leader")]
+    again = max(led, key=lambda event: int(event["leader_epoch"]))
+    kept = {row["producer"] for row in result.rows("log", "producer")}
+    return leaders(result, "disk-loss") == [1] and again["isr"] == [1] and kept == {1}
+
+
+def copies_everything(result: Result) -> bool:
+    """Whether another broker was elected, and the empty one is in every ISR again at the end."""
+    after = next(table for table in result.findings["partition_tables"] if table["when"] == "after")
+    full = all(set(row["isr"]) == set(row["replicas"]) for row in after["partitions"])
+    return leaders(result, "disk-loss")[0] in (2, 3) and full
 
 
 def share(brokers: int) -> Callable[[Result], bool]:
@@ -87,6 +109,9 @@ ALSO: dict[str, Callable[[Result], bool]] = {
     "topic-recreated-without-coordinator": begins_at(100),
     "broker-failover-10x1": share(10),
     "broker-failover-10x10": share(10),
+    "disk-loss": empties_its_followers,
+    "disk-loss-elr": lambda r: leaders(r, "disk-loss") == [3],
+    "disk-loss-in-sync": copies_everything,
     "competing-consumers": readers("billing", 2),
     "competing-consumers-share": readers("workers", 6),
     "kafka-away": keeps_some,

@@ -104,7 +104,8 @@ class Accounts:
             place = self.tables.place_of(row.get("cluster"), row["topic"], row["partition"])
             mine = [send for send in self.lost if self.tables.place(send) == place]
             logs = [r for r in self.tables.rows("replica_log") if self.tables.place(r) == place]
-            if not logs or row["lost"] != len(mine):
+            # A leader that came back without them had held them all: that is not looked for.
+            if not logs or row["lost"] != len(mine) or row["leader"] == row["old_leader"]:
                 continue
             wanted = {(*_who(send), send["offset"]) for send in mine}
             seen: dict[int, set[tuple[int, ...]]] = defaultdict(set)

@@ -7,7 +7,7 @@ from second_opinion.failovers import ACKS_NEED, Failovers, concerns
 from second_opinion.raw import Place, Row, RunTables
 from second_opinion.silences import Scope, Silence
 
-_STOPS = ("kill", "power-loss", "stop", "leave", "pause")
+_STOPS = ("kill", "power-loss", "disk-loss", "stop", "leave", "pause")
 
 
 class Causes:

@@ -12,7 +12,7 @@ from second_opinion.raw import MS, SECOND, Place, Row, RunTables
 
 FOREVER = 1 << 62
 CLIENTS = -1
-ENDS = ("kill", "stop", "power-loss")
+ENDS = ("kill", "stop", "power-loss", "disk-loss")
 _CUTS = ("isolate", "cut", "partition", "flap")
 # A heal is confirmed by probes, up to so much after it works.
 CONFIRMED_WITHIN = 2 * SECOND

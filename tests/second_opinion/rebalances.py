@@ -164,7 +164,11 @@ class Rebalances:
         """When a broker whose process a fault ended was unfenced again, if the cluster records that."""
         unfenced = [e for e in self.tables.rows("cluster_events") if e["kind"] == "unfenced"]
         mine = [e["at_ns"] for e in unfenced if e["broker"] in effect.brokers]
-        if effect.fault not in ("kill", "stop", "power-loss") or not mine or effect.healed == FOREVER:
+        if (
+            effect.fault not in ("kill", "stop", "power-loss", "disk-loss")
+            or not mine
+            or effect.healed == FOREVER
+        ):
             return effect.healed
         return min((at for at in mine if at > effect.begin), default=FOREVER)
 

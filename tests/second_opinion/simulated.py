@@ -14,7 +14,7 @@ from typing import Any
 from fakes.histories import History, at
 
 STEP = 10
-DOWN = ("kill", "power-loss")
+DOWN = ("kill", "power-loss", "disk-loss")
 GROUP = "billing"
 SESSION = 6_000  # of a member of a group
 

@@ -37,9 +37,13 @@ class KraftMode:
         self, layout: NodeLayout, plan: list[NodeLayout], security: Unsecured, distribution: Distribution
     ) -> None:
         """Writes a node's settings, and the files that its disk needs before its first start."""
-        spec = self._spec
-        write_properties(layout, plan, spec, security.node_settings(layout))
-        format_storage(layout, self._cluster_id, distribution, self._java, spec.features, security.records)
+        write_properties(layout, plan, self._spec, security.node_settings(layout))
+        self.format(layout, security, distribution)
+
+    def format(self, layout: NodeLayout, security: Unsecured, distribution: Distribution) -> None:
+        """Writes the files that a node's empty disk needs."""
+        levels = self._spec.features
+        format_storage(layout, self._cluster_id, distribution, self._java, levels, security.records)
 
     def start_order(self, nodes: Iterable[Node]) -> list[Node]:
         """The nodes in the order to start them."""

@@ -8,6 +8,7 @@ all nodes (own_cluster.py).
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import threading
 import time
@@ -68,7 +69,9 @@ _VERSION = re.compile(rb"Kafka version: (\S+)")
 
 
 class Node(PausableProcess):
-    """One node. `on_event`: called at starts and ends, from any thread. `before_restart`: may block."""
+    """One node. `on_event`: called at starts and ends, from any thread. `before_restart`: may block.
+    `format`: makes its empty log directories what its start needs.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Node(PausableProcess):
         command: list[str],
         on_event: OnEvent = lambda *_: None,
         before_restart: Callable[[], None] = lambda: None,
+        format: Callable[[], None] = lambda: None,
     ) -> None:
         self.layout = layout
         self.deaths: list[str] = []
@@ -84,6 +88,7 @@ class Node(PausableProcess):
         self.memory: MemoryGroup | None = None  # that it runs in, if the cluster has memory groups
         self._owner, self._command, self._on_event = owner, command, on_event
         self._before_restart = before_restart
+        self.format = format
         self._process: OwnedProcess | None = None
         self._expected_down = True
         self._log_size_at_start = 0
@@ -120,6 +125,21 @@ class Node(PausableProcess):
     def log(self) -> Path:
         """The file with its output since its first start."""
         return self.layout.log
+
+    def files(self) -> list[Path]:
+        """Everything in its log directories that is not a directory."""
+        within = (path for place in self.layout.all_data for path in place.rglob("*"))
+        return [path for path in within if not path.is_dir()]
+
+    def delete_files(self) -> tuple[int, int]:
+        """Empties its log directories, while it does not run; returns how many files and bytes on disk that
+        was. The directories stay: one may be a mounted file system. Raises OSError.
+        """
+        # Not their length: index files are long before anything is in them.
+        sizes = [512 * path.lstat().st_blocks for path in self.files()]
+        for path in [path for place in self.layout.all_data for path in place.iterdir()]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return len(sizes), sum(sizes)
 
     @property
     def version(self) -> str:

@@ -310,7 +310,9 @@ class OwnCluster(KafkaCluster):
             self._prepare(layout)
             command = self.network.command(layout.id, self._command(layout))
             before_restart = partial(self._before_restart, layout)
-            self.nodes[layout.id] = Node(self._owner, layout, command, self._on_event, before_restart)
+            self.nodes[layout.id] = Node(
+                self._owner, layout, command, self._on_event, before_restart, partial(self._format, layout)
+            )
             if self._spec.memory_groups:
                 self.nodes[layout.id].memory = MemoryGroup.create(self._owner)
             if layout.proxied:
@@ -333,6 +335,11 @@ class OwnCluster(KafkaCluster):
         self._mode.prepare(layout, self._layouts, self._security, self.distribution)
         if self._spec.disk_fs == "ext4" and layout.broker_port is not None:
             disk.sync(layout.data)  # formatted long ago, as it were: no fault takes that back
+
+    def _format(self, layout: NodeLayout) -> None:
+        self._mode.format(layout, self._security, self.distribution)
+        if self._spec.disk_fs == "ext4" and layout.broker_port is not None:
+            disk.sync(layout.data)
 
     def _before_restart(self, layout: NodeLayout) -> None:
         self._mode.before_restart(layout, self.zookeeper_endpoints)

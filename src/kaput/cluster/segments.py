@@ -119,6 +119,8 @@ class SegmentReader:
         try:
             opened = os.open(following, os.O_RDONLY)
         except FileNotFoundError:
+            if not os.fstat(self._file).st_nlink:  # the broker's disk was emptied, or the topic deleted
+                self.ended = TRUNCATED
             return
         if os.path.sameopenfile(opened, self._file):  # an empty segment has the name of its successor
             os.close(opened)

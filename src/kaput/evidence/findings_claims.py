@@ -315,7 +315,9 @@ class LeaderChange(FindingsPart):
     lost_seen: dict[int, int] = {}
     """By broker: how many of the lost messages it was seen to hold."""
     lost_unseen: int | None = None
-    """Lost messages that no replica was seen to hold; null if no replica was observed."""
+    """Lost messages that no replica was seen to hold; null if no replica was observed, or if the same leader
+    came back.
+    """
     lost_unseen_last_ms: float | None = None
     """How long before the old leader's last acknowledgement the first of these was given; null if none."""
     learned: list[Learned] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaput.core import first_few, plural
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.scenario.vocabulary import PROMISE, UNSYNCED_DATA_FAULTS
+from kaput.scenario.vocabulary import DISK_LOSS, PROMISE, UNSYNCED_DATA_FAULTS
 
 _PERMITTED_BECAUSE = {
     "deposed-leader": "the configuration promises nothing across a change of leader",
@@ -112,6 +112,9 @@ def _lost(findings: Findings) -> str:
     whys = [_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes)]
     if unsynced := sum(f.lost for f in findings.faults if f.fault in UNSYNCED_DATA_FAULTS):
         whys = ["replicas lost what they had not synced", *(whys if unsynced < lost else [])]
+    emptied = sum(f.lost for f in findings.faults if f.fault == DISK_LOSS)
+    if emptied and causes != {"deposed-leader"}:  # a follower that lacked something had lost no disk
+        whys = ["replicas lost their disks", *(whys if emptied < lost else [])]
     why = " and ".join(whys)
     return f"{text} (permitted: {why})" if why else f"{text} (permitted)"
 

@@ -365,6 +365,11 @@ EXT4 = Need(
 LOG_DIRS = Need(
     lambda cluster: cluster.log_dirs == 2, "needs a second log directory; write cluster.log-dirs: 2"
 )
+NO_VOTER = Need(
+    lambda cluster: not set(cluster.broker_ids()) <= set(cluster.voter_ids()),
+    "needs brokers that are not controllers: those would lose the metadata log and their votes, too; "
+    "write cluster.controllers: 1",
+)
 CLOCKS = Need(
     lambda cluster: cluster.faketime, "needs clocks that can be shifted; write cluster.faketime: true"
 )
@@ -400,7 +405,7 @@ class FaultKind:
     @property
     def of_disk(self) -> bool:
         """Whether it breaks the disks of brokers; other nodes have none of their own."""
-        return self.needs in (DISK, EXT4, LOG_DIRS)
+        return self.needs in (DISK, EXT4, LOG_DIRS, NO_VOTER)
 
 
 _PROCESS = (NODES, MEMBERS, CLUSTERS, MIRROR)
@@ -410,6 +415,7 @@ _ALL = (
     FaultKind("noop", (NODES, CLUSTERS)),
     FaultKind("kill", (*_PROCESS, PRODUCER, STORE)),
     FaultKind("power-loss", traces=True),
+    FaultKind("disk-loss", needs=NO_VOTER, traces=True),
     FaultKind("stop", _PROCESS),
     FaultKind("pause", (*_PROCESS, PRODUCER, STORE)),
     FaultKind("rolling-restart"),
@@ -456,6 +462,8 @@ MOVES = ("elect-preferred", "move-leader", "move-replicas")  # of leaders and re
 # What others call them.
 OTHER_WORDS = {
     "crash": "kill", "sigkill": "kill", "oom": "kill", "shutdown": "stop", "freeze": "pause",
+    "lose-disk": "disk-loss", "empty-disk": "disk-loss", "replace-disk": "disk-loss",
+    "new-disk": "disk-loss", "wipe": "disk-loss", "wipe-disk": "disk-loss", "volume-loss": "disk-loss",
     "sigstop": "pause", "hang": "pause", "gc": "pause", "unplug": "isolate",
     "latency": "delay", "slow-network": "delay", "netem": "delay", "packet-loss": "loss",
     "network-partition": "partition", "netsplit": "partition", "split-brain": "partition",

@@ -45,6 +45,7 @@ USERS = (CLIENT_USER, "nobody")
 NOOP = "noop"  # the fault that does nothing and needs no proof
 # Faults that also destroy data that a broker has not synced to its disk; the end of its process does not.
 UNSYNCED_DATA_FAULTS = frozenset({"power-loss"})
+DISK_LOSS = "disk-loss"  # the fault that destroys all of a broker's data
 
 
 def proven(fault: str, confirmed: bool, effective_ns: int | None) -> bool:

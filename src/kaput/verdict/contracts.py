@@ -117,17 +117,21 @@ def on_overwritten(scenario: Scenario, loss: Loss) -> Ruling:
 
 
 def _on_loss_by_every_replica(scenario: Scenario, loss: Loss) -> Ruling:
-    if _syncs_first(scenario, loss.topic):
+    if _syncs_first(scenario, loss.topic) and not loss.known.isr_disk_lost:
         return violation(
             "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone"
         )
     if loss.known.isr_unsure:
-        return unclear("acks=all, and whether every in-sync replica lost what it had not synced is not known")
+        what = "its disk" if loss.known.isr_disk_lost else "what it had not synced"
+        return unclear(f"acks=all, and whether every in-sync replica lost {what} is not known")
     if loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1:
+        what = "its disk" if loss.known.isr_disk_lost else "what it had not synced"
         return permitted(
             "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
-            "and the leader lost what it had not synced"
+            f"and the leader lost {what}"
         )
+    if loss.known.isr_disk_lost:
+        return permitted("acks=all promises copies on in-sync replicas, and all of those lost their disks")
     return permitted(
         "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
         "had not synced"
@@ -148,6 +152,8 @@ def _maybe_unclean(scenario: Scenario, loss: Loss) -> bool:
 
 def _on_loss_of_acks_one(scenario: Scenario, loss: Loss) -> Ruling:
     across = permitted("acks=1 promises nothing across a change of leader")
+    if loss.known.disk_lost and loss.cause in ("leader-restarted", "unclean-election"):
+        return permitted("acks=1 promises one copy, and the leader lost the disk that had {them|it}")
     if loss.cause == "unclean-election":
         return across
     if not loss.known.leaders_known:
@@ -161,9 +167,11 @@ def _on_loss_of_acks_one(scenario: Scenario, loss: Loss) -> Ruling:
             "acks=1, and the same leader came back without what it had acknowledged: "
             "that must survive a process crash, though not a machine crash"
         )
-    if loss.known.hole and loss.known.unsynced and not _syncs_first(scenario, loss.topic):
+    what = "disk loss" if loss.known.disk_lost else "power loss"
+    possible = loss.known.disk_lost or (loss.known.unsynced and not _syncs_first(scenario, loss.topic))
+    if loss.known.hole and possible:
         return unclear(
-            "acks=1, and {their offsets are|its offset is} unknown: a power loss may have removed {them|it}"
+            f"acks=1, and {{their offsets are|its offset is}} unknown: a {what} may have removed {{them|it}}"
         )
     if loss.known.either_leader:
         return unclear(

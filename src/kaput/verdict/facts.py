@@ -31,6 +31,8 @@ class Circumstances(NamedTuple):
     maybe_unclean: an unclean election may have made the hole, or begun the overwriting epoch.
     unsynced: a fault took the leader's unsynced data; isr_unsynced: that of every member of the ISR;
     isr_unsure: the evidence does not tell whether it took every member's.
+    disk_lost: the leader came back after a fault had taken its disk; isr_disk_lost: the loss of disks alone
+    may have taken what every member of the ISR had, synced or not.
     deleted: the log began above their offset when it was read; or above 0, and they have no offset; or a step
     of the timeline deleted their whole topic. maybe_deleted: the log's start is not recorded, and it has no
     record at or below their offset. deleted_by_step: a proven step of the timeline deleted records there, or
@@ -48,6 +50,8 @@ class Circumstances(NamedTuple):
     unsynced: bool = False
     isr_unsynced: bool = False
     isr_unsure: bool = False
+    disk_lost: bool = False
+    isr_disk_lost: bool = False
     deleted: bool = False
     maybe_deleted: bool = False
     deleted_by_step: bool = False

@@ -8,23 +8,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from fakes.steps import scene_of
 from kaput.cluster import faketime
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.network.loopback import Loopback
+from kaput.cluster.node import Node
 from kaput.cluster.own_cluster import OwnCluster
+from kaput.cluster.segments import directory, log_end
 from kaput.cluster.wire import ask
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Fault
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.fault_kinds import KINDS, faults_on
-from kaput.scenario.model import Cluster
+from kaput.scenario.model import Cluster, Topic
 from system_packages import library
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, eventually
 
 
 def fault(name: str, cluster: OwnCluster, admin: Admin, **options: float) -> Fault[Any]:
@@ -60,6 +64,40 @@ def test_cpu_pressure_delays_responses_until_healed(cluster: OwnCluster, admin: 
     used = node.cpu_seconds()
     assert slowest_answer_s(cluster, 1) < PATIENCE_S and not node.is_stopped()
     assert node.cpu_seconds() >= used
+    cluster.wait_ready(PATIENCE_S)
+
+
+def identity(node: Node) -> dict[str, str]:
+    """What is written on its disk of who it is."""
+    lines = (node.data / "meta.properties").read_text().splitlines()
+    return dict(line.split("=") for line in lines if "=" in line)
+
+
+def test_broker_that_lost_its_disk_is_the_same_broker_and_copies_its_partitions(
+    cluster: OwnCluster, admin: Admin
+) -> None:
+    """An empty disk has another directory id; what it had is there again once it is in the ISR."""
+    admin.create_topics([Topic(name="emptied", assignment=[[3, 1]])])
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 0})
+    for _ in range(500):
+        producer.produce("emptied", b"x")
+    assert producer.flush(PATIENCE_S) == 0
+    node, lost = cluster.nodes[3], fault("disk-loss", cluster, admin)
+    before, there = identity(node), directory(node.data, "emptied", 0)
+    assert log_end(there) == 500
+    effect = lost.inject([node])
+    try:
+        assert effect.confirmed and not node.files() and node.data.is_dir(), effect.proof
+    finally:
+        healed, after = lost.heal([node], effect)
+    assert healed is not None and after.confirmed, after.proof
+    assert re.search(
+        r"broker 3: \d+ files deleted .* broker 3, empty, answered within [\d,]+ ms", after.proof
+    )
+    now = identity(node)
+    assert now.keys() == before.keys() and {key for key in now if now[key] != before[key]} == {"directory.id"}
+    in_sync = lambda: set(admin.partitions(["emptied"])[TopicPartition("emptied", 0)].isr) == {1, 3}  # noqa: E731
+    assert eventually(in_sync) and log_end(there) == 500
     cluster.wait_ready(PATIENCE_S)
 
 

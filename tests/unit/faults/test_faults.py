@@ -382,6 +382,7 @@ ANYWHERE = {name for name in faults_on("nodes") if KINDS[name].needs is None} - 
         ({"network": "namespaces"}, NETWORK_FAULTS),
         ({"network": "namespaces", "disk-mb": 100}, NETWORK_FAULTS | {"disk-full"}),
         ({"network": "namespaces", "disk-mb": 100, "disk-fs": "ext4"}, NETWORK_FAULTS | DISK_FAULTS),
+        ({"controllers": 1}, {"disk-loss"}),
         ({"proxies": "everybody"}, {"protocol"}),
         ({"faketime": True}, {"clock-skew"}),
         ({"memory-groups": True}, {"memory-pressure"}),

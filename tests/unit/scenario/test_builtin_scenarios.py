@@ -17,7 +17,9 @@ from kaput.scenario.source import parse
 from kaput.scenario.timeline import total_messages
 
 # What Kafka and librdkafka get wrong.
-BROKEN = {"commit-without-leader", "stale-end-transaction", "topic-recreated-without-coordinator"}
+BROKEN = {
+    "commit-without-leader", "disk-loss", "stale-end-transaction", "topic-recreated-without-coordinator",
+}  # fmt: skip
 COUNTED = {"topic-recreated", "topic-recreated-without-coordinator"}  # stop at an exact message, so few
 SESSION_MS = 9_000  # a killed broker is replaced when its session has expired
 

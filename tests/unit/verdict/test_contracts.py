@@ -55,6 +55,20 @@ EVERY_REPLICA = Ruling(
     "acks=all promises copies in the memory of every in-sync replica, and all of those lost what they "
     "had not synced",
 )
+EMPTY = Ruling(
+    "permitted",
+    "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
+    "and the leader lost its disk",
+)
+EMPTY_ALL = Ruling(
+    "permitted", "acks=all promises copies on in-sync replicas, and all of those lost their disks"
+)
+EMPTY_PERHAPS = Ruling("unclear", "acks=all, and whether every in-sync replica lost its disk is not known")
+EMPTY_ONE = Ruling("permitted", "acks=1 promises one copy, and the leader lost the disk that had {them|it}")
+NO_OFFSET_EMPTY = Ruling(
+    "unclear",
+    "acks=1, and {their offsets are|its offset is} unknown: a disk loss may have removed {them|it}",
+)
 SYNCED = Ruling(
     "violation", "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone"
 )
@@ -117,6 +131,10 @@ ALONE_UNSYNCED = Circumstances(isr_of_one=True, unsynced=True, isr_unsynced=True
 ALONE_UNKNOWN = Circumstances(isr_of_one=True, leaders_known=False)
 HOLE_UNSYNCED = Circumstances(hole=True, unsynced=True, isr_unsure=True)
 UNSURE = Circumstances(isr_unsure=True)
+EMPTIED = Circumstances(unsynced=True, isr_unsynced=True, disk_lost=True, isr_disk_lost=True)
+ALONE_EMPTIED = EMPTIED._replace(isr_of_one=True)
+PERHAPS_EMPTIED = Circumstances(isr_unsure=True, isr_disk_lost=True)
+HOLE_EMPTIED = Circumstances(hole=True, unsynced=True, disk_lost=True)
 USUAL = Circumstances()
 
 ALLOWED: dict[str, Any] = {"topic": {"unclean.leader.election.enable": True}}
@@ -173,6 +191,15 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", RESTARTED, ALONE_UNSYNCED, TWO, EVERY_REPLICA),
         (1, RESTARTED, UNSYNCED, FLUSHED, PROCESS),
         (1, DEPOSED, BY_ALL, FLUSHED, ACROSS),
+        ("all", RESTARTED, EMPTIED, {}, EMPTY_ALL),
+        ("all", RESTARTED, EMPTIED, FLUSHED, EMPTY_ALL),
+        ("all", UNCLEAN, ALONE_EMPTIED, {}, EMPTY),
+        ("all", RESTARTED, ALONE_EMPTIED, TWO, EMPTY_ALL),
+        ("all", RESTARTED, PERHAPS_EMPTIED, FLUSHED, EMPTY_PERHAPS),
+        (1, RESTARTED, EMPTIED, FLUSHED, EMPTY_ONE),
+        (1, UNCLEAN, EMPTIED, {}, EMPTY_ONE),
+        (1, DEPOSED, EMPTIED._replace(disk_lost=False), {}, ACROSS),
+        (1, "unexplained", HOLE_EMPTIED, FLUSHED, NO_OFFSET_EMPTY),
         ("all", RESTARTED, BY_ALL, {}, EVERY_REPLICA),
         ("all", DEPOSED, BY_ALL, TWO, EVERY_REPLICA),
         ("all", UNCLEAN, BY_ALL, {}, EVERY_REPLICA),

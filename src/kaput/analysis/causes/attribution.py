@@ -153,7 +153,7 @@ def _latest_begun_epoch(epochs: Sequence[Epoch], acks: Acks) -> Ints:
 
 CIRCUMSTANCES = list(Circumstances._fields)
 # Circumstances that make a loss unclear instead of a violation.
-_UNCLEAR_IF = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure")
+_UNCLEAR_IF = ("either_leader", "maybe_unclean", "unsynced", "isr_unsure", "disk_lost", "isr_disk_lost")
 # No leader epoch explains that they are gone. With acks=0 none is looked for.
 NOT_OVERWRITTEN = pl.col("cause").is_in([CAUSES[UNEXPLAINED], CAUSES[ACKS_0]])
 _NO_LOG = Extent(None, None, 0)

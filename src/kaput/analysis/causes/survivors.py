@@ -1,9 +1,9 @@
 """Tracks which replicas have an acknowledged message, and whether at some time none had it.
 
 A message is safe as long as one replica of the ISR that acknowledged it has it. A power loss takes what a
-broker had not synced. A broker that rejoins the ISR has fetched everything again from its leader, even if
-the heal of its fault was confirmed later. Rules: docs/decisions/0032 and 0042. Not here: which epoch
-overwrote the message (attribution.py).
+broker had not synced, a disk loss everything. A broker that rejoins the ISR has fetched everything again from
+its leader, even if the heal of its fault was confirmed later. Rules: docs/decisions/0032 and 0042. Not here:
+which epoch overwrote the message (attribution.py).
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ class Acknowledged(NamedTuple):
     until_ns: int | None
 
 
+_FLAGS = ("unsynced", "isr_unsynced", "isr_unsure", "disk_lost", "isr_disk_lost")
+
+
 def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[str, Flags]:
-    """Whether each message was lost because it was not synced: the fields `unsynced`, `isr_unsynced` and
-    `isr_unsure` of Circumstances. `acks`: a column per acknowledgement: attempt (ns), done (ns), index of the
-    overwriting epoch (-1: none), and whether the same leader came back.
+    """Whether each message was lost because it was not synced, or its disk was lost: the fields of
+    Circumstances that are named here. `acks`: a column per acknowledgement: attempt (ns), done (ns), index of
+    the overwriting epoch (-1: none), and whether the same leader came back.
     """
-    flags = {name: np.zeros(acks.shape[1], bool) for name in ("unsynced", "isr_unsynced", "isr_unsure")}
+    flags = {name: np.zeros(acks.shape[1], bool) for name in _FLAGS}
     changes, epochs = history.changes.get(place, ()), history.epochs[place]
     power_losses = history.power_losses
     if not power_losses:
@@ -58,8 +61,12 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
         if done == NULL:
             sure, unsure = False, sure or unsure
         flags["isr_unsynced"][here], flags["isr_unsure"][here] = sure, unsure
+        disks = [one for one in power_losses if one.disk]
+        flags["isr_disk_lost"][here] = any(lost_by_all(changes, disks, acked))
         if same_leader and epoch.leader is not None:
             flags["unsynced"][here] = lost_by_leader(changes, power_losses, acked, epoch.leader)
+        if epoch.changed is False and epoch.leader is not None:
+            flags["disk_lost"][here] = lost_by_leader(changes, disks, acked, epoch.leader)
     return flags
 
 
@@ -69,7 +76,8 @@ def maybe_unsynced(
     """The same for acknowledgements without an offset; assumes that the last epoch overwrote them."""
     last = np.full(len(dones), len(history.epochs[place]) - 1)
     flags = unsynced(history, place, np.stack([attempts, dones, last, np.ones_like(last)]))
-    return {"unsynced": flags["unsynced"], "isr_unsure": flags["isr_unsynced"] | flags["isr_unsure"]}
+    disk_lost = {name: flags[name] for name in ("unsynced", "disk_lost", "isr_disk_lost")}
+    return {**disk_lost, "isr_unsure": flags["isr_unsynced"] | flags["isr_unsure"]}
 
 
 def lost_by_all(

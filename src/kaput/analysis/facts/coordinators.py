@@ -27,7 +27,7 @@ from kaput.scenario.producers import TRANSACTIONS, partition_of, transactional_i
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
 # Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.
-_DOWN = frozenset({"kill", "stop", "pause", "power-loss", "isolate"})
+_DOWN = frozenset({"kill", "stop", "pause", "power-loss", "disk-loss", "isolate"})
 _UP = frozenset(
     {*TAKE_NOTHING, "resize", "delete-records", "recreate"} | {"delay", "bandwidth", "loss", "reset", "clock"}
 )

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.fault_kinds import MOVES, RECREATE
-from kaput.scenario.vocabulary import NOOP, UNSYNCED_DATA_FAULTS
+from kaput.scenario.vocabulary import DISK_LOSS, NOOP, UNSYNCED_DATA_FAULTS
 
 # Faults that end a process: when started again, it registers anew, and serves no client until it is unfenced.
 # As long as its last session counts, which may be until it times out, it cannot register.
-ENDS_PROCESS = frozenset({"kill", "stop", "power-loss"})
+ENDS_PROCESS = frozenset({"kill", "stop", "power-loss", DISK_LOSS})
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,14 @@ class Epoch:
 
 @dataclass(frozen=True)
 class PowerCut:
-    """A proven fault that takes a broker's unsynced data. `healed_ns`: FOREVER_NS if never."""
+    """A proven fault that takes a broker's unsynced data, or all of its data (`disk`). `healed_ns`:
+    FOREVER_NS if never.
+    """
 
     broker: int
     effective_ns: int
     healed_ns: int
+    disk: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,11 +199,18 @@ def recreated_ns(faults: Iterable[FaultRow], place: TopicPartition) -> list[int]
 
 
 def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
-    """The proven faults that take unsynced data, one row per broker that they hit."""
+    """The proven faults that take data from disks, one row per broker that they hit."""
     return [
-        PowerCut(broker, fault.effective_ns, FOREVER_NS if fault.healed_ns is None else fault.healed_ns)
+        PowerCut(
+            broker,
+            fault.effective_ns,
+            FOREVER_NS if fault.healed_ns is None else fault.healed_ns,
+            fault.fault == DISK_LOSS,
+        )
         for fault in faults
-        if fault.fault in UNSYNCED_DATA_FAULTS and fault.proven and fault.effective_ns is not None
+        if fault.fault in {*UNSYNCED_DATA_FAULTS, DISK_LOSS}
+        and fault.proven
+        and fault.effective_ns is not None
         for broker in fault.brokers
     ]
 

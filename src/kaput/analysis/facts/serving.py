@@ -26,6 +26,7 @@ How = Literal["ended", "frozen", "disk", "cut", "slow"]
 _HOW: Mapping[str, How] = {
     "kill": "ended",
     "power-loss": "ended",
+    "disk-loss": "ended",
     "stop": "ended",
     "leave": "ended",
     "pause": "frozen",
@@ -395,7 +396,7 @@ def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> Mi
     return MinIsr(scenario.effective_min_isr(topic, configured), found)
 
 
-_KILLING_FAULTS = ("kill", "power-loss")  # they take effect when the process is gone
+_KILLING_FAULTS = ("kill", "power-loss", "disk-loss")  # they take effect when the process is gone
 
 
 class Leaderless(NamedTuple):

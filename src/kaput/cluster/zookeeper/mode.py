@@ -115,6 +115,9 @@ class ZookeeperMode(KraftMode):
         else:
             write_properties(layout, plan, self._spec, security.node_settings(layout), broker_identity)
 
+    def format(self, layout: NodeLayout, security: Unsecured, distribution: Distribution) -> None:
+        """Nothing: brokers format their disks themselves."""
+
     def start_order(self, nodes: Iterable[Node]) -> list[Node]:
         """ZooKeeper first: brokers would have to wait for it."""
         return sorted(nodes, key=lambda node: node.role != "zookeeper")

@@ -15,6 +15,7 @@ from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
+    NO_VOTER,
     PROTOCOL,
     RECREATE,
     DeleteRecordsOptions,
@@ -154,6 +155,11 @@ def _needs(step: FaultStep, cluster: Cluster) -> Found:
         yield ("fault",), "power-loss knows one log directory; leave out cluster.log-dirs"
     if step.kind.of_disk and shares:
         yield ("target",), f"{step.fault} hits brokers: a {target} has no disk of its own"
+    elif needs == NO_VOTER and needs.met(cluster):
+        brokers, voters = set(cluster.broker_ids()), set(cluster.voter_ids())
+        if voters & (set(target.numbers) if target.kind == "broker" else brokers):
+            only = f"write broker {min(brokers - voters)}"
+            yield ("target",), f"{target} may be a controller, which would lose its votes, too; {only}"
 
 
 def _protocol(step: FaultStep, cluster: Cluster) -> Found:
