@@ -93,12 +93,16 @@ class Partition:
         self._lead(leader, ms)
 
     def lose_power(self, ms: float, everybody: bool) -> None:
-        """The leader's machine, or all of them, lose what was not synced; the leader comes back and leads."""
+        """The leader's machine, or all of them, lose what was not synced, or their disks; the leader comes
+        back and leads.
+        """
         hit = [self.leader, *(broker for broker in self.isr if broker != self.leader and everybody)]
         fault = f"{self.where['topic']}-{self.where['partition']}-{ms}"
         for broker in hit:
-            self.history.fault(broker, ms - 1.5, ms - 0.2, fault="power-loss", id=f"{fault}-{broker}")
-            self.has[broker] -= min(self.has[broker], self.random.randint(0, 3))
+            name = self.random.choice(("power-loss", "power-loss", "disk-loss"))
+            self.history.fault(broker, ms - 1.5, ms - 0.2, fault=name, id=f"{fault}-{broker}")
+            kept_count = 0 if name == "disk-loss" else self.has[broker] - self.random.randint(0, 3)
+            self.has[broker] = max(0, kept_count)
         kept = [broker for broker in self.isr if broker not in hit]
         leader = self.random.choice(kept or [max(hit, key=lambda broker: self.has[broker])])
         self.isr = kept or [leader]

@@ -107,7 +107,11 @@ def on_overwritten(scenario: Scenario, loss: Loss) -> Ruling:
     if loss.cause == "deposed-leader":
         return violation("acks=all must survive a change of leader")
     if loss.cause == "leader-restarted":
-        return violation("acks=all, and the same leader came back without what it had acknowledged")
+        return violation(
+            "acks=all, and the leader came back with an empty disk, though other replicas had {them|it}"
+            if loss.known.disk_lost
+            else "acks=all, and the same leader came back without what it had acknowledged"
+        )
     if _maybe_unclean(scenario, loss):
         return unclear(
             "it is unknown what overwrote {their offsets|its offset}: possibly an unclean election, which is "

@@ -9,6 +9,8 @@ import pytest
 from fakes.world import World
 from kaput.errors import UsageError
 from kaput.operate.fault_injection import checked_step
+from kaput.scenario.checks.scenario import check
+from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Cluster
 
 
@@ -71,3 +73,10 @@ def test_only_brokers_that_do_not_vote_may_lose_their_disk(
     with pytest.raises(UsageError) as error:
         checked_step("disk-loss", target, {}, spec)
     assert message in str(error.value)
+
+
+def test_existing_cluster_refuses_it_in_one_sentence() -> None:
+    """Its disks are not kaput's; nothing is known of its controllers."""
+    found = check(load_builtin("disk-loss-in-sync"), existing=True)
+    assert len(found) == 1
+    assert found[0].text.startswith("disk-loss needs a cluster that kaput started, not an existing one; ")

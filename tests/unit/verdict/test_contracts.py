@@ -69,6 +69,10 @@ NO_OFFSET_EMPTY = Ruling(
     "unclear",
     "acks=1, and {their offsets are|its offset is} unknown: a disk loss may have removed {them|it}",
 )
+EMPTY_LEADER = Ruling(
+    "violation",
+    "acks=all, and the leader came back with an empty disk, though other replicas had {them|it}",
+)
 SYNCED = Ruling(
     "violation", "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone"
 )
@@ -196,6 +200,8 @@ BY_BROKER: dict[str, Any] = {"cluster": {"log.cleanup.policy": "compact"}, "key"
         ("all", UNCLEAN, ALONE_EMPTIED, {}, EMPTY),
         ("all", RESTARTED, ALONE_EMPTIED, TWO, EMPTY_ALL),
         ("all", RESTARTED, PERHAPS_EMPTIED, FLUSHED, EMPTY_PERHAPS),
+        ("all", RESTARTED, Circumstances(unsynced=True, disk_lost=True), {}, EMPTY_LEADER),
+        ("all", UNCLEAN, Circumstances(unsynced=True, disk_lost=True), {}, NOT_ENABLED),
         (1, RESTARTED, EMPTIED, FLUSHED, EMPTY_ONE),
         (1, UNCLEAN, EMPTIED, {}, EMPTY_ONE),
         (1, DEPOSED, EMPTIED._replace(disk_lost=False), {}, ACROSS),

@@ -156,9 +156,9 @@ def _needs(step: FaultStep, cluster: Cluster) -> Found:
     if step.kind.of_disk and shares:
         yield ("target",), f"{step.fault} hits brokers: a {target} has no disk of its own"
     elif needs == NO_VOTER and needs.met(cluster):
-        brokers, voters = set(cluster.broker_ids()), set(cluster.voter_ids())
-        if voters & (set(target.numbers) if target.kind == "broker" else brokers):
-            only = f"write broker {min(brokers - voters)}"
+        voters = set(cluster.voter_ids()) - set(cluster.dedicated_controller_ids())
+        if voters and (target.kind != "broker" or voters & set(target.numbers)):
+            only = f"write broker {max(voters) + 1}"
             yield ("target",), f"{target} may be a controller, which would lose its votes, too; {only}"
 
 
