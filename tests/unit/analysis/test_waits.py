@@ -573,6 +573,24 @@ def test_group_waits_for_the_heal_of_the_owner() -> None:
     assert _waits(_story(history, 10, 20.3, waiter=GROUP)) == [("heal", 10, 20), ("client", 20, 20.3)]
 
 
+def test_group_without_an_owner_does_not_wait_for_the_isr_before_a_member_of_it_is_gone() -> None:
+    """No owner from 10 to 24 s; a follower is frozen, and leaves the ISR, from 13 to 16 s."""
+    history = _led().event("assigned", -500).event("revoked", 10_000).event("assigned", 24_000, member="m2")
+    _pause(history, 3, 13, 20).led(None, None, 16_000, [1, 2], kind="isr")
+    story = _story(history, 10, 24.2, waiter=GROUP)
+    whole = [("rebalance", 10, 13), ("isr", 13, 16), ("rebalance", 16, 24), ("client", 24, 24.2)]
+    assert _waits(story) == whole
+    assert [wait.record for wait in story.waits][::2] == ["", "a member of billing was assigned orders/0"]
+
+
+def test_group_whose_owner_came_while_the_isr_was_short_waits_for_the_isr() -> None:
+    """No owner from 10 to 14 s, a follower is frozen, and leaves the ISR, from 13 to 16 s."""
+    history = _led().event("assigned", -500).event("revoked", 10_000).event("assigned", 14_000, member="m2")
+    _pause(history, 3, 13, 20).led(None, None, 16_000, [1, 2], kind="isr")
+    story = _story(history, 10, 16.2, waiter=GROUP)
+    assert _waits(story) == [("isr", 10, 16), ("client", 16, 16.2)]
+
+
 def test_group_does_not_wait_for_the_heal_of_a_member_that_owns_nothing() -> None:
     history = _on_clients(_led().event("assigned", -500, member="member-2"), "member 1 of billing", 10, 20)
     assert _not_known(_story(history, 10, 20.3, waiter=GROUP))

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Owners
@@ -398,6 +398,12 @@ class _Walk:
         begin = self.from_ns
         for number, (since, until, state) in enumerate(self.spans):
             later = self.spans[number + 1][2] if number + 1 < len(self.spans) else WaitState(Stage.READY)
+            if (goes_on := self._hidden(number)) is not None:
+                # What it waited for then is not what hides it later: it is still unmet after that.
+                condition, _, faults = self._met(*goes_on)
+                yield Wait(condition=condition, from_ns=begin, to_ns=until, faults=faults)
+                begin = until
+                continue
             if later.stage <= state.stage and not self._longest_ready(state, since, until):
                 continue  # nothing was met: the stretch belongs to the next one
             if state.stage == later.stage == Stage.READY:
@@ -409,6 +415,20 @@ class _Walk:
             begin = until
         if begin < self.to_ns:
             yield Wait(condition="client", from_ns=begin, to_ns=self.to_ns)
+
+    def _hidden(self, number: int) -> tuple[WaitState, WaitState, int] | None:
+        """If the client's own condition (an owner, rights) is unmet before and after a leader or an ISR is
+        missing: the state in which it ends, the one after that, and when.
+        """
+        after = [*self.spans[number + 1 :], (self.to_ns, self.to_ns, WaitState(Stage.READY))]
+        hiding = sum(1 for _ in takewhile(lambda span: span[2].stage < Stage.DENIED, after))
+        if not Stage.DENIED <= self.spans[number][2].stage < Stage.READY or not hiding:
+            return None
+        own = takewhile(
+            lambda at: Stage.DENIED <= after[at][2].stage < Stage.READY, range(hiding, len(after))
+        )
+        last = max(own, default=None)
+        return None if last is None else (after[last][2], after[last + 1][2], after[last][1])
 
     def _longest_ready(self, state: WaitState, since_ns: int, until_ns: int) -> bool:
         """Whether everything was met for so long that the client alone made it a silence."""
