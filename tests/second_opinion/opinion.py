@@ -524,6 +524,7 @@ class Examiner:
                 yield Opinion(words, FALSE, "the next leader came in the same ms")
         elif events:
             yield Opinion(words, NOT_DECIDABLE, "no event has this leader and epoch")
+        yield one_of(f"{words}: leader_was", row.get("leader_was"), self._leader_was(row))
         bounds = self.failovers.overwritten_by(place, row["epoch"])
         if bounds is not None:
             allowed = set(range(bounds[0], bounds[1] + 1))
@@ -536,6 +537,20 @@ class Examiner:
             length = (row["last_deposed_ack_ns"] - row["elected_ns"]) / MS
             allowed_ms = {length} if length > 0 else {0.0, None}
             yield equal(f"{words}: two_leaders_ms", row["two_leaders_ms"], allowed_ms, 0.001)
+
+    def _leader_was(self, row: Row) -> set[str | None]:
+        """Whether a new leader was there: its process, and after a restart its registration."""
+        leader, at = row["leader"], row["elected_ns"]
+        if {self.effects.is_up(leader, at - 1), self.effects.is_up(leader, at + MS)} == {True, False}:
+            return {"down", "starting", None}
+        if not self.effects.is_up(leader, at):
+            return {"down"}
+        kinds = ("stopped", "started", "unfenced")
+        mine = [e for e in self.tables.rows("cluster_events") if e["broker"] == leader and e["kind"] in kinds]
+        last = [e["kind"] for e in sorted(mine, key=lambda e: e["at_ns"]) if e["at_ns"] < at][-2:]
+        soon = any(e["kind"] == "unfenced" and e["at_ns"] // MS == at // MS for e in mine)
+        later = any(e["kind"] == "unfenced" and e["at_ns"] // MS > at // MS for e in mine)
+        return {"starting"} if last == ["stopped", "started"] and not soon and later else {None}
 
     def _partition_tables(self) -> Iterator[Opinion]:
         for table in self.findings.get("partition_tables") or []:

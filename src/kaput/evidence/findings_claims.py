@@ -285,6 +285,9 @@ class LeaderChange(FindingsPart):
     """The new leader epoch."""
     leader: int
     """The new leader."""
+    leader_was: Literal["down", "starting"] | None = None
+    """What kept it from leading at the election: its process was gone, or had been started again and was not
+    unfenced yet. Null if nothing is recorded that did."""
     old_leader: int | None
     """The leader before; null if unknown."""
     old_leader_in_sync: bool | None = None

@@ -418,3 +418,31 @@ def test_nothing_known_to_be_forbidden_is_called_forbidden(tmp_path: Path) -> No
     text = to_text(found, "x").plain
     assert "10 acknowledged messages lost (10 not known to be permitted)" in text
     assert "forbidden)" not in text
+
+
+@pytest.mark.parametrize(
+    ("events", "was", "words"),
+    [
+        ([("stopped", 5_000)], "down", "though its process was down"),
+        (
+            [("stopped", 3_000), ("started", 5_000), ("unfenced", 8_000)],
+            "starting",
+            "though it had just been started again and was still fenced",
+        ),
+        ([("stopped", 3_000), ("started", 4_000), ("unfenced", 5_000)], None, "its first acknowledgement"),
+        ([("stopped", 5_500.5)], None, "its first acknowledgement"),
+    ],
+)
+def test_leader_that_was_elected_though_it_was_not_there(
+    events: list[tuple[str, float]], was: str | None, words: str, tmp_path: Path
+) -> None:
+    """The controller does not know yet that it died, or its session goes on: it takes nothing over."""
+    history = _load(10, (4, 9)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 5_500, [2, 3])
+    for kind, ms in events:
+        history.add("cluster_events", kind=kind, broker=2, at_ns=at(ms), source="history")
+    found = judged(_killed(history, 4, 9, 1), tmp_path)
+    assert found.leader_changes[0].leader_was == was
+    (sentence,) = leader_sentences(found)
+    assert words in sentence
+    assert ("broker 2 took over from broker 1" in sentence) == (was is None)
+    assert ("broker 2 was elected in place of broker 1" in sentence) == (was is not None)

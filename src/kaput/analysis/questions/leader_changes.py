@@ -21,7 +21,7 @@ from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.leader_history import Change, LeaderHistory
 from kaput.analysis.run import Run
 from kaput.analysis.runs.names import Names
-from kaput.core import MS, TopicPartition
+from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.column_values import with_clusters
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
@@ -60,7 +60,30 @@ class LeaderChanges(Question):
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
         first_acks = _first_acks(run.sums["first_acks_by_epoch"], run.names)
         changes = leader_changes(run.leader_history, deposed, first_acks, seen(run.given), run.given.clients)
-        yield findings(leader_changes=changes)
+        yield findings(leader_changes=[_with_leaders_state(run, one) for one in changes])
+
+
+def _with_leaders_state(run: Run, change: LeaderChange) -> LeaderChange:
+    """What kept the new leader from leading: a controller elects a broker that has died until it is fenced,
+    and one that comes back within its session.
+    """
+    cluster, at_ns = cluster_and_topic(change.topic)[0], change.elected_ns
+    kinds = ("stopped", "started", "unfenced")
+    rows = [
+        (row["at_ns"], row["kind"])
+        for row in run.given.cluster_events
+        if row["broker"] == change.leader and row["kind"] in kinds and row["cluster"] in (cluster, None)
+    ]
+    before = [kind for at, kind in sorted(rows) if at < at_ns]
+    # In the ms of the election, its process or the broker may have come back just before.
+    back = {kind for at, kind in rows if at // MS == at_ns // MS}
+    if "started" not in back and run.record.serving.down(change.leader, at_ns, cluster):
+        return change.model_copy(update={"leader_was": "down"})
+    # Only if it is known when it was unfenced.
+    unfenced = any(at // MS > at_ns // MS and kind == "unfenced" for at, kind in rows)
+    if before[-2:] == ["stopped", "started"] and "unfenced" not in back and unfenced:
+        return change.model_copy(update={"leader_was": "starting"})
+    return change
 
 
 def _first_acks(first_acks: pl.DataFrame, names: Names) -> FirstAcks:

@@ -16,6 +16,10 @@ from kaput.scenario.fault_kinds import MOVES
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
 _MOST_PARTITIONS = 30
+_ABSENT = {
+    "down": "though its process was down",
+    "starting": "though it had just been started again and was still fenced",
+}
 
 
 def section(run: JudgedRun) -> Section | None:
@@ -85,7 +89,11 @@ def _planned(fault: str | None) -> str:
 def _sentence(change: LeaderChange) -> Iterator[str]:
     restarted = change.leader == change.old_leader
     how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
+    if change.leader_was is not None:
+        how = "was elected again" if restarted else f"was elected in place of broker {change.old_leader}"
     yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
+    if change.leader_was is not None:
+        yield _ABSENT[change.leader_was]
     if change.old_leader_in_sync:
         yield f"which was in sync{_planned(change.fault)}"
     if change.without_leader_ms:
@@ -110,7 +118,8 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
         f"{change.deposed_acks_after_election:,} of them after the election"
     )
     if change.two_leaders_ms:
-        yield f"the last {milliseconds(change.two_leaders_ms)} after it: for that long there were two leaders"
+        two = "" if change.leader_was else ": for that long there were two leaders"
+        yield f"the last {milliseconds(change.two_leaders_ms)} after it{two}"
     if change.overlap_ms:
         yield f"both acknowledged for {milliseconds(change.overlap_ms)}"
     if change.offsets_used_twice:

@@ -157,9 +157,10 @@ def _overwritten(change: LeaderChange, run: JudgedRun) -> str:
     old = "The old leader" if change.old_leader is None else f"Broker {change.old_leader}"
     last = _at(run, change.last_deposed_ack_ns, ", until ")
     elected = _at(run, change.elected_ns, " at ")
+    replaced = "its log" if change.leader_was is None else "the log of the next one that served"
     return (
         f"{old} alone acknowledged {lost}, as leader of {partition}{last}; broker {change.leader} was elected"
-        f"{elected} without them, and its log replaced the old leader's."
+        f"{elected} without them, and {replaced} replaced the old leader's."
     )
 
 
