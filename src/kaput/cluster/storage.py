@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import subprocess
 import tempfile
 import uuid
@@ -30,6 +31,7 @@ _META_KEYS = {"cluster.id", "directory.id", "node.id", "version"}
 _CHECKPOINT = "bootstrap.checkpoint"
 _SNAPSHOT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 _TIMEOUT_S = 120
+_UNSUPPORTED = re.compile(r"Unsupported feature: ([\w.]+)\. ")
 _DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -98,6 +100,11 @@ def run_storage_tool(
     output = done.stdout + done.stderr
     if NO_MAIN_CLASS in output:
         raise UnknownFormat(f"Kafka {distribution.version} has its storage tool in another place")
+    unknown = _UNSUPPORTED.search(output)
+    if unknown is not None and features.get(unknown[1]) == 0:  # off, as it is wherever it does not exist
+        known = {name: level for name, level in features.items() if name != unknown[1]}
+        run_storage_tool(properties, cluster_id, distribution, java, known)
+        return
     if done.returncode != 0:
         raise BrokerError(f"Kafka's storage tool failed: {output[-1000:]}")
 

@@ -9,9 +9,9 @@ import pytest
 
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.properties import NodeLayout, Role
-from kaput.cluster.storage import first_records, format_storage
+from kaput.cluster.storage import first_records, format_storage, run_storage_tool
 from kaput.core import NEWEST_KAFKA
-from kaput.errors import UnknownFormat
+from kaput.errors import BrokerError, UnknownFormat
 from kaput.java import Java
 
 META = "meta.properties"
@@ -106,3 +106,34 @@ def test_missing_storage_tool_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     )
     with pytest.raises(UnknownFormat, match=r"Kafka 9\.8\.7 has its storage tool in another place, which"):
         format_storage(node(tmp_path, "broker"), "a-cluster", KAFKA, JAVA)
+
+
+def tool_without_feature(tmp_path: Path) -> Java:
+    """A Java whose storage tool knows no `new.version`; it writes down how it was called."""
+    program = tmp_path / "java"
+    program.write_text(
+        f"""#!/bin/sh
+echo "$*" >> {tmp_path}/calls
+case "$*" in *new.version*)
+    echo "Unsupported feature: new.version. Supported features are: old.version" >&2; exit 1;;
+esac
+"""
+    )
+    program.chmod(0o755)
+    return Java(program, 17, "17", "")
+
+
+def test_feature_that_is_off_may_be_unknown(tmp_path: Path) -> None:
+    """Level 0 of what a version does not have is what it does without it."""
+    java = tool_without_feature(tmp_path)
+    levels = {"new.version": 0, "old.version": 1}
+    run_storage_tool(tmp_path / "server.properties", "a-cluster", KAFKA, java, levels)
+    first, second = (tmp_path / "calls").read_text().splitlines()
+    assert first.endswith(" --feature new.version=0 --feature old.version=1")
+    assert "new.version" not in second and second.endswith(" --feature old.version=1")
+
+
+def test_feature_that_is_on_must_be_known(tmp_path: Path) -> None:
+    """Otherwise the run would be about something else."""
+    with pytest.raises(BrokerError, match=r"Unsupported feature: new\.version\. "):
+        run_storage_tool(tmp_path, "a-cluster", KAFKA, tool_without_feature(tmp_path), {"new.version": 1})
