@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, after, equal, one_of
 from second_opinion.effects import FOREVER, Effect
-from second_opinion.load import loads
+from second_opinion.load import asked, loads
 from second_opinion.raw import MS, SECOND, Place, Row
 from second_opinion.silences import Scope, Silence
 
@@ -251,9 +251,9 @@ class Claims:
     def _load(self, claim: Row) -> Iterator[Opinion]:
         figures = claim["figures"]
         found = loads(self.of.tables, self.of.effects)
-        asked = {f.asked_per_s for f in found}
-        yield equal(f"{_words(claim)}: asked_per_s", figures.get("asked_per_s"), asked, 0.01)
         begin, end = claim["from_ns"], claim["to_ns"]
+        known = {asked(self.of.tables, begin, end)}
+        yield equal(f"{_words(claim)}: asked_per_s", figures.get("asked_per_s"), known, 0.01)
         begins = any(0 <= begin - f.begin < SECOND for f in found)
         if not begins or not any(-MS <= f.end - end < SECOND for f in found):
             yield Opinion(

@@ -57,6 +57,33 @@ def test_means_before_during_and_after(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ({}, 20.0),
+        ({"starts": "1500ms"}, 15.0),  # from 2.0 s on: one of the two whole seconds before 3.0 s
+        ({"starts": "1500ms", "duration": "500ms"}, 15.0),  # its last attempt is later than that
+        ({"duration": "900ms", "sent": 9}, 12.0),  # until 1.4 s: 0.4 of the two seconds
+    ],
+)
+def test_load_is_what_was_asked_of_the_producers_that_were_to_send(
+    more: dict[str, Any], asked: float, tmp_path: Path
+) -> None:
+    """A second producer starts later, or has sent everything before the fault."""
+    sent = more.pop("sent", 80)
+    history = _history()
+    spec = {"topic": "orders", "acks": "all", "rate": 10, "messages": 80} | more
+    if "duration" in more:
+        del spec["messages"]
+    history.producers.append(spec)
+    late = 1_500 if "starts" in more else 0
+    for seq in range(sent):
+        ms = 500 + late + 100 * seq
+        history.acked(1, seq, 80 + seq, attempt_ns=_ns(ms), done_ns=_ns(ms))
+    (load,) = [one for one in judged(history, tmp_path).claims if one.kind == "load"]
+    assert round(load.figures["asked_per_s"], 6) == asked
+
+
 def test_a_slump_that_is_longer_than_expected_is_a_violation(tmp_path: Path) -> None:
     """And one that is not is none."""
     assert judged(_history(slump="<=2"), tmp_path / "held").verdict == "held"

@@ -15,7 +15,7 @@ import polars as pl
 from kaput.analysis.engine.question import Question, Reported, facts, findings
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.run import Run
-from kaput.core import SECOND
+from kaput.core import MS, SECOND
 from kaput.evidence.findings import RateFindings
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
@@ -61,9 +61,10 @@ class LoadRates(Question):
 
 def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
     """The rate that was asked for and the one that was acknowledged, before the first fault (or in all)."""
-    asked = ordered_per_s(run.given)
     before = dict(_times(run.given, load)).get("before", load)
-    if asked is not None and before:
+    last = run.sums["sent"].group_by("producer").agg(pl.col("last_attempt_ns").max()).drop_nulls()
+    asked = _asked_per_s(run.given, before, run.sums["sent"]["begin_ns"].min(), dict(last.iter_rows()))
+    if asked is not None:
         sent, acked = (_mean(by_second.get(what, {}), before) for what in ("attempted", "acked"))
         figures = {"asked_per_s": float(asked), "sent_per_s": sent, "reached_per_s": acked}
         yield Claim(kind="load", from_ns=before.start * SECOND, to_ns=before.stop * SECOND, figures=figures)
@@ -88,6 +89,25 @@ def _per_second(run: Run) -> dict[str, dict[int, int]]:
     for what, at, n in counts.iter_rows():
         by_second.setdefault(what, {})[at] = n
     return by_second
+
+
+def _asked_per_s(given: Inputs, during: range, begin_ns: object, last_ns: Mapping[int, int]) -> float | None:
+    """The mean rate requested in these seconds: a producer counts from its start until it had everything to
+    send, or until it had sent it, if that took longer. None if one has no rate (a pipe).
+    """
+    if given.scenario is None or pipes(given.scenario) or not during or not isinstance(begin_ns, int):
+        return None
+    specs, asked = given.scenario.producer_specs(), 0.0
+    first_ms = min((spec.starts or 0 for spec in specs), default=0)
+    for number, spec in enumerate(specs):
+        if spec.rate == "max":
+            return None
+        from_ns = begin_ns + ((spec.starts or 0) - first_ms) * MS
+        took_ns = spec.duration * MS if spec.duration else (spec.messages or 0) / spec.rate * SECOND
+        to_ns = max(from_ns + took_ns, last_ns.get(number, 0))
+        both_ns = min(to_ns, during.stop * SECOND) - max(from_ns, during.start * SECOND)
+        asked += spec.rate * max(0, both_ns) / SECOND
+    return asked / len(during) if specs else None
 
 
 def ordered_per_s(given: Inputs) -> float | None:
