@@ -167,7 +167,7 @@ class Failovers:
             if e["kind"] == "leader" and (e["leader_epoch"] or 0) > election.epoch
         ]
         until = min(later, default=None)
-        proven, possible, following = [], [], []
+        proven, possible, following, removed = [], [], [], []
         for send, record in self._acked(place):
             done = send["done_ns"]
             if done is None or done // MS < election.at // MS:
@@ -181,6 +181,10 @@ class Failovers:
             there = record is not None or self.tables.may_remove(place)
             if there and (until is None or done < until):
                 possible.append(done)
+                removed += [done] if record is None and done // MS > election.at // MS else []
+        if self.tables.all_acks(place) is True and removed and len(removed) == len(possible) - len(proven):
+            # No deposed leader acknowledges with acks=all: whether the log still has the message is the same.
+            return {min(removed + proven)}
         found: set[int | None] = {min(times) for times in (proven, possible) if times}
         if not proven:  # a leader that acknowledged nothing: whether its successor counts is left open
             found |= {None, min(following, default=None)}

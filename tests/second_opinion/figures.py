@@ -116,6 +116,13 @@ class Figures:
             for offset, record in self.tables.stored_at.get(place, {}).items()
             if (record["leader_epoch"] or 0) >= election.epoch and record["producer"] is not None
         }
+        if self.tables.may_remove(place) and self.tables.all_acks(place) is True:
+            # What was acknowledged after the election is the new leader's, also if the log has lost it.
+            taken |= {
+                s["offset"]
+                for s in self.tables.sends_of.get(place, [])
+                if s["outcome"] == "acked" and (s["done_ns"] or 0) // MS > election.at // MS
+            } - self.tables.stored_at.get(place, {}).keys()
         return min(
             (
                 d["polled_ns"]

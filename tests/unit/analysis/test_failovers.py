@@ -446,3 +446,29 @@ def test_leader_that_was_elected_though_it_was_not_there(
     assert words in sentence
     assert ("broker 2 took over from broker 1" in sentence) == (was is None)
     assert ("broker 2 was elected in place of broker 1" in sentence) == (was is not None)
+
+
+@pytest.mark.parametrize(
+    ("acks", "times_ms", "acked_ms"), [("all", (6_000.0, 6_001.0), 10_000), (1, (6_005.0, 6_006.0), 10_005)]
+)
+def test_first_acknowledgement_whose_message_compaction_removed(
+    acks: object, times_ms: tuple[float, float], acked_ms: int, tmp_path: Path
+) -> None:
+    """The log has only what was acknowledged from 10.005 s on. With acks=1, a deposed leader may have
+    acknowledged what it has not.
+    """
+    topics = [{"name": "orders", "config": {"min.insync.replicas": 2, "cleanup.policy": "compact"}}]
+    history = History(
+        producers=[{"topic": "orders", "acks": acks, "key": 1}], topics=topics, groups={"billing": True}
+    )
+    history.led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 8_000, [2, 3])
+    for seq in range(80):
+        ms = 200 * seq
+        done = 10_000 if 4_000 <= ms < 10_000 else ms + 5
+        history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(done), leader_epoch=int(done >= 10_000))
+        history.handed(seq, 0, seq, done + 1)
+    history.rows["log"] = history.rows["log"][-30:]
+    found = judged(_killed(history, 4, 12, 1), tmp_path)
+    (fault,), (change,) = found.faults, found.leader_changes
+    assert (fault.first_ack_after_ms, fault.first_delivery_after_ms) == times_ms
+    assert change.first_ack_ns == at(acked_ms)

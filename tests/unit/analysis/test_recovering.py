@@ -142,7 +142,8 @@ def test_heal_ends_no_growth_of_a_lag_if_new_leaders_served_before_it(
     assert _lag_ended_by(fault, {"g": grew}, resumed_ns) == by
 
 
-def test_partitions_searched_for_the_first_ack() -> None:
+@pytest.mark.parametrize("acks_all", [True, False])
+def test_partitions_searched_for_the_first_ack(acks_all: bool) -> None:
     """Under the new leader where a log tells epochs; where others were elected, not where none was."""
     one, two, three = (TopicPartition("orders", number) for number in range(3))
     faults: dict[str, dict[TopicPartition, Election | None]] = {
@@ -160,12 +161,14 @@ def test_partitions_searched_for_the_first_ack() -> None:
     run: Any = SimpleNamespace(
         reaches=reaches,
         names=SimpleNamespace(code=lambda place: place.partition),
-        partitions=SimpleNamespace(logged={one: 1, two: 1}),
+        partitions=SimpleNamespace(logged={one: {}, two: {3: (0, 9), 5: (40, 50)}}),
+        terms=lambda place: SimpleNamespace(acks_all=acks_all),
         leader_history=SimpleNamespace(epochs=epochs),
         cleaned=lambda place: place == two,
     )
     assert list(_reached_partitions(run)) == [
-        *(Reached("some", 1, 100, 4, 150, 40, cleaned=True), Reached("some", 2, 100, None, 160)),
+        Reached("some", 1, 100, 4, 150, 40, cleaned=True, lowest=10 if acks_all else None),
+        Reached("some", 2, 100, None, 160),
         *(Reached("none", 0, 100, None, None), Reached("none", 1, 100, None, None)),
         Reached("unlogged", 2, 100, None, 170),
     ]

@@ -60,7 +60,24 @@ class LeaderChanges(Question):
         deposed = [Deposed(**{**row, "place": run.names.located(row["place"])}) for row in rows]
         first_acks = _first_acks(run.sums["first_acks_by_epoch"], run.names)
         changes = leader_changes(run.leader_history, deposed, first_acks, seen(run.given), run.given.clients)
-        yield findings(leader_changes=[_with_leaders_state(run, one) for one in changes])
+        known = [_of_cleaned_log(run, one) for one in changes]
+        yield findings(leader_changes=[_with_leaders_state(run, one) for one in known])
+
+
+def _of_cleaned_log(run: Run, change: LeaderChange) -> LeaderChange:
+    """With the first acknowledgement that questions/recovery.py found, if the log has lost its message. Then
+    it is not known when each producer knew the new leader.
+    """
+    place = TopicPartition(change.topic, change.partition)
+    election = next(
+        (reach.places.get(place) for reach in run.reaches if reach.fault.id == change.fault), None
+    )
+    at_ns = run.first_acks.get((change.fault or "", run.names.code(place)))
+    if not run.cleaned(place) or at_ns is None or election is None or election.epoch != change.epoch:
+        return change
+    if change.first_ack_ns is not None and change.first_ack_ns <= at_ns:
+        return change
+    return change.model_copy(update={"first_ack_ns": at_ns, "learned": []})
 
 
 def _with_leaders_state(run: Run, change: LeaderChange) -> LeaderChange:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
@@ -32,6 +33,8 @@ _COLUMNS = {"fault": pl.String, "place": pl.Int64, "at_ns": pl.Int64}
 class Reached:
     """A partition that a fault hit, with `epoch` and `election_ns` of the first election after it. `start`:
     the offset at which that epoch began; `cleaned`: whether the log may have removed messages by now.
+    `lowest`: the lowest offset at which it may have begun, if that is not `start` since the log is cleaned;
+    with acks=all, what is acknowledged there after the election is by the new leader.
     """
 
     fault: str
@@ -41,6 +44,7 @@ class Reached:
     election_ns: int | None
     start: int = 0
     cleaned: bool = False
+    lowest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,12 @@ class Recovery(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         stretches = messages.stretches
-        yield SumPart("first_acks", first_acks(stretches, messages.times["dones"], self.reached))
-        yield SumPart(
-            "first_deliveries", first_deliveries(stretches, messages.deliveries, messages.polls, self.reached)
-        )
+        dones = messages.times["dones"]
+        yield SumPart("first_acks", first_acks(stretches, dones, self.reached))
+        # Where a cleaned log does not tell what the new leader took, its first acknowledgement does.
+        reached = [replace(one, start=_taken_from(stretches, dones, one)) for one in self.reached]
+        found = first_deliveries(stretches, messages.deliveries, messages.polls, reached)
+        yield SumPart("first_deliveries", found)
 
     def report(self, run: Run) -> Iterator[Reported]:
         deliveries = _earliest(run.sums["first_deliveries"])
@@ -147,8 +153,15 @@ def _reached_partitions(run: Run) -> Iterator[Reached]:
                 continue
             epochs = run.leader_history.epochs.get(place, ())
             start = next((e.start for e in epochs if e.number >= election.epoch), 0)
-            cleaned = run.cleaned(place)
-            yield Reached(reach.fault.id, code, since, election.epoch, election.at_ns, start, cleaned)
+            one = Reached(reach.fault.id, code, since, election.epoch, election.at_ns, start)
+            yield replace(one, cleaned=True, lowest=_lowest(run, place, one)) if run.cleaned(place) else one
+
+
+def _lowest(run: Run, place: TopicPartition, one: Reached) -> int | None:
+    """The offset after the last record of an earlier epoch, if the first ones of this epoch may be gone."""
+    logged = run.partitions.logged[place].items()
+    lowest = 1 + max((high for epoch, (_, high) in logged if epoch < (one.epoch or 0)), default=-1)
+    return lowest if lowest < one.start and run.terms(place).acks_all else None
 
 
 def _backlogs(given: Inputs) -> dict[str, dict[str, Backlog]]:
@@ -245,6 +258,11 @@ def first_deliveries(
         if one.epoch is not None:
             mine = _from_new_leader(stretches, one).select("part")
             read = deliveries.join(mine, on="part", how="semi").filter(place=one.place)
+            if one.lowest is not None:  # compaction has left no edge between the two leaders' messages
+                before = (one.start - pl.col("offset")).clip(0)
+                read = read.with_columns(
+                    row=pl.col("row") + before, n=pl.col("n") - before, offset=pl.col("offset") + before
+                ).filter(pl.col("n") > 0)
             read = read.filter(pl.col("offset") >= one.start)  # not of a copy that the old leader had taken
             rows += _first_since(one, read, polls, one.effective_ns)
     return pl.DataFrame(rows, _COLUMNS, orient="row")
@@ -260,10 +278,28 @@ def _from_new_leader(stretches: pl.DataFrame, one: Reached) -> pl.DataFrame:
     of_epoch = (pl.col("epoch") >= one.epoch).fill_null(False)
     # Of a message that is stored twice, the epoch is that of its first copy, the offset the acknowledged one.
     elsewhere = pl.col("stored") > 1
+    start, last = one.start, pl.col("offset")
     if one.cleaned:
         elsewhere |= pl.col("stored") == 0
-    of_epoch |= (ACKED & elsewhere & (pl.col("offset") >= one.start)).fill_null(False)
+    if one.lowest is not None:
+        start, last = min(start, one.lowest), last + pl.col("n") - 1
+    of_epoch |= (ACKED & elsewhere & (last >= start)).fill_null(False)
     return mine.filter(of_epoch)
+
+
+def _taken_from(stretches: pl.DataFrame, dones: Ints, one: Reached) -> int:
+    """The offset from which messages are the new leader's: where the epoch begins in the log or, if that has
+    been cleaned, the lowest one that is acknowledged after the election.
+    """
+    if one.lowest is None:
+        return one.start
+    since, start = max(one.effective_ns, one.election_ns or 0), one.start
+    mine = _from_new_leader(stretches.filter(ACKED), one).filter(pl.col("done_ns_last") >= since)
+    for offset, row, n in mine.select("offset", "row", "n").drop_nulls().iter_rows():
+        late = np.flatnonzero(dones[row : row + n] >= since)
+        if late.size and offset + int(late[0]) >= one.lowest:
+            start = min(start, offset + int(late[0]))
+    return start
 
 
 def _first_since(one: Reached, runs: pl.DataFrame, rows: Ints, since: int) -> Iterator[tuple[str, int, int]]:
