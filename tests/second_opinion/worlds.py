@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from second_opinion.simulated import FaultSpec, World
 
-BROKER_FAULTS = ("kill", "pause", "isolate", "disk-stall", "cut", "stop", "power-loss", "delay", "noop")
+BROKER_FAULTS = (
+    "kill", "pause", "isolate", "disk-stall", "cut", "stop", "power-loss", "disk-loss", "delay", "noop",
+)  # fmt: skip
 _TIMES = st.integers(200, 2_000).map(lambda tens: 10 * tens)
 _MINIMA = st.integers(1, 3)
 _LENGTHS = st.sampled_from((500, 3_000, 8_000, 12_000, 18_000))
