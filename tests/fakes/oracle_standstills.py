@@ -80,14 +80,27 @@ class Standstills:
         return Wait(begin, end, known and send["outcome"] == "acked", where)
 
     def _deliveries(self, group: str) -> list[Wait]:
-        """First deliveries end a standstill; what was lost or aborted is not waited for."""
+        """First deliveries end a standstill; what was lost or aborted is not waited for, what a cleaned log
+        has removed is.
+        """
         found = []
         for send in self.history.rows["sends"]:
             first, begin = self.groups.first(group, send), send["attempt_ns"]
             if first is not None:
-                due = self.groups.due(group, send)
+                due = self.groups.due(group, send) or self._removed(send)
                 found.append(Wait(begin, max(first, begin), True, self.groups.at(send), due))
         return found
+
+    def _removed(self, send: Row) -> bool:
+        """Whether the log of a message that it lacks may have removed it."""
+        config: Row = next(
+            (t.get("config", {}) for t in self.history.topics if t["name"] == send["topic"]), {}
+        )
+        ends = [e for e in self.history.rows["end_offsets"] if place(e) == place(send)]
+        cleaned = "compact" in str(config.get("cleanup.policy")) or any(e.get("start_offset") for e in ends)
+        oracle = self.groups.oracle
+        gone = send["outcome"] == "acked" and oracle.stored(send) == "0"
+        return cleaned and gone and oracle.transactions.outcome(send) in (None, "committed")
 
     def _scopes(self) -> dict[Scope, list[Wait]]:
         found: dict[Scope, list[Wait]] = defaultdict(list)

@@ -283,6 +283,15 @@ class RunTables:
         start = (self.ends.get(place) or {}).get("start_offset") or 0
         return "compact" in policy or kept or bool(steps) or start > 0
 
+    def removed(self, send: Row) -> bool:
+        """Whether a log that is compacted, or begins later than it did, lacks what it had acknowledged."""
+        where = self.place(send)
+        if where is None or send["outcome"] != "acked" or self.home_records(send):
+            return False
+        compacted = "compact" in str(self.setting(where, "cleanup.policy", "delete"))
+        cleaned = compacted or ((self.ends.get(where) or {}).get("start_offset") or 0) > 0
+        return cleaned and self.read_to_end(where) and self.transaction_outcome(send) in (None, "committed")
+
     @cached_property
     def first_delivery(self) -> dict[str, dict[tuple[int, int], int]]:
         """By group and message: when it was first delivered, in any cluster."""

@@ -139,7 +139,8 @@ class Silences:
             if at is None:
                 continue
             wait = Waiting(send["attempt_ns"], max(send["attempt_ns"], at), True)
-            (owed if self.tables.due(send) else other).append((wait, send["outcome"]))
+            due = self.tables.due(send) or self.tables.removed(send)
+            (owed if due else other).append((wait, send["outcome"]))
         readings = [[wait for wait, _ in owed]]
         if other:
             # What it did not have to be delivered does not wait, but ends a silence all the same.

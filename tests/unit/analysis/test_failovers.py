@@ -472,3 +472,26 @@ def test_first_acknowledgement_whose_message_compaction_removed(
     (fault,), (change,) = found.faults, found.leader_changes
     assert (fault.first_ack_after_ms, fault.first_delivery_after_ms) == times_ms
     assert change.first_ack_ns == at(acked_ms)
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_group_of_a_topic_whose_messages_are_gone_stood_still_all_the_same(
+    policy: str, tmp_path: Path
+) -> None:
+    """What compaction, or a deletion of the log's beginning, has removed since was waited for, too."""
+    topics = [{"name": "orders", "config": {"cleanup.policy": policy}}]
+    history = History(
+        producers=[{"topic": "orders", "acks": 1, "key": 1}], topics=topics, groups={"billing": True}
+    ).led(1, 0, -1_000, [1])
+    for seq in range(80):
+        ms = 200 * seq
+        history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 5))
+        history.handed(seq, 0, seq, 10_000 if 4_000 <= ms < 10_000 else ms + 9)
+    history.rows["log"] = history.rows["log"][-20:]
+    start = {"start_offset": 60} if policy == "delete" else {}
+    history.add("end_offsets", topic="orders", partition=0, end_offset=80, drained_to=80, **start)
+    found = judged(history, tmp_path)
+    (silence,) = [one for one in found.standstills if (one.group, one.partition) == ("billing", None)]
+    assert (silence.from_ns, silence.to_ns) == (at(4_000), at(10_000))
+    (share,) = [one for one in found.availability if (one.group, one.partition) == ("billing", None)]
+    assert (share.messages, share.standstills) == (20, 1)

@@ -22,7 +22,7 @@ from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.questions.latency import end_to_end
 from kaput.analysis.questions.unseen import left_behind, moved, owed
 from kaput.analysis.run import Run
-from kaput.analysis.runs.columns import ACKED, DUE
+from kaput.analysis.runs.columns import ACKED, DUE, GONE
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
 from kaput.analysis.views.messages import Messages
 from kaput.core import MS, SECOND
@@ -70,7 +70,8 @@ class Timeouts:
 class PartitionAvailability(Question):
     """`timeouts`: of the producers; `reads`: by group, the numbers of the topics
     that it reads, None for all; `beginnings`: where late groups began (facts/group_starts.py); `moved`: by
-    group that was in several clusters, the topics of its last one; `mirrored`: whether there are mirrors.
+    group that was in several clusters, the topics of its last one; `mirrored`: whether there are mirrors;
+    `cleaned`: partitions whose log may have removed messages.
     """
 
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -78,6 +79,7 @@ class PartitionAvailability(Question):
     beginnings: pl.DataFrame = field(default_factory=pl.DataFrame)
     moved: Mapping[int, Collection[Collection[int]]] = field(default_factory=dict)
     mirrored: bool = False
+    cleaned: Sequence[int] = ()
 
     sums = {
         "service_spells": Sum((*_KEYS, "first_ns"), (), (), ("last_ns",)),
@@ -91,7 +93,8 @@ class PartitionAvailability(Question):
         timeouts = Timeouts.given_by(run.given)
         mirrored = bool(run.mirrors)
         known = replace(self, timeouts=timeouts, reads=reads, beginnings=run.beginnings, mirrored=mirrored)
-        return replace(known, moved=moved(run))
+        cleaned = [run.names.code(place) for place in sorted(run.partitions.ends) if run.cleaned(place)]
+        return replace(known, moved=moved(run), cleaned=cleaned)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Spells and counts of acknowledgements, and of first deliveries to each group."""
@@ -200,9 +203,10 @@ class PartitionAvailability(Question):
 
     def _delivered(self, stretches: pl.DataFrame, messages: Messages, group: int) -> _Found:
         """Of first deliveries to a group. Also by message where one was delivered more than once. What was
-        lost or aborted does not wait, though it may have been delivered.
+        lost or aborted does not wait, though it may have been delivered; what a cleaned log has removed does.
         """
-        waits = _flags(stretches, self._due(group))
+        removed = ACKED & GONE & pl.col("place").is_in(list(self.cleaned))
+        waits = _flags(stretches, self._due(group) | removed)
         found = _Found(stretches.height)
         zero = np.zeros(stretches.height, np.int64)
         found.tallies = {"within_1s": zero.copy(), "within_timeout": zero, "untimed": zero.copy()}
