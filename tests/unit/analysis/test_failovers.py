@@ -495,3 +495,10 @@ def test_group_of_a_topic_whose_messages_are_gone_stood_still_all_the_same(
     assert (silence.from_ns, silence.to_ns) == (at(4_000), at(10_000))
     (share,) = [one for one in found.availability if (one.group, one.partition) == ("billing", None)]
     assert (share.messages, share.standstills) == (20, 1)
+
+
+def test_leader_that_was_elected_before_the_load_is_said_to_be(tmp_path: Path) -> None:
+    """How long after it something was acknowledged is when the load began."""
+    history = _load(10).led(1, 0, -9_000, [1, 2, 3]).led(2, 1, -3_000, [2, 3])
+    (sentence,) = leader_sentences(judged(history, tmp_path))
+    assert "broker 2 took over from broker 1 (epoch 1), before the load began, the old leader" in sentence

@@ -16,6 +16,7 @@ from kaput.scenario.fault_kinds import MOVES
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
 _MOST_PARTITIONS = 30
+_DAY_NS = 86_400 * 10**9  # times that are further apart are not of one run
 _ABSENT = {
     "down": "though its process was down",
     "starting": "though it had just been started again and was still fenced",
@@ -72,7 +73,8 @@ def leader_sentences(findings: Findings) -> list[str]:
     """A sentence for each leader change with a loss, then for the first few without."""
     costly = [change for change in findings.leader_changes if change.deposed_acks]
     calm = [change for change in findings.leader_changes if not change.deposed_acks]
-    sentences = [", ".join(_sentence(change)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
+    began_ns = findings.run.started_ns or 0
+    sentences = [", ".join(_sentence(change, began_ns)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
     more = len(calm) - _CALM_CHANGES
     return [*sentences, f"{plural(more, 'more leader change')} without a loss."] if more > 0 else sentences
 
@@ -86,7 +88,7 @@ def _planned(fault: str | None) -> str:
     return ": a planned change" if fault.partition("-")[2] in MOVES else ""
 
 
-def _sentence(change: LeaderChange) -> Iterator[str]:
+def _sentence(change: LeaderChange, began_ns: int) -> Iterator[str]:
     restarted = change.leader == change.old_leader
     how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
     if change.leader_was is not None:
@@ -98,14 +100,7 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
         yield f"which was in sync{_planned(change.fault)}"
     if change.without_leader_ms:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
-    if change.first_ack_ns is not None:
-        after = (change.first_ack_ns - change.elected_ns) / 1e6
-        # The cluster's own record has a resolution of 1 ms; a poll may come later than the acknowledgement.
-        when = f"{milliseconds(max(0.0, after))} after the election"
-        yield f"its first acknowledgement {when if after > -1 else 'before the election was noticed'}"
-    # Left out for a single producer of kaput's own.
-    if {known.client for known in change.learned} - {"librdkafka"} or _producers(change) > 1:
-        yield f"known to {' and to '.join(map(_known_after, change.learned))}"
+    yield from _served(change, began_ns)
     if not change.deposed_acks:
         yield "the old leader acknowledged nothing that was overwritten"
         return
@@ -127,6 +122,23 @@ def _sentence(change: LeaderChange) -> Iterator[str]:
     if change.lost_after_heal:
         yield f"{change.lost_after_heal:,} of the {change.lost:,} lost were acknowledged after the heal"
     yield from _proof(change)
+
+
+def _served(change: LeaderChange, began_ns: int) -> Iterator[str]:
+    """When the new leader first acknowledged anything, and who knew it then. One that was elected before the
+    load had nothing to acknowledge.
+    """
+    if 0 < began_ns - change.elected_ns < _DAY_NS:
+        yield "before the load began"
+        return
+    if change.first_ack_ns is not None:
+        after = (change.first_ack_ns - change.elected_ns) / 1e6
+        # The cluster's own record has a resolution of 1 ms; a poll may come later than the acknowledgement.
+        when = f"{milliseconds(max(0.0, after))} after the election"
+        yield f"its first acknowledgement {when if after > -1 else 'before the election was noticed'}"
+    # Left out for a single producer of kaput's own.
+    if {known.client for known in change.learned} - {"librdkafka"} or _producers(change) > 1:
+        yield f"known to {' and to '.join(map(_known_after, change.learned))}"
 
 
 def _known_after(known: Learned) -> str:
