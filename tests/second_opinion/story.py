@@ -317,8 +317,8 @@ class Story:
             if self._leaders_reason(at) is not None:
                 return None
             return "election" if elected else "heal"
-        if kind == "none up":
-            return "election" if elected and after.leader is not None and after.leader >= 0 else "heal"
+        if kind == "none up":  # the election of one that does not serve has met nothing
+            return "election" if elected and self._leaders_reason(at) is None else "heal"
         if kind in ("few up", "few in sync", "raised") and not elected and before.isr == after.isr:
             less = self._min_isr(after.leader or 0, at) < self._min_isr(after.leader or 0, at - 1)
             if less:

@@ -65,6 +65,18 @@ EXAMPLES = {
         lag_time=500,
         faults=(FaultSpec("kill", 2, 2_000, 20_000), FaultSpec("kill", 1, 10_000, 12_000)),
     ),
+    "a dead broker is elected at the moment in which there is a majority of controllers again": World(
+        200,
+        acks=1,
+        partitions=4,
+        session=9_000,
+        lag_time=4_000,
+        faults=(
+            FaultSpec("kill", 3, 2_000, 500),
+            FaultSpec("kill", 1, 2_380, 8_000),
+            FaultSpec("stop", 3, 6_070, 12_000),
+        ),
+    ),
     "every broker dies": World(
         4,
         session=3_000,
