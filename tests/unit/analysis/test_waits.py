@@ -622,3 +622,14 @@ def test_share_group_goes_on_while_one_of_its_members_does() -> None:
     history.event("killed", 10_000, member="m2")
     known = owners(_rows(history, "group_events"), ["billing"])
     assert [sorted(members) for _, members in known["billing", PLACE]] == [["m1"], ["m1", "m2"], ["m1"]]
+
+
+def test_isr_that_only_slows_is_no_condition_before_a_missing_leader_hid_it_either() -> None:
+    """A follower is frozen from 11 s on, the leader is gone from 13 to 14 s; no owner until 17 s."""
+    history = _led().event("assigned", -500).event("revoked", 10_000).event("assigned", 17_000, member="m2")
+    _broker(_pause(history, 3, 11, 60), 1, 13, 14)
+    story = _story(history, 10, 17.2, ONE, GROUP)
+    assert _waits(story) == [
+        *(("rebalance", 10, 13), ("heal", 13, 14)),
+        *(("rebalance", 14, 17), ("client", 17, 17.2)),
+    ]

@@ -340,9 +340,10 @@ class _Walk:
             return {}
         since = self.from_ns
         for begin, _, state in reversed(self.spans):
-            if state.stage != last.stage:
+            if state.stage > last.stage:
                 break
-            since = begin
+            if state.stage == last.stage:  # an earlier stage only hides it
+                since = begin
         return {(one.name, last.stage): since for one in last.behind} or {("", last.stage): since}
 
     def fetched_before(self) -> bool:
