@@ -1,13 +1,16 @@
-"""The scripts of docs/finds do what their reports say, with nothing but Kafka's own programs."""
+"""The scripts of docs/finds do what their reports say, with nothing of kaput's own."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import kaput
 from kaput.cluster.distribution import resolve
 from kaput.cluster.network.loopback import Loopback
 from kaput.core import NEWEST_KAFKA
@@ -54,3 +57,24 @@ def test_offset_in_a_deleted_topic_comes_back_with_another_coordinator(
     assert done.returncode == 0, done.stderr
     said = f"RESULT kafka={NEWEST_KAFKA} client={NEWEST_KAFKA} {mode} {client}: {found}"
     assert done.stdout.strip() == said, done.stderr
+
+
+@pytest.mark.tools
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["earliest", "classic"], {0, 900}),
+        (["latest", "classic"], {900, 1000}),
+        (["earliest", "classic", "alone"], {900}),
+    ],
+)
+def test_librdkafka_forgets_an_unstable_offset(words: list[str], found: set[int], tmp_path: Path) -> None:
+    """If the group rebalances meanwhile: one of two partitions starts by auto.offset.reset."""
+    script = FINDS / "librdkafka-unstable-offset-commit.py"
+    with kaput.lab(brokers=1, folder=tmp_path) as lab:
+        command = [sys.executable, str(script), lab.bootstrap_servers, *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    firsts = re.findall(r"read partition \d from offset (\d+)", done.stdout)
+    assert len(firsts) == 2 and {int(first) for first in firsts} == found, done.stdout
