@@ -11,6 +11,7 @@ from fakes.judging import judged
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Claim, Standstill, needs_heal
 from kaput.report.run_report import to_text
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import waited
 from kaput.report.sections.leaders import leader_sentences
 
@@ -296,7 +297,7 @@ def test_leader_that_was_in_sync_was_replaced_as_planned(
     (change,) = found.leader_changes
     assert (change.old_leader, change.fault, change.old_leader_in_sync) == (1, None, planned)
     by = "which was in sync: a planned change, by Kafka's own rebalancing of leaders or by a tool"
-    assert (by in leader_sentences(found)[0]) == planned
+    assert (by in leader_sentences(JudgedRun(found))[0]) == planned
 
 
 def test_election_that_was_noticed_after_the_first_acknowledgement(tmp_path: Path) -> None:
@@ -304,7 +305,9 @@ def test_election_that_was_noticed_after_the_first_acknowledgement(tmp_path: Pat
     history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3], within_ns=0)
     history.led(2, 1, 6_100, [2, 3], within_ns=200_000_000)
     found = judged(_killed(history, 4, 9, 1), tmp_path)
-    assert "its first acknowledgement before the election was noticed" in leader_sentences(found)[0]
+    assert (
+        "its first acknowledgement before the election was noticed" in leader_sentences(JudgedRun(found))[0]
+    )
     told = "leader elected after 2,100 ms (noticed by polling, after the first acknowledgement)"
     assert told in " ".join(to_text(found, "x").plain.split())
 
@@ -322,7 +325,10 @@ def test_power_loss_behind_a_change_of_leader_is_no_planned_change(tmp_path: Pat
     history = _load(10, (4, 6)).led(1, 0, -1_000, [1, 2, 3]).led(2, 1, 5_500, [1, 2, 3])
     found = judged(_killed(history, 4, 5, 1, 2, 3), tmp_path)
     assert found.leader_changes[0].fault == "1-kill"
-    assert "broker 2 took over from broker 1 (epoch 1), which was in sync," in leader_sentences(found)[0]
+    assert (
+        "broker 2 took over from broker 1 (epoch 1), which was in sync,"
+        in leader_sentences(JudgedRun(found))[0]
+    )
 
 
 def test_silence_of_one_producer_waits_for_what_its_own_acks_ask_for(tmp_path: Path) -> None:
@@ -442,7 +448,7 @@ def test_leader_that_was_elected_though_it_was_not_there(
         history.add("cluster_events", kind=kind, broker=2, at_ns=at(ms), source="history")
     found = judged(_killed(history, 4, 9, 1), tmp_path)
     assert found.leader_changes[0].leader_was == was
-    (sentence,) = leader_sentences(found)
+    (sentence,) = leader_sentences(JudgedRun(found))
     assert words in sentence
     assert ("broker 2 took over from broker 1" in sentence) == (was is None)
     assert ("broker 2 was elected in place of broker 1" in sentence) == (was is not None)
@@ -500,5 +506,5 @@ def test_group_of_a_topic_whose_messages_are_gone_stood_still_all_the_same(
 def test_leader_that_was_elected_before_the_load_is_said_to_be(tmp_path: Path) -> None:
     """How long after it something was acknowledged is when the load began."""
     history = _load(10).led(1, 0, -9_000, [1, 2, 3]).led(2, 1, -3_000, [2, 3])
-    (sentence,) = leader_sentences(judged(history, tmp_path))
+    (sentence,) = leader_sentences(JudgedRun(judged(history, tmp_path)))
     assert "broker 2 took over from broker 1 (epoch 1), before the load began, the old leader" in sentence

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kaput.core import plural
-from kaput.evidence.findings import Findings, LeaderChange
+from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned, PartitionSnapshot
 from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited, milliseconds
 from kaput.report.sections import JudgedRun
@@ -16,7 +16,6 @@ from kaput.scenario.fault_kinds import MOVES
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
 _MOST_PARTITIONS = 30
-_DAY_NS = 86_400 * 10**9  # times that are further apart are not of one run
 _ABSENT = {
     "down": "though its process was down",
     "starting": "though it had just been started again and was still fenced",
@@ -25,7 +24,7 @@ _ABSENT = {
 
 def section(run: JudgedRun) -> Section | None:
     """The section: sentences on leader changes, and the partition table."""
-    sentences, table = leader_sentences(run.findings), partition_table(run)
+    sentences, table = leader_sentences(run), partition_table(run)
     blocks: list[Block] = [Bullets(sentences)] if sentences else []
     if table is not None:
         few = len(table.rows) + table.left_out <= _FEW_PARTITIONS
@@ -69,12 +68,12 @@ def _brokers(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids)) or "none"
 
 
-def leader_sentences(findings: Findings) -> list[str]:
+def leader_sentences(run: JudgedRun) -> list[str]:
     """A sentence for each leader change with a loss, then for the first few without."""
-    costly = [change for change in findings.leader_changes if change.deposed_acks]
-    calm = [change for change in findings.leader_changes if not change.deposed_acks]
-    began_ns = findings.run.started_ns or 0
-    sentences = [", ".join(_sentence(change, began_ns)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
+    changes = run.findings.leader_changes
+    costly = [change for change in changes if change.deposed_acks]
+    calm = [change for change in changes if not change.deposed_acks]
+    sentences = [", ".join(_sentence(run, change)) + "." for change in (*costly, *calm[:_CALM_CHANGES])]
     more = len(calm) - _CALM_CHANGES
     return [*sentences, f"{plural(more, 'more leader change')} without a loss."] if more > 0 else sentences
 
@@ -88,7 +87,7 @@ def _planned(fault: str | None) -> str:
     return ": a planned change" if fault.partition("-")[2] in MOVES else ""
 
 
-def _sentence(change: LeaderChange, began_ns: int) -> Iterator[str]:
+def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
     restarted = change.leader == change.old_leader
     how = "came back as leader" if restarted else f"took over from broker {change.old_leader}"
     if change.leader_was is not None:
@@ -100,7 +99,7 @@ def _sentence(change: LeaderChange, began_ns: int) -> Iterator[str]:
         yield f"which was in sync{_planned(change.fault)}"
     if change.without_leader_ms:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
-    yield from _served(change, began_ns)
+    yield from _served(run, change)
     if not change.deposed_acks:
         yield "the old leader acknowledged nothing that was overwritten"
         return
@@ -124,11 +123,12 @@ def _sentence(change: LeaderChange, began_ns: int) -> Iterator[str]:
     yield from _proof(change)
 
 
-def _served(change: LeaderChange, began_ns: int) -> Iterator[str]:
+def _served(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
     """When the new leader first acknowledged anything, and who knew it then. One that was elected before the
     load had nothing to acknowledge.
     """
-    if 0 < began_ns - change.elected_ns < _DAY_NS:
+    elected_s = run.seconds(change.elected_ns)
+    if elected_s is not None and elected_s < 0:
         yield "before the load began"
         return
     if change.first_ack_ns is not None:
