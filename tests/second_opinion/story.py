@@ -411,22 +411,17 @@ class _Walk:
         for number in range(len(self.spans) - 2, -1, -1):
             one, following = found[number], found[number + 1]
             if one is not None and following is not None and one[0] > self.spans[number][1]:
-                found[number] = self._hidden(number) or following
+                found[number] = self._hidden(number, found) or following
         return [one and one[1] for one in found]
 
-    def _hidden(self, number: int) -> tuple[int, str] | None:
+    def _hidden(self, number: int, found: list[tuple[int, str] | None]) -> tuple[int, str] | None:
         """How an unmet condition of the client itself ends, if a missing leader or ISR only hides it for a
-        while: right after that, it is still unmet.
+        while: right after that, it is still unmet. `found`: how each later span ends.
         """
         if self._stage(number) != OWN or self._stage(number + 1) in (OWN, None):
             return None
         later = next((n for n in range(number + 1, len(self.spans)) if self._stage(n) in (OWN, None)), None)
-        if later is None or self._stage(later) is None:
-            return None
-        ends = [
-            end for reason in sorted(self.reasons[later]) if (end := self._ended(later, reason)) is not None
-        ]
-        return max(ends, key=lambda end: end[0], default=None)
+        return None if later is None or self._stage(later) is None else found[later]
 
     def _stage(self, number: int) -> int | None:
         """The first stage that is unmet; null if none is."""

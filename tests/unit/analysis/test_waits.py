@@ -583,6 +583,21 @@ def test_group_without_an_owner_does_not_wait_for_the_isr_before_a_member_of_it_
     assert [wait.record for wait in story.waits][::2] == ["", "a member of billing was assigned orders/0"]
 
 
+def test_group_without_an_owner_waits_for_one_however_often_something_else_hides_it() -> None:
+    """From 10 to 24 s; followers are frozen, and leave the ISR, from 13 to 16 s and from 19 to 21 s."""
+    history = _led().event("assigned", -500).event("revoked", 10_000).event("assigned", 24_000, member="m2")
+    _pause(history, 3, 13, 20).led(None, None, 16_000, [1, 2], kind="isr")
+    _pause(history, 2, 19, 30).led(None, None, 21_000, [1], kind="isr")
+    assert _waits(_story(history, 10, 24.2, waiter=GROUP)) == [
+        ("rebalance", 10, 13),
+        ("isr", 13, 16),
+        ("rebalance", 16, 19),
+        ("isr", 19, 21),
+        ("rebalance", 21, 24),
+        ("client", 24, 24.2),
+    ]
+
+
 def test_group_whose_owner_came_while_the_isr_was_short_waits_for_the_isr() -> None:
     """No owner from 10 to 14 s, a follower is frozen, and leaves the ISR, from 13 to 16 s."""
     history = _led().event("assigned", -500).event("revoked", 10_000).event("assigned", 14_000, member="m2")

@@ -421,14 +421,17 @@ class _Walk:
         """If the client's own condition (an owner, rights) is unmet before and after a leader or an ISR is
         missing: the state in which it ends, the one after that, and when.
         """
-        after = [*self.spans[number + 1 :], (self.to_ns, self.to_ns, WaitState(Stage.READY))]
-        hiding = sum(1 for _ in takewhile(lambda span: span[2].stage < Stage.DENIED, after))
-        if not Stage.DENIED <= self.spans[number][2].stage < Stage.READY or not hiding:
+        if not Stage.DENIED <= self.spans[number][2].stage < Stage.READY:
             return None
-        own = takewhile(
-            lambda at: Stage.DENIED <= after[at][2].stage < Stage.READY, range(hiding, len(after))
-        )
-        last = max(own, default=None)
+        after = [*self.spans[number + 1 :], (self.to_ns, self.to_ns, WaitState(Stage.READY))]
+        last, begin = None, 0
+        while hiding := len(list(takewhile(lambda span: span[2].stage < Stage.DENIED, after[begin:]))):
+            mine = after[begin + hiding :]
+            own = len(list(takewhile(lambda span: Stage.DENIED <= span[2].stage < Stage.READY, mine)))
+            if not own:
+                break
+            begin += hiding + own  # it may be hidden again
+            last = begin - 1
         return None if last is None else (after[last][2], after[last + 1][2], after[last][1])
 
     def _longest_ready(self, state: WaitState, since_ns: int, until_ns: int) -> bool:
