@@ -234,12 +234,21 @@ def _known_of(
 
 
 def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[int]]:
-    """When the cluster recorded that a broker is back (unfenced), or made it a leader."""
+    """When the cluster recorded that a broker is back (unfenced), made it a leader, or let it into an ISR; that
+    also shows that the leader was reached, by the new member and by the controllers.
+    """
     signs: dict[_Broker, list[int]] = defaultdict(list)
-    for row in events:
-        column = {"unfenced": "broker", "leader": "leader"}.get(row["kind"])
-        if column is not None and row[column] is not None:
-            signs[row["cluster"], row[column]].append(row["at_ns"])
+    in_sync: dict[tuple[str | None, str, int], Collection[int]] = {}
+    for row in sorted(events, key=lambda row: row["at_ns"]):
+        back = {"unfenced": [row["broker"]], "leader": [row["leader"]]}.get(row["kind"], [])
+        if row["kind"] in ("leader", "isr") and row["isr"] is not None:
+            place = row["cluster"], row["topic"], row["partition"]
+            joined = {*row["isr"]} - {*in_sync.get(place, row["isr"])}
+            in_sync[place] = row["isr"]
+            back += [row["leader"], *joined] if joined and row["kind"] == "isr" else []
+        for broker in back:
+            if broker is not None:
+                signs[row["cluster"], broker].append(row["at_ns"])
     return signs
 
 
