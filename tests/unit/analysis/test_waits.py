@@ -494,8 +494,8 @@ def test_heal_works_before_it_is_confirmed() -> None:
 
 
 def test_isr_that_grows_shows_that_a_heal_worked_when_it_began() -> None:
-    """The leader, alone in its ISR, is isolated; its heal began at 20 s and was confirmed at 20.9 s, when both
-    followers were back and messages acknowledged.
+    """The leader, alone in its ISR, is isolated; the heal began at 20 s and was confirmed at 20.9 s, when a
+    follower was back and messages acknowledged.
     """
     history = _led(isr=(1,)).fault(1, 10_000, 20_900, fault="isolate", heal_began_ns=at(20_000))
     history.led(1, 0, 20_600, [1, 2], kind="isr")
