@@ -317,8 +317,12 @@ class Story:
             if self._leaders_reason(at) is not None:
                 return None
             return "election" if elected else "heal"
-        if kind == "none up":  # the election of one that does not serve has met nothing
-            return "election" if elected and self._leaders_reason(at) is None else "heal"
+        if kind == "none up":
+            # First a process is up; the election of a leader that does not serve has met nothing.
+            started = any(
+                t // MS == at // MS for mine in self.effects.processes.values() for t, up in mine if up
+            )
+            return "election" if elected and not started and self._leaders_reason(at) is None else "heal"
         if kind in ("few up", "few in sync", "raised") and not elected and before.isr == after.isr:
             less = self._min_isr(after.leader or 0, at) < self._min_isr(after.leader or 0, at - 1)
             if less:

@@ -234,8 +234,8 @@ def _known_of(
 
 
 def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[int]]:
-    """When the cluster recorded that a broker is back (unfenced), made it a leader, or let it into an ISR: that
-    also shows that its leader was reached, by the new member and by the controllers.
+    """When the cluster recorded that a broker is back (unfenced), made it a leader, or let it into an ISR:
+    that also shows that its leader was reached, by the new member and by the controllers.
     """
     signs: dict[_Broker, list[int]] = defaultdict(list)
     in_sync: dict[tuple[str | None, str, int], Collection[int]] = {}
