@@ -75,6 +75,20 @@ def test_leader_that_acknowledged_nothing_has_no_first_acknowledgement() -> None
     assert [one.first_ack_ns for one in found] == [None, 950_000_000]
 
 
+def test_leader_that_is_elected_again_after_there_was_none_begins_anew() -> None:
+    """Whom it acknowledged something then had not known it before."""
+    changes = [
+        Change(0, "leader", 1, 0, (1, 2), None),
+        Change(400_000_000, "leader", 2, 1, (2,), 1),
+        Change(700_000_000, "leader", -1, 2, (2,), 2),
+        Change(900_000_000, "leader", 2, 3, (2,), 2, leaderless_ns=200_000_000),
+    ]
+    first_acks = {(PLACE, 1): {0: 450_000_000}, (PLACE, 3): {0: 960_000_000, 1: 950_000_000}}
+    found = leader_changes(LeaderHistory({PLACE: changes}), [], first_acks, {}, dict.fromkeys((0, 1), "java"))
+    assert [one.first_ack_ns for one in found] == [450_000_000, 950_000_000]
+    assert [[known.producers for known in one.learned] for one in found] == [[1], [2]]
+
+
 def test_slowest_five_producers_are_named() -> None:
     """The last one first; the median is of all."""
     changes = [Change(0, "leader", 1, 0, (1, 2), None), Change(400_000_000, "leader", 2, 1, (2,), 1)]

@@ -157,8 +157,12 @@ def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
 
 
 def _next_leaders_epoch(elections: Sequence[tuple[Change, int]], change: Change) -> float:
-    """The epoch in which another broker led next; infinity if none did."""
-    later = (led for one, led in elections if led > (change.epoch or 0) and one.leader != change.leader)
+    """The epoch in which another broker led next, or the same one after there was none; infinity if none."""
+    later = (
+        led
+        for one, led in elections
+        if led > (change.epoch or 0) and (one.leader != change.leader or one.leaderless_ns is not None)
+    )
     return min(later, default=inf)
 
 
