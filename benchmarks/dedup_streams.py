@@ -74,16 +74,21 @@ class Sink:
 # Spark waits ten seconds for a new Python worker, and has no setting for it: a busy machine may need more.
 # The batch has had no effect then.
 NO_WORKER = "Python worker failed to connect back"
-HESITATIONS = 4
+HESITATIONS = 60
 
 
 def replay(
-    spark: SparkSession, folder: Path, query: Callable[[DataFrame], DataFrame], sink: Sink, checkpoint: Path
+    spark: SparkSession,
+    folder: Path,
+    query: Callable[[DataFrame], DataFrame],
+    sink: Sink,
+    checkpoint: Path,
+    most: int = HESITATIONS,
 ) -> int:
     """Reads all files of a folder, one per micro-batch, and restarts from the checkpoint after a crash.
 
     Returns the number of crashes. If called again with more files, it continues from the checkpoint. Begins
-    again, too, where a Python worker was not there in time, up to HESITATIONS times.
+    again, too, where a Python worker was not there in time, at `most` so many times.
     """
     crashes = hesitations = 0
     while True:
@@ -94,7 +99,7 @@ def replay(
             running.awaitTermination()
             return crashes
         except StreamingQueryException as error:
-            if NO_WORKER in str(error) and hesitations < HESITATIONS:
+            if NO_WORKER in str(error) and hesitations < most:
                 hesitations += 1
                 continue
             if sink.crash_at is not None or crashes:
