@@ -53,7 +53,7 @@ def examples() -> dict[str, str]:
     return {
         "demo": _code(summary([_entry(_judged(name)) for name in PAIR]).rstrip()),
         "outages": _code(_table([killed, isolated], _COLUMNS), *lines),
-        "two-leaders": _code(verdict_sentence(alone), *leader_sentences(alone)),
+        "two-leaders": _code(verdict_sentence(alone), *leader_sentences(JudgedRun(alone))),
         "report": _report(PAIR[0], ("Why", "Faults", "Leader changes")),
         "orders": _report("orders", ("Why", "Expectations", "Availability", "Faults", "Consumer groups")),
     }

@@ -10,6 +10,7 @@ from kaput.analysis import pipeline
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
 from kaput.evidence.reading import check
+from kaput.report.sections import JudgedRun
 from kaput.report.sections.leaders import leader_sentences
 
 
@@ -68,7 +69,7 @@ def test_losses_seen_on_a_replica(tmp_path: Path, played: InProcess) -> None:
     history = _replica(_replica(_split(), 1, 2), 3, epoch=1)
     (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), played)).leader_changes
     assert (change.lost_seen, change.lost_unseen, change.lost_unseen_last_ms) == ({1: 2}, 1, 0)
-    (sentence,) = leader_sentences(found)
+    (sentence,) = leader_sentences(JudgedRun(found))
     assert "2 of the 3 lost messages were seen on broker 1's disk before it truncated them" in sentence
     assert "1 lost message, acknowledged in the last 0 ms, on no broker's disk" in sentence
     assert "both acknowledged for 500 ms" in sentence
@@ -84,4 +85,4 @@ def test_leader_change_without_overwrite_has_zero_losses(tmp_path: Path, played:
     assert (change.deposed_acks, change.lost, change.overlap_ms) == (0, 0, None)
     assert change.two_leaders_ms is None
     assert change.first_ack_ns == at(601)
-    assert "acknowledged nothing that was overwritten" in leader_sentences(findings)[0]
+    assert "acknowledged nothing that was overwritten" in leader_sentences(JudgedRun(findings))[0]
