@@ -178,7 +178,8 @@ def test_commit_after_processing_covers_only_delivered_records(
     # Of commits that nobody waits for the answers are seen later, with the next poll: but all of them.
     assert all(0 < step <= 10 for partition in reached for step in steps(tmp_path, partition))
     if mode == "sync":
-        assert sum(map(len, found.values())) - sum(reached.values()) <= 10
+        # Deliveries are on disk before their commits: the kill may have come between the two.
+        assert sum(map(len, found.values())) - sum(reached.values()) <= 20
 
 
 def test_record_is_handed_over_when_the_one_before_is_processed(supervisor_of: Make, tmp_path: Path) -> None:
