@@ -333,13 +333,15 @@ class OwnCluster(KafkaCluster):
         if self._spec.disk_mb is not None and layout.broker_port is not None:
             disk.mount(layout.data, self._spec.disk_mb, self._spec.disk_fs)
         self._mode.prepare(layout, self._layouts, self._security, self.distribution)
-        if self._spec.disk_fs == "ext4" and layout.broker_port is not None:
-            disk.sync(layout.data)  # formatted long ago, as it were: no fault takes that back
+        self._sync(layout)
 
     def _format(self, layout: NodeLayout) -> None:
         self._mode.format(layout, self._security, self.distribution)
+        self._sync(layout)
+
+    def _sync(self, layout: NodeLayout) -> None:
         if self._spec.disk_fs == "ext4" and layout.broker_port is not None:
-            disk.sync(layout.data)
+            disk.sync(layout.data)  # formatted long ago, as it were: no fault takes that back
 
     def _before_restart(self, layout: NodeLayout) -> None:
         self._mode.before_restart(layout, self.zookeeper_endpoints)

@@ -125,11 +125,10 @@ def _on_loss_by_every_replica(scenario: Scenario, loss: Loss) -> Ruling:
         return violation(
             "flush.messages=1 syncs each message before it is acknowledged, and {they are|it is} gone"
         )
+    what = "its disk" if loss.known.isr_disk_lost else "what it had not synced"
     if loss.known.isr_unsure:
-        what = "its disk" if loss.known.isr_disk_lost else "what it had not synced"
         return unclear(f"acks=all, and whether every in-sync replica lost {what} is not known")
     if loss.known.isr_of_one and min_isr(scenario, loss.topic) <= 1:
-        what = "its disk" if loss.known.isr_disk_lost else "what it had not synced"
         return permitted(
             "min.insync.replicas=1 let acks=all mean one replica: the ISR was the leader alone at the time, "
             f"and the leader lost {what}"

@@ -40,6 +40,7 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
     power_losses = history.power_losses
     if not power_losses:
         return flags
+    disks = [one for one in power_losses if one.disk]
     # Acknowledgements between the same two events share an answer.
     edges = sorted(
         {c.at_ns // MS * MS for c in changes}
@@ -61,7 +62,6 @@ def unsynced(history: LeaderHistory, place: TopicPartition, acks: Ints) -> dict[
         if done == NULL:
             sure, unsure = False, sure or unsure
         flags["isr_unsynced"][here], flags["isr_unsure"][here] = sure, unsure
-        disks = [one for one in power_losses if one.disk]
         flags["isr_disk_lost"][here] = any(lost_by_all(changes, disks, acked))
         if same_leader and epoch.leader is not None:
             flags["unsynced"][here] = lost_by_leader(changes, power_losses, acked, epoch.leader)
