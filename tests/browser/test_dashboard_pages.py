@@ -164,6 +164,17 @@ def test_a_run_is_replayed(site: Site, opens: Opens) -> None:
     _assert_sound(opened, site)
 
 
+def _drawn(opened: Opened, path: str) -> None:
+    """Waits until a page shows all that it will; a replay: its end."""
+    page = opened.page
+    words = {"replay": "body[data-playable]", "live": "body[data-ended=yes]", "compare": "body[data-ready]"}
+    shown = next((sign for word, sign in words.items() if word in path), "tbody tr")
+    page.wait_for_selector(shown, state="attached")
+    if path.endswith("replay"):
+        page.locator("#at").focus()
+        page.keyboard.press("End")
+
+
 @pytest.mark.parametrize(
     ("path", "scheme"),
     [
@@ -179,10 +190,7 @@ def test_pages_are_accessible_in_light_and_dark(site: Site, opens: Opens, path: 
     """axe finds nothing, contrast included; and nothing is wider than a small screen."""
     opened = opens(site.url + path, width=400, ready=False, color_scheme=scheme)
     page = opened.page
-    page.wait_for_load_state("networkidle")
-    if path.endswith("replay"):
-        page.locator("#at").focus()
-        page.keyboard.press("End")
+    _drawn(opened, path)
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -193,11 +201,8 @@ def test_pages_are_accessible_in_light_and_dark(site: Site, opens: Opens, path: 
 def test_screenshots(site: Site, opens: Opens, tmp_path: Path) -> None:
     """There is something on each; they are for those who change the pages, too."""
     for path in ("/", "/runs/first/replay", "/compare?run=first&run=second"):
-        page = opens(site.url + path, ready=False).page
-        page.wait_for_load_state("networkidle")
-        if path.endswith("replay"):
-            page.locator("#at").focus()
-            page.keyboard.press("End")
+        opened = opens(site.url + path, ready=False)
+        _drawn(opened, path)
         picture = tmp_path / f"{path.partition('?')[0].strip('/').replace('/', '-') or 'list'}.png"
-        page.screenshot(path=picture, full_page=True)
+        opened.page.screenshot(path=picture, full_page=True)
         assert picture.stat().st_size > 10_000

@@ -169,6 +169,7 @@ class Groups:
 
     # Lag.
 
+    @cache  # noqa: B019
     def lag(self, group: str) -> list[Sample]:
         """The samples of a group's lag in the cluster where it is then, in the order of their times."""
         found: dict[int, dict[Place, float]] = defaultdict(dict)
@@ -227,12 +228,14 @@ class Groups:
 
     # Rebalances.
 
+    @cache  # noqa: B019
     def changes(self, group: str) -> list[Row]:
         """Events that give partitions to members or take them away, and members that go."""
         kinds = ("assigned", "revoked", "lost", "left", "killed")
         events = [e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] in kinds]
         return sorted(events, key=lambda e: e["at_ns"])
 
+    @cache  # noqa: B019
     def deliveries_of(self, group: str) -> dict[tuple[str, Place], list[int]]:
         """By member and partition: the times of its deliveries, in order."""
         found: dict[tuple[str, Place], list[int]] = defaultdict(list)

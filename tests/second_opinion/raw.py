@@ -52,7 +52,6 @@ class RunTables:
         scenario = folder / "scenario.yaml"
         self.scenario: Row = (yaml.safe_load(scenario.read_text()) if scenario.exists() else None) or {}
         self._tables: dict[str, list[Row]] = {}
-        self._due: dict[tuple[int, int, str | None, str], bool] = {}
 
     def rows(self, table: str) -> list[Row]:
         """All rows of a table; a missing one is empty. Each has its cluster, null where there is only one."""
@@ -231,10 +230,9 @@ class RunTables:
         """Whether it is for readers: visible, and not of a transaction that was aborted (which Kafka may show
         all the same).
         """
-        message = _message(send)
-        if message not in self._due:
-            self._due[message] = self.visible(send) and self.transaction_outcome(send) != "aborted"
-        return self._due[message]
+        if "due" not in send:
+            send["due"] = self.visible(send) and self.transaction_outcome(send) != "aborted"
+        return bool(send["due"])
 
     @cache  # noqa: B019
     def first_acks(self, place: Place) -> dict[int, int]:

@@ -42,6 +42,7 @@ from kaput.scenario.nearest import hint
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 _REACHABLE_TIMEOUT_S = 5.0
+_STATUS_TIMEOUT_S = 5.0
 
 
 class StandingCluster:
@@ -264,16 +265,17 @@ class StandingCluster:
     def status(self) -> dict[str, Any]:
         """Brokers, controller, partitions, lag and faults in one document: `kaput status --json`.
 
-        Parts that cannot be read right now are null, with the reasons in `unknown`.
+        Parts that cannot be read within seconds are null, with the reasons in `unknown`.
         """
         unknown: list[str] = []
-        return {
-            **self.summary(),
-            "controller": _or_unknown(self.controller, unknown),
-            "partitions": _or_unknown(lambda: _partition_rows(self._admin), unknown),
-            "groups": _or_unknown(lambda: _group_rows(self._admin), unknown),
-            "unknown": unknown,
-        }
+        with Admin(self._cluster, _STATUS_TIMEOUT_S) as admin:
+            return {
+                **self.summary(),
+                "controller": _or_unknown(admin.controller_id, unknown),
+                "partitions": _or_unknown(lambda: _partition_rows(admin), unknown),
+                "groups": _or_unknown(lambda: _group_rows(admin), unknown),
+                "unknown": unknown,
+            }
 
     def summary(self) -> dict[str, Any]:
         """The part of `status` that needs no request to brokers."""

@@ -22,6 +22,7 @@ from kaput.report.sections.summary import setup
 from kaput.report.sections.transactions import transaction_sentences
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 from kaput.scenario.loader import load_builtin
+from kaput.scenario.model import Scenario
 
 
 def test_the_verdict_comes_first(findings: Findings) -> None:
@@ -375,3 +376,26 @@ def test_run_without_transactions_has_no_transaction_section(tmp_path: Path) -> 
     assert transaction_sentences(findings) == []
     assert "Transactions\n" not in text and "<h2>Transactions</h2>" not in page
     assert "not committed" not in fates_table(findings).header
+
+
+@pytest.mark.parametrize(
+    ("producers", "reads", "said"),
+    [
+        (["orders"], ["orders"], False),
+        (["orders", "audit"], ["orders"], True),
+        (["orders", "audit"], ["orders", "audit"], False),
+        (["orders", "audit"], ["^o"], False),
+    ],
+)
+def test_messages_that_a_group_does_not_read_are_explained(
+    raw: dict[str, Any], producers: list[str], reads: list[str], said: bool
+) -> None:
+    """Its fates are of all messages; a pattern may match any topic."""
+    workload = {
+        "producers": [{"topic": topic, "messages": 1} for topic in producers],
+        "groups": [{"id": "billing", "topics": reads}],
+    }
+    topics = [{"name": topic} for topic in ("orders", "audit")]
+    scenario = Scenario.model_validate({"version": 1, "title": "x", "topics": topics, "workload": workload})
+    page = html.render(document(JudgedRun(Findings.model_validate(raw), scenario)))
+    assert ("also messages of topics that it does not read" in page) is said

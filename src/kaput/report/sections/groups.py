@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kaput.core import plural
-from kaput.evidence.findings import Findings, GroupFindings
+from kaput.evidence.findings import GroupFindings
 from kaput.evidence.findings_groups import RebalanceFindings, ShareMemberFindings
 from kaput.report.document import (
     NOTHING,
@@ -45,7 +45,7 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
     if handovers.rows:
         blocks.append(Folded("Partitions revoked and assigned, by member", [handovers], in_text=False))
     summary = (Term("Fates", "fate"), f" for this group, and its members ({len(group.members)})")
-    blocks.append(Folded(summary, list(_fates_and_members(group, run.findings))))
+    blocks.append(Folded(summary, list(_fates_and_members(run, group))))
     kind = f" ({group.type})" if run.described or group.type != "classic" else ""
     return NamedPart(group.group + kind, ", ".join(_summary(group, rebalances)), blocks)
 
@@ -69,18 +69,30 @@ def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Itera
         yield plural(len(rebalances), "rebalance")
 
 
-def _fates_and_members(group: GroupFindings, findings: Findings) -> Iterator[Block]:
+def _fates_and_members(run: JudgedRun, group: GroupFindings) -> Iterator[Block]:
     rows = [[f.outcome, f.stored, f.delivered, f"{f.count:,}"] for f in group.fates if f.count]
     total = sum(f.count for f in group.fates)
     header = ["outcome", "times stored", "times delivered", "messages"]
     yield Table(header, rows, "lll", sums=["sum", "", "", f"{total:,}"])
-    if total != findings.totals.sent:
-        yield adds_up(total, findings)
+    if total != run.findings.totals.sent:
+        yield adds_up(total, run.findings)
+    if _reads_only_some(run, group):
+        yield Paragraph("Delivered 0 times are also messages of topics that it does not read.", "fine")
     if group.members:
         yield members_table(group)
     idle = [member.member for member in group.members if not member.delivered]
     if idle:
         yield Paragraph(f"idle: {', '.join(idle)}", "fine")
+
+
+def _reads_only_some(run: JudgedRun, group: GroupFindings) -> bool:
+    """Whether producers send to topics that the scenario does not name for this group."""
+    workload = run.scenario.workload if run.scenario else None
+    mine = [spec for spec in workload.groups if spec.id == group.group] if workload else []
+    if workload is None or not mine or any(topic.startswith("^") for topic in mine[0].topics):
+        return False
+    read = {(mine[0].cluster, topic) for topic in mine[0].topics}
+    return any((producer.cluster, producer.topic) not in read for producer in workload.producers)
 
 
 def members_table(group: GroupFindings) -> Table:
