@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -43,6 +43,7 @@ from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 _REACHABLE_TIMEOUT_S = 5.0
 _STATUS_TIMEOUT_S = 5.0
+_ELECTED_TIMEOUT_S = 30.0  # an election takes seconds, on a busy machine many
 
 
 class StandingCluster:
@@ -128,11 +129,11 @@ class StandingCluster:
             cluster = stack.enter_context(
                 OwnCluster(owner, self._spec, distribution, java, folder, self._note)
             )
-            admin = stack.enter_context(Admin(cluster, READY_TIMEOUT_S))
+            admin = stack.enter_context(Admin(cluster, _ELECTED_TIMEOUT_S))
             self._cluster, self._admin, self._directory = cluster, admin, folder
             self._faults = FaultInjector(cluster.nodes, cluster.network, admin, lambda: self._spec)
             stack.callback(self._faults.abandon)
-            admin.create_topics(self._topics)
+            self._create(self._topics)
             self._stack = stack.pop_all()
         return self
 
@@ -202,8 +203,12 @@ class StandingCluster:
             )
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, {}, ("topics", 0)))) from None
-        self._admin.create_topics([topic])
+        self._create([topic])
         self._topics.append(topic)
+
+    def _create(self, topics: Sequence[Topic]) -> None:
+        with Admin(self._cluster, READY_TIMEOUT_S) as admin:
+            admin.create_topics(topics)
 
     def grow(self, count: int = 1) -> list[int]:
         """Adds brokers, which are ready when this returns; returns their ids.
