@@ -404,9 +404,7 @@ class Examiner:
         allowed = {max((one[2] for one in some), default=None) for some in (clipped, during)}
         allowed |= {one[2] for one in clipped}  # up to the end of recovery, which the law does not define
         lengths = {None if one is None else one / MS for one in allowed}
-        if clipped and all(one[2] < SECOND for one in clipped):
-            lengths.add(None)
-        if not during:
+        if all(length < SECOND for _, _, length in during):
             lengths.add(None)
         yield equal(f"{words}: unavailable_ms", row["unavailable_ms"], lengths, 0.001)
         mine = [

@@ -77,6 +77,7 @@ class _Partition:
     epoch: int = 0
     log: list[tuple[int, int, int, bool]] = field(default_factory=list)  # producer, seq, epoch, visible
     have: dict[int, int] = field(default_factory=dict)  # by replica: how much of the log it has
+    shown: list[int] = field(default_factory=list)  # by offset: when readers could see it
     out_since: dict[int, int] = field(
         default_factory=dict
     )  # by follower: since when it cannot fetch, or is back
@@ -203,6 +204,7 @@ class Simulation:
             self._controllers()
             for part in self.partitions:
                 self._replicate(part)
+                self._show(part)
             for producer in (0, 1):
                 self._produce(producer)
         self._store()
@@ -319,6 +321,7 @@ class Simulation:
         part.leader, part.epoch = leader, part.epoch + 1
         if leader >= 0:
             del part.log[part.have[leader] :]
+            del part.shown[part.have[leader] :]
             part.have = {b: min(n, len(part.log)) for b, n in part.have.items()}
         part.out_since.clear()
         self._change(part, "leader")
@@ -345,6 +348,15 @@ class Simulation:
                 part.isr = [*part.isr, follower] if out else [b for b in part.isr if b != follower]
                 part.out_since.pop(follower)
                 self._change(part, "isr")
+
+    def _show(self, part: _Partition) -> None:
+        """Moves the high watermark: to what every member has of an ISR that is large enough."""
+        if part.leader >= 0 and self.serves(part.leader) and len(part.isr) >= self._min_isr():
+            high = min(part.have[broker] for broker in part.isr)
+            part.shown += [self.now] * (high - len(part.shown))
+
+    def _min_isr(self) -> int:
+        return ([f.value for f, _ in self.active if f.value is not None] or [self.world.min_isr])[-1]
 
     # Producers.
 
@@ -401,8 +413,7 @@ class Simulation:
         if self.world.acks != "all":
             return True
         members = all(b == part.leader or self.fetches(b, part.leader) for b in part.isr)
-        values = [f.value for f, _ in self.active if f.value is not None] or [self.world.min_isr]
-        return members and len(part.isr) >= values[-1]
+        return members and len(part.isr) >= self._min_isr()
 
     def _append(
         self, producer: int, part: _Partition, client: _Client, log: list[tuple[int, int, int, bool]]
@@ -504,10 +515,12 @@ class _Readers:
         done = {(s["producer"], s["seq"]): s["done_ns"] for s in self.of.acked}
         last = 0.0
         samples: dict[int, list[float]] = {}
+        shown = part.shown + [self.of.now] * (len(part.log) - len(part.shown))
         for offset, (producer, seq, _, visible) in enumerate(part.log):
             if not visible or (producer, seq) not in done:
                 continue
-            ms = max(last, (done[producer, seq] - at(0)) / 1e6 + self.random.randint(2, 9))
+            ms = max((done[producer, seq] - at(0)) / 1e6, shown[offset]) + self.random.randint(2, 9)
+            ms = max(last, ms)
             for begin, end, member in spans:
                 ms = max(ms, self._frozen(member, max(ms, begin + 1.0)))
                 if ms < end:

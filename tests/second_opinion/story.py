@@ -176,9 +176,9 @@ class Story:
         reached = [b for b in eligible if not self.effects.cut_from_controllers(b, at)]
         return ("none elected", 0) if any(self.effects.runs(b, at) for b in reached) else ("none up", 0)
 
-    def _isr_reasons(self, at: int, all_acks: bool, any_acks: bool) -> set[Reason]:
+    def _isr_reasons(self, at: int) -> set[Reason]:
         state = self.state(at)
-        if not (all_acks or any_acks) or state.leader is None:
+        if state.leader is None:
             return set()
         if state.leader < 0:
             return set()
@@ -187,7 +187,7 @@ class Story:
             if member != state.leader and not self._can_fetch(member, state.leader, at):
                 found.add(("member", member))
         lowest = self._min_isr(state.leader, at)
-        if all_acks and len(state.isr) < lowest:
+        if len(state.isr) < lowest:
             up = sum(self._counts(broker, state.leader, at) for broker in self.replicas)
             raised = len(state.isr) >= self.tables.min_isr(self.place)
             found.add(("raised", 0) if raised else ("few up", 0) if up < lowest else ("few in sync", 0))
@@ -213,7 +213,7 @@ class Story:
             leaders = self._leaders_reason(at)
             own = self._group_reasons(at, group) if group is not None else self._own(at, producer)
             acks = self.all_acks if producer is None else self.tables.has_acks_all(producer) is True
-            isr = self._isr_reasons(at, acks, group is not None)
+            isr = self._isr_reasons(at) if acks or group is not None else set()
             self._told[key] = [{leaders} if leaders else set(), isr, self._misled(at, since), own]
         return self._told[key]
 

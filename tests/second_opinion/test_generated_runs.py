@@ -107,6 +107,17 @@ EXAMPLES = {
         timeout=5_000,
         faults=(FaultSpec("isolate", 1, 2_240, 3_000), FaultSpec("stop", 3, 3_540, 12_000)),
     ),
+    "a follower dies in the last moments of a silence": World(
+        934,
+        min_isr=2,
+        session=9_000,
+        timeout=5_000,
+        faults=(
+            FaultSpec("disk-stall", 1, 4_010, 3_000),
+            FaultSpec("kill", 3, 6_760, 500),
+            FaultSpec("disk-stall", 1, 19_990, 3_000),
+        ),
+    ),
     "a member dies, and another takes over": World(6, faults=(FaultSpec("kill", "member 1", 5_000, 12_000),)),
     "a follower dies after the partition has its new owner": World(
         97,

@@ -248,6 +248,17 @@ def test_fault_that_only_slows_one_of_its_brokers_still_keeps_another_away() -> 
     assert _waits(story) == [("isr", 10, 18), ("client", 18, 18.5)]
 
 
+def test_readers_wait_for_an_isr_that_is_large_enough_whatever_acks_are() -> None:
+    """Kafka moves no high watermark below min.insync.replicas; with acks=1 it acknowledges all the same."""
+    history = _led().led(1, 0, 10_500, [1], kind="isr").led(1, 0, 40_000, [1, 2], kind="isr")
+    _broker(history, 2, 10, 20).fault(2, 10_000, 20_000, id="1-kill")
+    _broker(history, 3, 10, 50).fault(3, 10_000, 50_000, id="2-kill")
+    terms = Terms(acks_all=False, min_isr=MinIsr(2))
+    read = _story(history, 10.6, 40.2, terms, Waiter(group="billing"))
+    assert _waits(read) == [("heal", 10.6, 20), ("isr", 20, 40), ("client", 40, 40.2)]
+    assert _waits(_story(history, 10.6, 40.2, terms)) == []
+
+
 # Steps that change min.insync.replicas.
 
 

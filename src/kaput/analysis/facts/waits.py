@@ -58,7 +58,8 @@ class Story:
 @dataclass(frozen=True)
 class Terms:
     """What acknowledgements of a partition require: with acks=all, also its in-sync replicas, at least
-    `min_isr` of them. `any_replica`: unclean elections are on.
+    `min_isr` of them. What readers see requires these always (KAFKA-15583). `any_replica`: unclean elections
+    are on.
     """
 
     acks_all: bool
@@ -243,7 +244,7 @@ class _Walk:
 
     def _too_small(self, leader: int, isr: Sequence[int], at_ns: int) -> WaitState | None:
         lowest, raised = self.terms.min_isr.at(leader, at_ns)
-        if not isr or not self.terms.acks_all or len(isr) >= lowest:
+        if not isr or len(isr) >= lowest:
             return None
         if raised is not None and len(isr) >= self.terms.min_isr.configured:
             slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
