@@ -99,7 +99,7 @@ class Rebalances:
         for gap in self.gaps(group):
             if end is None and gap.end == FOREVER and gap.begin >= begin:
                 total += max(0, last - gap.begin)
-            elif begin <= gap.end <= (FOREVER - 1 if end is None else end):
+            elif begin <= gap.begin and gap.end <= (FOREVER - 1 if end is None else end):
                 total += gap.end - gap.begin
         return total / SECOND
 

@@ -7,7 +7,7 @@ of what ended it. Where the law can be read in several ways, a `Reading` says wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise, product
+from itertools import pairwise, product, takewhile
 from typing import Any, NamedTuple
 
 from second_opinion.effects import CLIENTS, Effect, Effects, hits_member, hits_producer
@@ -424,8 +424,16 @@ class _Walk:
         """
         if self._stage(number) != OWN or self._stage(number + 1) in (OWN, None):
             return None
-        later = next((n for n in range(number + 1, len(self.spans)) if self._stage(n) in (OWN, None)), None)
-        return None if later is None or self._stage(later) is None else found[later]
+        after = list(range(number + 1, len(self.spans)))
+        later = next((n for n in after if self._stage(n) in (OWN, None)), None)
+        if later is None or self._stage(later) is None:
+            return None
+        mine = [
+            n
+            for n in takewhile(lambda n: self._stage(n) is not None, after)
+            if self._stage(n) == OWN and self.reasons[n] & self.reasons[number]
+        ]
+        return found[mine[-1] if mine else later]
 
     def _stage(self, number: int) -> int | None:
         """The first stage that is unmet; null if none is."""
@@ -445,6 +453,8 @@ class _Walk:
         still = reason in unmet or (reason[0] in ("member", "few in sync", "raised") and bool(few))
         of_isr = reason[0] in ("member", "few up", "few in sync", "raised")
         still = still or (of_isr and bool(self.unmet[number][0]))
+        # Nor does the last member that could have owned it, by its end.
+        still = still or (reason[0] == "no owner" and ("no member", 0) in unmet)
         # Nor does a leader from which another member cannot fetch: the condition is that all of them can.
         still = still or (reason[0] == "member" and any(kind == "member" for kind, _ in self.reasons[number]))
         name = None if still else self.story.name(reason, at, self.group)

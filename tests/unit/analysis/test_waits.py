@@ -594,6 +594,20 @@ def test_group_waits_for_the_heal_of_the_owner() -> None:
     assert _waits(_story(history, 10, 20.3, waiter=GROUP)) == [("heal", 10, 20), ("client", 20, 20.3)]
 
 
+def test_first_of_what_a_group_waits_for_again_is_what_it_had_waited_for() -> None:
+    """Its member is paused, the leader is gone for a while, and the partition is lost before the heal."""
+    history = _on_clients(_led(isr=(1,)), "member 1 of billing", 10, 40)
+    for kind, at_ms in (("assigned", 1_000), ("lost", 39_900), ("assigned", 41_000)):
+        history.event(kind, at_ms, member="member-1")
+    _broker(history, 1, 15, 20).fault(1, 15_000, 20_000, id="1-kill")
+    history.led(-1, 1, 15_000, []).led(1, 2, 30_000, [1])
+    story = _story(history, 10, 41.2, Terms(True, MinIsr(1)), GROUP)
+    assert _waits(story) == [
+        ("heal", 10, 20), ("election", 20, 30), ("heal", 30, 40), ("rebalance", 40, 41), ("client", 41, 41.2),
+    ]  # fmt: skip
+    assert (story.waits[0].record, story.waits[0].faults) == ("1-kill was healed", ["0-of-client", "1-kill"])
+
+
 def test_group_without_an_owner_does_not_wait_for_the_isr_before_a_member_of_it_is_gone() -> None:
     """No owner from 10 to 24 s; a follower is frozen, and leaves the ISR, from 13 to 16 s."""
     history = _led().event("assigned", -500).event("revoked", 10_000).event("assigned", 24_000, member="m2")

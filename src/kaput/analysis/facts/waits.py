@@ -111,6 +111,19 @@ class Record:
             slow |= blamed
 
 
+_Span = tuple[int, int, WaitState]
+
+
+def _is_own(span: _Span) -> bool:
+    """Whether what is unmet is a condition of the client itself."""
+    return Stage.DENIED <= span[2].stage < Stage.READY
+
+
+def _hides(span: _Span) -> bool:
+    """Whether a leader or an ISR is missing."""
+    return span[2].stage < Stage.DENIED
+
+
 class _Walk:
     """One silence of a partition. `slow`: since when a fault ("": none) prevented nothing, and the stage."""
 
@@ -422,18 +435,20 @@ class _Walk:
         """If the client's own condition (an owner, rights) is unmet before and after a leader or an ISR is
         missing: the state in which it ends, the one after that, and when.
         """
-        if not Stage.DENIED <= self.spans[number][2].stage < Stage.READY:
+        if not _is_own(self.spans[number]):
             return None
         after = [*self.spans[number + 1 :], (self.to_ns, self.to_ns, WaitState(Stage.READY))]
-        last, begin = None, 0
-        while hiding := len(list(takewhile(lambda span: span[2].stage < Stage.DENIED, after[begin:]))):
-            mine = after[begin + hiding :]
-            own = len(list(takewhile(lambda span: Stage.DENIED <= span[2].stage < Stage.READY, mine)))
-            if not own:
-                break
-            begin += hiding + own  # it may be hidden again
-            last = begin - 1
-        return None if last is None else (after[last][2], after[last + 1][2], after[last][1])
+        mine, hiding = self.spans[number][2], len(list(takewhile(_hides, after)))
+        at = hiding if hiding else len(after)
+        met: list[tuple[WaitState, WaitState, int]] = []
+        while at < len(after) and _is_own(after[at]):
+            (_, until, state), (_, _, later) = after[at], after[at + 1]
+            if later.stage > state.stage:
+                met.append((state, later, until))
+            at += 1
+            at += len(list(takewhile(_hides, after[at:])))  # it may be hidden again
+        same = (one for one in met if one[0].stage == mine.stage or {*one[0].behind} & {*mine.behind})
+        return next(same, met[0] if met else None)
 
     def _longest_ready(self, state: WaitState, since_ns: int, until_ns: int) -> bool:
         """Whether everything was met for so long that the client alone made it a silence."""
@@ -509,7 +524,8 @@ def _merged(waits: Iterable[Wait]) -> list[Wait]:
     for _, of_condition in groupby(waits, key=lambda one: one.condition):
         same = list(of_condition)
         last = same[-1]
-        before = {one.record: f" ({(last.to_ns - one.to_ns) / SECOND:,.1f} s before)" for one in same}
+        named = [one for one in same if one.record]
+        before = {one.record: f" ({(last.to_ns - one.to_ns) / SECOND:,.1f} s before)" for one in named}
         records = "; ".join(one if one == last.record else one + when for one, when in before.items())
         faults = list(dict.fromkeys(fault for one in same for fault in one.faults))
         known = {"from_ns": same[0].from_ns, "record": records, "faults": faults}
