@@ -26,6 +26,8 @@ PLACE = TopicPartition("steps", 0)
 def topic(admin: Admin) -> Iterator[str]:
     """A topic with two of the three brokers."""
     admin.create_topics([Topic(name="steps", assignment=[[1, 2], [2, 3]], config={"retention.ms": 7000000})])
+    # A broker may still show the one of the test before, which had other leaders and another order.
+    assert eventually(lambda: {each.leader_epoch for each in admin.partitions(["steps"]).values()} == {0})
     yield "steps"
     admin.delete_topic("steps")
 
