@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -399,3 +400,11 @@ def test_messages_that_a_group_does_not_read_are_explained(
     scenario = Scenario.model_validate({"version": 1, "title": "x", "topics": topics, "workload": workload})
     page = html.render(document(JudgedRun(Findings.model_validate(raw), scenario)))
     assert ("also messages of topics that it does not read" in page) is said
+
+
+def test_messages_that_a_group_reads_as_copies_are_not_called_unread(raw: dict[str, Any]) -> None:
+    """It reads what a mirror copies from the other cluster."""
+    findings = Findings.model_validate_json(json.dumps(raw).replace("billing", "audit"))
+    page = html.render(document(JudgedRun(findings, load_builtin("mirror"))))
+    assert "audit" in page
+    assert "topics that it does not read" not in page
