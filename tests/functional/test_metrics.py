@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -30,7 +30,7 @@ from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.operate.doctor.snapshot import read_snapshot
 from kaput.operate.standing_cluster import StandingCluster
 from system_packages import Missing, program
-from waiting import PATIENCE_S, eventually, wait_for
+from waiting import PATIENCE_S, answered, eventually, wait_for
 
 # What the busiest machine may take on top of the bound that is wanted.
 SLACK_S = 60.0
@@ -129,19 +129,10 @@ def written(lab: StandingCluster, topic: str, partition: int, count: int, age_s:
 def committed(lab: StandingCluster, group: str, topic: str, partition: int, offset: int) -> None:
     consumer = Consumer({**lab.client_settings(), "group.id": group, "enable.auto.commit": False})
     try:
-        wait_for(lambda: _commits(consumer, TopicPartition(topic, partition, offset)), "a commit")
+        place = TopicPartition(topic, partition, offset)
+        answered(lambda: consumer.commit(offsets=[place], asynchronous=False), "the commit")
     finally:
         consumer.close()
-
-
-def _commits(consumer: Consumer, position: TopicPartition) -> bool:
-    """Whether the coordinator takes it: not while it still loads the groups."""
-    try:
-        consumer.commit(offsets=[position], asynchronous=False)
-    except KafkaException as error:
-        assert error.args[0].code() == KafkaError.COORDINATOR_LOAD_IN_PROGRESS, error
-        return False
-    return True
 
 
 def test_lag_of_a_stalled_group_in_records_and_seconds(lab: StandingCluster, exporter: Exporter) -> None:
@@ -199,7 +190,8 @@ def test_doctor_knows_markers_and_open_transactions(lab: StandingCluster) -> Non
     consumer = Consumer({**lab.client_settings(), **settings})
     consumer.subscribe(["billed"])
     wait_for(lambda: (found := consumer.poll(1)) is not None and not found.error(), "a message")
-    consumer.commit(offsets=[TopicPartition("billed", 0, 1)], asynchronous=False)
+    place = TopicPartition("billed", 0, 1)
+    answered(lambda: consumer.commit(offsets=[place], asynchronous=False), "the commit")
     consumer.close()
 
     def lag() -> int:
