@@ -226,15 +226,11 @@ class Examiner:
                 scope.place is None and not self._ended_alone(scope, places, silence)
             )
             # Nor where nobody led when the acknowledgement came.
-            undecided |= scope.group is None and all(self._leaderless(p, silence.end) for p in places)
+            led = [self.failovers.leaders_at(place, silence.end) for place in places]
+            undecided |= scope.group is None and all({who < 0 for who, _ in one} == {True} for one in led)
             unsaid = row.get("decidable") is False or (claimed == "unknown" and undecided)
             return Opinion(words, NOT_DECIDABLE if unsaid else FALSE, told)
         return Opinion(words, TRUE if agreeing == seen else NOT_DECIDABLE, told)
-
-    def _leaderless(self, place: Place, at: int) -> bool:
-        """Whether by the record a partition had no leader then."""
-        events = (e for e in self.tables.events_of(place) if e["leader"] is not None and e["at_ns"] <= at)
-        return any(event["leader"] < 0 for event in list(events)[-1:])
 
     def _told(
         self, scope: Scope, places: list[Place], silence: Silence

@@ -178,9 +178,7 @@ class Story:
 
     def _isr_reasons(self, at: int) -> set[Reason]:
         state = self.state(at)
-        if state.leader is None:
-            return set()
-        if state.leader < 0:
+        if state.leader is None or state.leader < 0:
             return set()
         found: set[Reason] = set()
         for member in state.isr:

@@ -438,8 +438,9 @@ class _Walk:
         if not _is_own(self.spans[number]):
             return None
         after = [*self.spans[number + 1 :], (self.to_ns, self.to_ns, WaitState(Stage.READY))]
-        mine, hiding = self.spans[number][2], len(list(takewhile(_hides, after)))
-        at = hiding if hiding else len(after)
+        at = len(list(takewhile(_hides, after)))
+        if not at:
+            return None
         met: list[tuple[WaitState, WaitState, int]] = []
         while at < len(after) and _is_own(after[at]):
             (_, until, state), (_, _, later) = after[at], after[at + 1]
@@ -447,6 +448,7 @@ class _Walk:
                 met.append((state, later, until))
             at += 1
             at += len(list(takewhile(_hides, after[at:])))  # it may be hidden again
+        mine = self.spans[number][2]
         same = (one for one in met if one[0].stage == mine.stage or {*one[0].behind} & {*mine.behind})
         return next(same, met[0] if met else None)
 
