@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,8 +27,6 @@ PLACE = TopicPartition("steps", 0)
 def topic(admin: Admin) -> Iterator[str]:
     """A topic with two of the three brokers."""
     admin.create_topics([Topic(name="steps", assignment=[[1, 2], [2, 3]], config={"retention.ms": 7000000})])
-    # A broker may still show the one of the test before, which had other leaders and another order.
-    assert eventually(lambda: {each.leader_epoch for each in admin.partitions(["steps"]).values()} == {0})
     yield "steps"
     admin.delete_topic("steps")
 
@@ -58,7 +57,9 @@ def test_replicas_move_with_a_throttle_that_is_gone_afterwards(
 ) -> None:
     """The leader's replica moves to the third broker, and no limit is left."""
     moved = step("move-replicas", "leader-of steps/0", "nodes", cluster, admin, throttle="8mbit").inject([1])
-    assert moved.confirmed and moved.proof.startswith("steps/0 to [3, 2] at 8mbit, all in sync after")
+    # Which of the two leads depends on how many partitions each leads: the cluster has other topics, too.
+    assert moved.confirmed
+    assert re.match(r"steps/0 to \[(2, 3|3, 2)\] at 8mbit, all in sync after", moved.proof)
     assert sorted(admin.partitions([topic])[PLACE].isr) == [2, 3]
     for kind, name in ((requests.TOPIC, topic), (requests.BROKER, "1")):
         assert not [key for key in admin.seen_settings(kind, name)[1].own if "throttled" in key]
