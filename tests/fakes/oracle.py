@@ -171,9 +171,7 @@ class Oracle:
         if Shares(self.history, group).is_share_group:
             mine, events = [], []
         mine = [d for d in mine if not self.recreated(d) or self.is_stored(d)]
-        events = [
-            e for e in events if e["kind"] != "committed" or e["at_ns"] > max(self.recreated(e), default=-1)
-        ]
+        events = [e for e in events if e["kind"] != "committed" or self.of_new_topic(e, mine)]
         read = [r for r in self.log if visible(r) or self.isolation(group) == "read_uncommitted"]
         return mine, events, read
 
@@ -203,6 +201,16 @@ class Oracle:
             for f in self.history.rows["faults"]
             if f["fault"] == "recreate" and f["bit"] and f["target"] == f"topic {row['topic']}"
         ]
+
+    def of_new_topic(self, commit: Row, delivered: list[Row]) -> bool:
+        """Whether a commit refers to the topic as it was created last: the old one was gone, and the group had
+        been delivered something from the new one. `delivered`: what the group was, from the new one.
+        """
+        gone = max(self.recreated(commit), default=None)
+        if gone is None:
+            return True
+        here = [d["polled_ns"] for d in delivered if place(d) == place(commit)]
+        return commit["at_ns"] > gone and any(at <= commit["at_ns"] for at in here)
 
     def is_stored(self, delivery: Row) -> bool:
         """Whether the log has this message at this offset."""

@@ -111,18 +111,20 @@ class Figures:
         )
 
     def _delivered(self, place: Place, election: Election, effect: Effect) -> int | None:
-        taken = {
-            offset
-            for offset, record in self.tables.stored_at.get(place, {}).items()
-            if (record["leader_epoch"] or 0) >= election.epoch and record["producer"] is not None
-        }
+        stored = self.tables.stored_at.get(place, {})
+        epochs = {o: r["leader_epoch"] or 0 for o, r in stored.items() if r["producer"] is not None}
+        taken = {offset for offset, epoch in epochs.items() if epoch >= election.epoch}
         if self.tables.may_remove(place) and self.tables.all_acks(place) is True:
-            # What was acknowledged after the election is the new leader's, also if the log has lost it.
+            # What was acknowledged after the election is the new leader's, also if the log has lost it; unless
+            # a record after it is still an old leader's, which goes on until it hears of the election.
+            lowest = 1 + max((o for o, epoch in epochs.items() if epoch < election.epoch), default=-1)
             taken |= {
                 s["offset"]
                 for s in self.tables.sends_of.get(place, [])
-                if s["outcome"] == "acked" and (s["done_ns"] or 0) // MS > election.at // MS
-            } - self.tables.stored_at.get(place, {}).keys()
+                if s["outcome"] == "acked"
+                and (s["offset"] or 0) >= lowest
+                and (s["done_ns"] or 0) // MS > election.at // MS
+            } - stored.keys()
         return min(
             (
                 d["polled_ns"]

@@ -151,7 +151,7 @@ class Story:
         stops += [
             e.begin
             for e in self.effects.all
-            if broker in e.brokers and e.fault in ("kill", "stop", "power-loss", "disk-loss")
+            if broker in e.brokers and e.fault in ("kill", "power-loss", "disk-loss")
         ]
         later = [s for when, s in self.states if when > at and (s.epoch or 0) > (self.state(at).epoch or 0)]
         return any(since <= t <= at for t in stops) and bool(later)

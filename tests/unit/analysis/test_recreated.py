@@ -128,6 +128,15 @@ def test_offsets_of_a_recreated_topic_are_no_redelivery(tmp_path: Path) -> None:
     assert not any(oracle.odd_steps("billing").values()) and not oracle.redelivered_after_commit("billing")
 
 
+def test_position_in_the_old_topic_may_be_committed_after_it_is_gone(tmp_path: Path) -> None:
+    """Its member does not know yet, and is handed the new one from its beginning."""
+    history = _read_by_a_group(*_NEW).event("committed", 25, 3)
+    findings = _judged(history, tmp_path)
+    removed = dict.fromkeys(("lost", "removed", "inconsistent-offset", "vanished"), (3, 3))
+    assert _counts(findings) == removed and findings.verdict == "held", findings.reasons
+    assert not Oracle(history).group_counts("billing")["commit-ahead"]
+
+
 def test_redelivery_within_a_recreated_topic_counts(tmp_path: Path) -> None:
     """Message 4 of the new topic was handed out twice."""
     history = _read_by_a_group(*_NEW)

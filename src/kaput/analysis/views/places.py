@@ -63,15 +63,13 @@ class Places(Stored):
     @cached_property
     def committed(self) -> pl.DataFrame:
         """(group, place, offset, at_ns, member): the commits of groups in these partitions, except share
-        groups, and except those in a topic that a step deleted later, to create it again.
+        groups, and except those that refer to a topic that a step deleted, to create it again.
         """
         here = pl.concat([self.log["place"], self.deliveries["place"]]).unique().implode()
         rows = self.known.events.filter(pl.col("place").is_in(here), kind="committed").drop_nulls("offset")
         rows = rows.filter(~pl.col("group").is_in(list(self.known.share_groups)))
-        gone_ns = (pl.col("place") // SHIFT).replace_strict(
-            dict(self.known.recreated), return_dtype=pl.Int64, default=None
-        )
-        rows = rows.filter((pl.col("at_ns") > gone_ns).fill_null(True))
+        if self.known.recreated:
+            rows = of_new_topic(rows, self.ordered, self.known.recreated)
         return rows.select("group", "place", "offset", "at_ns", "member")
 
     def shown_to(self, rows: pl.DataFrame) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
@@ -146,6 +144,17 @@ def in_new_topic(deliveries: pl.DataFrame, log: pl.DataFrame, recreated: Mapping
     return pl.concat(
         [deliveries.filter(~again), mine.join(same.select("line"), on="line", how="semi").drop("line")]
     )
+
+
+def of_new_topic(commits: pl.DataFrame, ordered: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
+    """Commits without those that refer to topics that were recreated afterwards: made before the old one was
+    gone, or before the group was delivered anything from the new one. `ordered`: see Places.
+    """
+    firsts = ordered.group_by("group", "place").agg(first_ns=pl.col("polled_ns_first").min())
+    gone_ns = (pl.col("place") // SHIFT).replace_strict(dict(recreated), return_dtype=pl.Int64, default=None)
+    new = (pl.col("at_ns") > gone_ns) & (pl.col("at_ns") >= pl.col("first_ns")).fill_null(False)
+    known = commits.join(firsts, on=["group", "place"], how="left")
+    return known.filter(new | gone_ns.is_null()).drop("first_ns")
 
 
 def in_time(deliveries: pl.DataFrame) -> pl.DataFrame:
