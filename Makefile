@@ -2,6 +2,7 @@
 # make test       install everything, then all checks and all tests
 # make test-fast  the checks, and the quick ones of the tests without brokers, Spark and analysis: 90 s of CPU
 # make times      how long the tests with real brokers take, one after the other, for docs/TESTED.md
+# make soak-real  experiments with real brokers, each statement examined by the second opinion
 # make soak       5,000 generated histories against the oracle; make fuzz: 10,000 damaged run folders and as many other files
 # make tools      every tool of Kafka's, its Java clients, and every verb on a secured cluster
 # make install    .venv with .venv/bin/kaput, Kafka's jars fetched, nothing run
@@ -34,7 +35,7 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 # plugin of its, and would do so again in each worker, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheel site install demo test compiled test-brokers checked-others test-others test-all test-fast quick times soak fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev jars
+.PHONY: wheel site install demo test compiled test-brokers checked-others test-others test-all test-fast quick times soak soak-real fuzz tools check bench bench-quick bench-reassign reference java lock clean preflight setup setup-dev jars
 
 install: setup
 
@@ -88,6 +89,11 @@ soak: SEED ?= 1
 soak: COUNT ?= 5000
 soak: setup-dev
 	cd tests && ../$(BIN)/python -m property.soak --seed $(SEED) --count $(COUNT)
+
+soak-real: SEED ?= 1
+soak-real: SECONDS ?= 1200
+soak-real: setup-dev
+	cd tests && ../$(BIN)/python -m second_opinion.soak --seed $(SEED) --seconds $(SECONDS)
 
 fuzz: SEED ?= 1
 fuzz: COUNT ?= 10000

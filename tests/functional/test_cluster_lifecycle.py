@@ -39,6 +39,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     assert {broker["id"]: broker["state"] for broker in status["brokers"]} == {1: "down", 2: "running"}
     assert status["controller"] is None and "waited 5 s for the controller: " in status["unknown"][0]
     assert [fault["id"] for fault in status["faults"]] == ["1-kill"]
+    assert "KP028" in {each["id"] for each in kaput.json("doctor", status=1)["findings"]}
     (healed,) = kaput.json("fault", "heal")
     assert healed["state"] == "healed" and "was started again" in healed["proof"]
     assert "no fault is active" in kaput("fault", "heal", status=2)

@@ -315,3 +315,22 @@ def test_lag_growth_end_cause_is_at_its_last_peak(
         history.add("samples", labels=[("group", "billing")], **row)
     (fault,) = judged(history, tmp_path).faults
     assert (fault.backlog_drained_ms, fault.lag_ended_by) == (9_000, expected)
+
+
+def test_bills_of_a_pipe_wait_for_in_sync_replicas(tmp_path: Path) -> None:
+    """What a pipe makes is sent in transactions, and so with acks=all: a frozen follower holds it up."""
+    history = _history({})
+    history.topics.append({"name": "bills"})
+    history.blocks["billing"] = {"produces": {"topic": "bills"}}
+    bills = {"topic": "bills", "partition": 0}
+    history.led(3, 0, -100, [3, 1, 2], **bills)
+    for seq in range(200):
+        ms = 100 * seq
+        done = 9_000 if 3_000 <= ms < 9_000 else ms + 5
+        history.acked(1, seq, seq, attempt_ns=at(ms), done_ns=at(done), **bills).output(1, seq, seq)
+    found = judged(history.fault(1, 3_000, 8_990, fault="pause", id="1-pause"), tmp_path)
+    (of_bills,) = (one for one in found.standstills if one.topic == "bills")
+    assert of_bills.ended_by == "heal"
+    assert of_bills.cause == (
+        "1-pause (broker 1) was in effect; broker 1 was in the ISR of bills/0, which acks=all waits for"
+    )

@@ -291,6 +291,11 @@ SHOWN |= {
         "message.max.bytes (1,000,000) is the quota of 50.0 s, and Kafka takes the mean of 10 s",
         [lambda: limited(consumer_byte_rate=1e5), lambda: limited(request_percentage=10.0), limited],
     ),
+    "KP028": (
+        lambda: replace(sound(), quorum=None, no_controller=True),
+        "metadata quorum: no broker that answers reaches a leader of it",
+        [lambda: replace(sound(), quorum=None)],
+    ),
 }
 
 

@@ -244,6 +244,17 @@ class Admin(ResourceAdmin):
             return {}
         return {each.log_dir: bool(each.error_code) for each in answer.results}
 
+    def reaches_quorum(self) -> bool:
+        """Whether any node answers, or refuses, a request that brokers forward to the leader of the metadata
+        quorum; in ZooKeeper mode they have no such request, and this is true.
+        """
+        known = self._broadcaster.ask_all(self._cluster.broker_endpoints, requests.api_versions)
+        if not any(
+            key.api_key == requests.DESCRIBE_QUORUM for each in known.values() for key in each.api_keys
+        ):
+            return True
+        return bool(self._broadcaster.ask_all(self._cluster.controller_endpoints, requests.describe_quorum))
+
     def in_kraft_mode(self) -> bool:
         """Whether a metadata quorum answers."""
         try:

@@ -22,6 +22,7 @@ _LATEST, _EARLIEST = -1, -2  # in place of a timestamp
 _READ_COMMITTED = 1
 _SET = 0
 TOPIC, BROKER, GROUP = 2, 4, 32  # kinds of resources
+DESCRIBE_QUORUM = 55  # its API key
 
 
 def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:

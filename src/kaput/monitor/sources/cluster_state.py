@@ -39,7 +39,6 @@ from kaput.monitor.sources.nodes import ROUND_S, Ask, NodeJob, Nodes, Unsupporte
 
 _MOST_ASKED = 5  # brokers asked for their view of the cluster in one poll
 _SETTINGS_S, _VOLUMES_S, _CERTIFICATES_S = 30.0, 15.0, 300.0
-_DESCRIBE_QUORUM = 55  # its API key
 # Known even if no broker answers.
 _ALWAYS_KNOWN = ("kaput_cluster_reachable", "kaput_broker_answers", "kaput_unclean_elections_total")
 
@@ -247,7 +246,7 @@ class ClusterState:
             yield Sample("kaput_broker_answers", answers, at_ns, {"broker": str(broker)})
 
     def _has_quorum(self, view: PolledView) -> bool:
-        return any(self._nodes.supports(node, _DESCRIBE_QUORUM) for node in view.alive.values())
+        return any(self._nodes.supports(node, requests.DESCRIBE_QUORUM) for node in view.alive.values())
 
     def _slow_samples(self, view: PolledView, at_ns: int) -> Iterator[Sample]:
         """What is requested less often; unknown for a broker that does not answer now."""

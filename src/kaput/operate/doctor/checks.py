@@ -351,6 +351,20 @@ def _lagging_voter(snapshot: ClusterSnapshot) -> Iterator[Hit]:
             yield Hit(f"controller {voter}", behind, f"check controller {voter}")
 
 
+@check(
+    "KP028",
+    "critical",
+    "no controller: no leader is elected, no broker can come back, nothing can be changed",
+)
+def _no_controller(snapshot: ClusterSnapshot) -> Iterator[Hit]:
+    if snapshot.no_controller:
+        yield Hit(
+            "metadata quorum",
+            "no broker that answers reaches a leader of it",
+            "start controllers until a majority runs; their logs tell why they ended",
+        )
+
+
 @check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
 def _outlived(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     for group, commit in _commits(snapshot):

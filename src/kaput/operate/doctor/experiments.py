@@ -36,6 +36,7 @@ NO_EXPERIMENT: Mapping[str, str] = {
     "KP024": _STATE,
     **dict.fromkeys(("KP025", "KP026"), "nothing has to fail: clients are refused"),
     "KP027": _SPEED,
+    "KP028": _STATE,
 }
 
 

@@ -37,6 +37,7 @@ NOT_FIXABLE: Mapping[str, str] = {
     "KP025": "which of the two is right is your decision",
     "KP026": "whether it needs a group is your decision",
     "KP027": "how much a client may send or fetch is your decision",
+    "KP028": "controllers are missing: start them",
     "KP024": "whether its producer still lives is yours to find out: an abort loses what it has sent",
 }
 _RESUME_FIRST = "resume or undo the interrupted reassignment first"

@@ -175,7 +175,8 @@ class InterruptedReassignment:
 @dataclass(frozen=True)
 class ClusterSnapshot:
     """The state of a cluster. `client`: a client's settings; `moving`: replicas are, or may be; `rules`: the
-    ACLs, none without an authorizer; `quotas`: by entity, such as `client-id <default>`.
+    ACLs, none without an authorizer; `quotas`: by entity, such as `client-id <default>`; `no_controller`: no
+    broker that answers reaches a leader of the metadata quorum.
     """
 
     brokers: Sequence[Broker]
@@ -189,6 +190,7 @@ class ClusterSnapshot:
     transactions: Sequence[OpenTransaction] = ()
     rules: frozenset[AccessRule] = frozenset()
     quotas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    no_controller: bool = False
 
     @property
     def missing(self) -> list[int]:
@@ -249,14 +251,16 @@ class _SnapshotReader:
         self._admin, self._servers, self._access, self._folder = admin, servers, access, folder
         self._unknown: list[str] = []
         self._defaults: dict[str, frozenset[str]] = {}  # by broker: settings from the cluster's defaults
+        self._no_controller = False
 
     def snapshot(self, client: Mapping[str, str] | None) -> ClusterSnapshot:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
         self._check_rights(cluster.get("authorized_operations"), bool(described))
+        rules, quotas = self._of_cluster()
         # Before the settings: a reassignment that ends in between still counts with its throttles.
         cluster_id = cluster["cluster_id"]
-        moving = self._or_unknown(
+        moving = self._by_controller(
             "reassignments", lambda: bool(self._admin.list_partition_reassignments()), True
         )
         busy = self._folder.busy(cluster_id)
@@ -266,20 +270,24 @@ class _SnapshotReader:
             self._brokers(cluster["brokers"]),
             topics,
             self._or_unknown("groups", lambda: self._groups(topics, cluster["brokers"]), []),
-            self._or_unknown("the metadata quorum", self._quorum, None),
+            self._by_controller("the metadata quorum", self._quorum, None),
             client,
             self._unknown,
             moving or busy,
             interrupted,
             self._or_unknown("open transactions", lambda: self._transactions(topics), []),
-            *self._limits(),
+            rules,
+            quotas,
+            self._no_controller,
         )
 
-    def _limits(self) -> tuple[frozenset[AccessRule], dict[str, dict[str, float]]]:
-        """The ACLs and the quotas."""
+    def _of_cluster(self) -> tuple[frozenset[AccessRule], dict[str, dict[str, float]]]:
+        """The ACLs and the quotas; notes whether there is a controller."""
         cluster = ExistingCluster(self._servers, self._access)
         cluster.refresh()
         with cluster.admin(TIMEOUT_S) as admin:
+            # Twice: the next one may just be elected.
+            self._no_controller = not (admin.reaches_quorum() or admin.reaches_quorum())
             rules = self._or_unknown("ACLs", admin.access_rules, None)
             return rules or frozenset(), self._or_unknown("quotas", admin.quotas, {})
 
@@ -305,6 +313,13 @@ class _SnapshotReader:
         except (KafkaError, LabError) as error:
             self._unknown.append(f"{what}: {one_line(error)}")
             return otherwise
+
+    def _by_controller(self, what: str, request: Callable[[], _T], otherwise: _T) -> _T:
+        """The same of what only the controller knows: it is not asked if there is none."""
+        if self._no_controller:
+            self._unknown.append(f"{what}: no controller")
+            return otherwise
+        return self._or_unknown(what, request, otherwise)
 
     def _configs(self, kind: Any, names: list[str]) -> dict[str, dict[str, str]]:
         """The effective settings by name, without resources that the user may not read."""

@@ -1,8 +1,8 @@
-"""`python -m second_opinion.searched --seconds 600 --seed 1`: the second opinion of experiments with real brokers.
+"""`python -m second_opinion.soak --seconds 600 --seed 1`: the second opinion of runs with real brokers.
 
-`kaput search` draws them from the spaces beside this module, one space after the other, and each statement of
-each run is examined. A run with a false one stays where it is told; `--runs FOLDER` examines those of a folder
-again. Run it from the directory `tests`, or with it on PYTHONPATH; `make soak-real` does.
+`kaput search` draws them from the spaces in `spaces`, one after the other, and each statement of each run is
+examined. The runs stay, so that `--runs FOLDER` can examine them again. Run it from the directory `tests`, or
+with it on PYTHONPATH; `make soak-real` does.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.runs:
         return int(look(given.runs) > 0)
-    folder, until, bad = Path(tempfile.mkdtemp(prefix="kaput-searched-")), time.monotonic() + given.seconds, 0
+    folder, until, bad = Path(tempfile.mkdtemp(prefix="soak-real-")), time.monotonic() + given.seconds, 0
     print(f"runs are in {folder}")
     for number, space in enumerate(cycle(path for path in SPACES if given.space in path.name)):
         if time.monotonic() > until:
