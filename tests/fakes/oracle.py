@@ -203,8 +203,8 @@ class Oracle:
         ]
 
     def of_new_topic(self, commit: Row, delivered: list[Row]) -> bool:
-        """Whether a commit refers to the topic as it was created last: the old one was gone, and the group had
-        been delivered something from the new one. `delivered`: what the group was, from the new one.
+        """Whether a commit refers to the topic as it was created last: the old one was gone, and the group
+        had been delivered something from the new one. `delivered`: what the group was, from the new one.
         """
         gone = max(self.recreated(commit), default=None)
         if gone is None:

@@ -115,8 +115,8 @@ class Figures:
         epochs = {o: r["leader_epoch"] or 0 for o, r in stored.items() if r["producer"] is not None}
         taken = {offset for offset, epoch in epochs.items() if epoch >= election.epoch}
         if self.tables.may_remove(place) and self.tables.all_acks(place) is True:
-            # What was acknowledged after the election is the new leader's, also if the log has lost it; but not
-            # before a record of an old leader, which goes on until it hears of the election.
+            # What was acknowledged after the election is the new leader's, also if the log has lost it; but
+            # not before a record of an old leader, which goes on until it hears of the election.
             lowest = 1 + max((o for o, epoch in epochs.items() if epoch < election.epoch), default=-1)
             taken |= {
                 s["offset"]
