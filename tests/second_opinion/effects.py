@@ -63,7 +63,7 @@ class Effects:
             if began is None:
                 began = max(row["effective_ns"], healed - CONFIRMED_WITHIN)
             elif row["id"] in self._heals_began and healed != FOREVER:
-                healed = began
+                healed = min(began, healed)  # a change that never ends is looked at again at the end
             yield Effect(
                 row["id"],
                 row["fault"],

@@ -93,8 +93,9 @@ class Failovers:
         return found
 
     def places(self) -> list[Place]:
-        """Partitions of the run's topics of which any leader is recorded."""
+        """Partitions of the run's topics, and of their copies, of which any leader is recorded."""
         named = {(s["cluster"], s["topic"]) for s in self.tables.rows("sends")}
+        named |= {(e["cluster"], e["topic"]) for e in self.tables.rows("end_offsets")}
         named |= {
             (t.get("cluster") or self.tables.first_cluster, t["name"])
             for t in self.tables.scenario.get("topics") or []

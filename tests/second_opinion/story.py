@@ -67,14 +67,11 @@ def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> 
 
 
 def _heals_began(ids: set[str], effects: Effects) -> list[frozenset[str]]:
-    """Which heals worked when they began: none, all, or one of two that took a moment."""
+    """Which heals worked when they began: none, all, all but one that took a moment, or only that."""
     every = frozenset(ids)
     slow = [e.id for e in effects.all if e.id in ids and e.healed - e.heal_began >= MOMENT]
-    return [
-        frozenset(),
-        *([every] if ids else []),
-        *([every - {one} for one in slow] if len(slow) == 2 else []),
-    ]
+    some = [chosen for one in slow for chosen in (frozenset({one}), every - {one})]
+    return list(dict.fromkeys([frozenset(), every, *(some if len(slow) < 3 else [])]))
 
 
 class State(NamedTuple):
