@@ -77,8 +77,11 @@ class Claim(FindingsPart):
 
 
 def needs_heal(waits: Sequence[Wait]) -> bool:
-    """Whether a longer fault would have meant a longer silence: it waited for the heal of one."""
-    return any(wait.condition == "heal" and wait.faults for wait in waits)
+    """Whether a longer fault would have meant a longer silence: it waited for the heal of one. Not of a flap:
+    each of its cuts ends after `down`, however long it lasts.
+    """
+    healed = [fault for wait in waits if wait.condition == "heal" for fault in wait.faults]
+    return any(not fault.endswith("-flap") for fault in healed)
 
 
 Met = Literal["met", "exceeded", "unmet"]

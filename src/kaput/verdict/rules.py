@@ -25,7 +25,7 @@ from kaput.verdict.contracts import (
 from kaput.verdict.facts import Facts, GroupFacts, Loss, Reordered
 
 _NOT_EXPLAINED = violation("no permitted loss explains it")
-_FOLLOWS = "it follows from a message that was overwritten or lost"
+_FOLLOWS = "it follows from a message that was overwritten, lost or removed"
 Ruled = Iterable[tuple[Ruling, int]]  # rulings with numbers of cases
 
 

@@ -176,10 +176,10 @@ class LogReader:
         )
 
     def removed(self) -> list[str]:
-        """Sentences about partitions removed in part before they were read: no trouble."""
+        """Sentences about partitions removed in part before the drain read them: no trouble."""
         return [
-            f"{place} begins at offset {start:,}: retention or kafka-delete-records removed "
-            f"{start - self._starts.get(place, 0):,} offsets before they were read"
+            f"{place} begins at offset {start:,} at the end: retention or delete-records removed "
+            f"{start - self._starts.get(place, 0):,} offsets before the drain read them"
             for place, start in self._log_starts.items()
             if start > self._starts.get(place, 0)
         ]

@@ -149,16 +149,19 @@ def test_message_that_failed_without_a_partition_is_affected(tmp_path: Path) -> 
     assert (fault.affected, fault.sent_in_window) == (20 + 2, 20 + 2)
 
 
+@pytest.mark.parametrize(("again", "affected"), [(False, 1 + 2), (True, 1)])
 def test_what_has_no_partition_is_affected_until_the_end_if_nothing_was_acknowledged_again(
-    tmp_path: Path,
+    again: bool, affected: int, tmp_path: Path
 ) -> None:
     """As a producer with a store sends nothing more once messages are kept."""
     history = _load(5).led(1, 0, -1_000, [1, 2, 3])
     history.sent(0, 900, None, "failed", attempt_ns=at(5_100), done_ns=at(7_000))
     for seq, ms in ((1_000, 4_999), (1_001, 8_000), (1_002, 14_000)):
         history.sent(0, seq, None, "failed", attempt_ns=at(ms), done_ns=at(ms + 1), partition=None)
+    if again:
+        history.acked(0, 2_000, 50, attempt_ns=at(9_500), done_ns=at(9_505))
     (fault,) = judged(_killed(history, 5, 13, 1), tmp_path).faults
-    assert (fault.affected, fault.sent_in_window) == (1 + 2, 1 + 2)
+    assert (fault.affected, fault.sent_in_window) == (affected, affected)
 
 
 def test_fault_that_held_up_nothing_affected_nothing(tmp_path: Path) -> None:

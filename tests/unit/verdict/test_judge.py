@@ -318,7 +318,7 @@ def test_vanished_records_are_ruled_like_losses(scenario: Make) -> None:
 
 
 PART, NONE = "transactions are stored in part", "committed transactions are not visible at all"
-FOLLOWS = "it follows from a message that was overwritten or lost"
+FOLLOWS = "it follows from a message that was overwritten, lost or removed"
 STOOD = "times a last stable offset stalled for longer than transaction.timeout.ms"
 
 

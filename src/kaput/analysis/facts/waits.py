@@ -498,7 +498,7 @@ class _Walk:
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
         before = change.led_before
-        fenced = before is not None and any(
+        fenced = before not in (None, change.leader) and any(
             self.from_ns <= fenced_ns <= at_ns // MS * MS + MS - 1
             for fenced_ns in self.record.fenced.get((self.cluster, before), ())
         )

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault, findings
+from kaput.analysis.engine.spells import DONE
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.reach import Reach
+from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.questions.silences import end_of_silence, held_up, silences_by_place
 from kaput.analysis.run import Run
@@ -153,7 +155,7 @@ def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
     for reach in run.reaches:
         _, lost_from_ns, lost_to_ns = of_fault(run, reach.fault.id) if losses else (0, None, None)
         ends = _ends(run, reach, silences)
-        topics = _ends_of_topics(run, ends, silences)
+        topics = _ends_of_topics(run, ends)
         if ends or lost_from_ns is not None:
             from_ns = reach.fault.effective_ns or 0
             yield FaultWindow(reach.fault.id, from_ns, ends, topics, lost_from_ns, lost_to_ns)
@@ -177,22 +179,19 @@ def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int
     return ends
 
 
-def _ends_of_topics(
-    run: Run, ends: Mapping[int, int], silences: Mapping[int, Sequence[tuple[int, int, bool]]]
-) -> dict[int, int]:
+def _ends_of_topics(run: Run, ends: Mapping[int, int]) -> dict[int, int]:
     """By topic, the last of these ends; never, if a fault hit all of its partitions and none was acknowledged
     again: what was attempted later, without a partition, waited as well.
     """
     by_topic: dict[str, dict[int, int]] = {}
     for code, end_ns in ends.items():
         by_topic.setdefault(run.names.located(code).topic, {})[code] = end_ns
+    done = run.sums["service_spells"].filter(group=PRODUCERS, kind=DONE)
+    acked = dict(done.group_by("place").agg(pl.col("last_ns").max()).iter_rows())
     found: dict[int, int] = {}
     for topic, mine in by_topic.items():
         every = {run.names.code(place) for place in run.leader_history.changes if place.topic == topic}
-        ends_open = {
-            code: to_ns + 1 for code in mine for _, to_ns, ended in silences.get(code, ()) if not ended
-        }
-        never = every == mine.keys() and ends_open == mine
+        never = every == mine.keys() and all(acked.get(code, 0) < end_ns for code, end_ns in mine.items())
         found[run.names.topics.index(topic)] = FOREVER_NS if never else max(mine.values())
     return found
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, findings
@@ -186,20 +187,27 @@ class _CpuUsed(NamedTuple):
 
 
 def _cpu_used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> _CpuUsed | None:
-    """What all nodes used between these times, as far as sampled; None without a sample before. The counter
-    of a process without a sample at or before `from_ns` is taken to have begun at 0 since.
+    """What all nodes used between these times; None without a sample before. Between two samples a counter
+    grows evenly, but that of an idle node before `from_ns`. The counter of a process without a sample at or
+    before `from_ns` is taken to have begun at 0 since.
     """
-    before: dict[object, float] = {}
-    most_by_process: defaultdict[object, float] = defaultdict(float)
+    by_process: defaultdict[object, list[tuple[int, float]]] = defaultdict(list)
     for row in samples:
-        if row["name"] != CPU or row["at_ns"] > to_ns:
-            continue
-        labels = dict(row["labels"])
-        process = (row.get("cluster"), labels.get("node"), labels.get("pid"))
-        most_by_process[process] = max(most_by_process[process], row["value"])
-        if row["at_ns"] <= from_ns:
-            before[process] = max(before.get(process, 0.0), row["value"])
+        if row["name"] == CPU:
+            labels = dict(row["labels"])
+            process = (row.get("cluster"), labels.get("node"), labels.get("pid"))
+            by_process[process].append((row["at_ns"], row["value"]))
+    before = {
+        process: max(value for at, value in values if at <= from_ns)
+        for process, values in by_process.items()
+        if min(values)[0] <= from_ns
+    }
     if not before:
         return None
-    seconds = sum(most - before.get(process, 0.0) for process, most in most_by_process.items())
-    return _CpuUsed(seconds, len(most_by_process.keys() - before.keys()))
+    most = {
+        process: float(np.interp(to_ns, *np.array(sorted(values)).T))
+        for process, values in by_process.items()
+        if min(values)[0] <= to_ns
+    }
+    seconds = sum(value - before.get(process, 0.0) for process, value in most.items())
+    return _CpuUsed(seconds, len(most.keys() - before.keys()))

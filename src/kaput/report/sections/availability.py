@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from kaput.core import clock, plural
-from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait
+from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal
 from kaput.report.document import (
     NOTHING,
     Block,
@@ -206,7 +206,9 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
     elif after is not None and set(healed) != {after}:
         words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"
     parts = [f"{seconds:,.1f} s for {words[condition]}" for condition, seconds in noticeable(waits)]
-    longer = "; a longer fault means a longer outage" if after in (None, *healed) and healed else ""
+    longer = (
+        "; a longer fault means a longer outage" if after in (None, *healed) and needs_heal(waits) else ""
+    )
     return f"it waited {', then '.join(parts)}{longer}"
 
 

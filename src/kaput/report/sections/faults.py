@@ -56,7 +56,8 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if effective is not None:
         yield Term("effective"), f"{effective:,.3f} s after the load began"
     if fault.healed_ns is not None and fault.effective_ns is not None:
-        yield "healed", f"{(fault.healed_ns - fault.effective_ns) / 1e9:,.3f} s later"
+        lasted_s = (fault.healed_ns - fault.effective_ns) / 1e9
+        yield "healed", f"{lasted_s:,.3f} s later" if lasted_s else ""  # a change that never ends
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by, after=fault.id)
     for name, ms, more in (
         (Term("leader elected after", "election_ms"), fault.election_ms, _noticed_late(fault)),
@@ -96,13 +97,16 @@ def _lag(run: JudgedRun, fault: FaultFindings) -> str:
 
 
 def before_drained(fault: FaultFindings, faults: Sequence[FaultFindings]) -> str:
-    """Which of these took effect before the backlog after `fault` was drained: part of it may be theirs."""
+    """Which of these took effect before the backlog after `fault` was drained, and were not over when it took
+    effect: part of it may be theirs.
+    """
     if fault.effective_ns is None or fault.backlog_drained_ms is None:
         return ""
     end_ns = fault.effective_ns + fault.backlog_drained_ms * 1e6
     others = [
         one.id for one in faults
-        if one.fault != NOOP and fault.effective_ns < (one.effective_ns or 0) < end_ns
+        if one.fault != NOOP and one.id != fault.id and 0 < (one.effective_ns or 0) < end_ns
+        and (one.healed_ns is None or max(one.healed_ns, one.effective_ns or 0) > fault.effective_ns)
     ]  # fmt: skip
     return f"{first_few(others, 3)} took effect before that" if others else ""
 
