@@ -74,9 +74,13 @@ def first_few(names: Sequence[object], most: int, what: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """0.1068 -> `10.7 %`. More decimals where one would claim none or all: 0.99951 -> `99.95 %`."""
+    """0.1068 -> `10.7 %`. More decimals where one would claim all, or as much as 0.1 %: 0.99951 -> `99.95 %`."""
     decimals = 1
-    while 0 < share < 1 and round(share * 100, decimals) in (0, 100) and decimals < 15:
+    while (
+        0 < share < 1
+        and decimals < 15
+        and (round(share * 100, decimals) == 100 or share * 100 < 10**-decimals)
+    ):
         decimals += 1
     return f"{share * 100:.{decimals}f} %"
 

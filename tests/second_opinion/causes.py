@@ -89,8 +89,8 @@ class Causes:
                 found.add(bool(led) and led[-1] in effect.brokers)
             else:
                 found.add(leader in effect.brokers)
-        only_led = group is None and effect.of_requests is not None
-        all_acks = True if group is not None else False if only_led else self.tables.all_acks(place)
+        only_led = effect.of_requests is not None
+        all_acks = False if only_led else True if group is not None else self.tables.all_acks(place)
         if all_acks is not False:
             missing = effect.brokers
             if group is not None and effect.fault in _STOPS and effect.healed > end:

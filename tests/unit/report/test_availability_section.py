@@ -99,7 +99,7 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     assert service == (
         "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): it waited 10.0 s for a change of the "
         "in-sync replicas, then 0.2 s for the client. 60.4 % of all messages were acknowledged within 1 s, "
-        "but 0.1 % of the acknowledged ones (23) are lost."
+        "but 0.06 % of the acknowledged ones (23) are lost."
     )
     assert partition == (
         "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): it waited 22.0 s for the heal, then "
@@ -166,7 +166,7 @@ def test_run_without_standstills_says_so(raw: dict[str, Any]) -> None:
     assert outages(JudgedRun(Findings.model_validate(raw))) == [
         "No standstill: the service never went a second without an acknowledgement while messages were "
         "waiting. 100.0 % of all messages were acknowledged within 1 s, "
-        "but 0.1 % of the acknowledged ones (23) are lost."
+        "but 0.06 % of the acknowledged ones (23) are lost."
     ]
 
 

@@ -312,7 +312,7 @@ def _membership(
     """Who was killed, left or joined: before it, or as part of it. `others`: the ones before and after."""
     previous, following = others
     inside = [e for e in events if _part_of(rebalance, e, following)]
-    rest = [e for e in events if previous is None or not _part_of(previous, e, rebalance)]
+    rest = [e for e in events if previous is None or not _is_over_with(previous, e, rebalance)]
     before = [e for e in rest if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
     for rank, known in ((4, before), (3, inside)):
         if known:
@@ -336,6 +336,15 @@ def _part_of(rebalance: Rebalance, event: Event, following: Rebalance | None) ->
     if idle and following is not None and 0 <= following.started_ns - at_ns <= TOGETHER_NS:
         return False
     return since_ns < at_ns <= rebalance.assigned.get(member, rebalance.changed_ns) + TOGETHER_NS
+
+
+def _is_over_with(previous: Rebalance, event: Event, rebalance: Rebalance) -> bool:
+    """Whether a member's coming or going belongs to the rebalance before, and did not begin this one as well:
+    a member for which there was nothing in the one before may have joined after it, and be given its share.
+    """
+    joined, member = event["kind"] == "joined", event["member"]
+    late = event["at_ns"] > previous.changed_ns and member not in previous.assigned
+    return _part_of(previous, event, rebalance) and not (joined and late and member in rebalance.assigned)
 
 
 def _came_or_went(event: Event, known: Iterable[Event]) -> str:

@@ -391,16 +391,15 @@ class _Walk:
     def _why(self) -> str:
         group, known = self.waiter.group, self.place in self.record.history.changes
         came = "an acknowledgement" if group is None else "a delivery"
+        if any(max(since, self.from_ns) < min(to, self.to_ns) for since, to in self.waiter.stalls):
+            return (
+                f"the last stable offset of {self.place} stood still; an open transaction may be the reason"
+            )
         lasting = sorted({name.partition(" ")[0] for name, _ in self.slow} - {""})
         if lasting:
             return f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
         if self.slow:
             return f"by the record, a condition of it was still unmet when {came} came"
-        stalls = [(max(since, self.from_ns), min(to, self.to_ns)) for since, to in self.waiter.stalls]
-        if any(to - since >= SHORTEST_NS for since, to in stalls):
-            return (
-                f"the last stable offset of {self.place} stood still; an open transaction may be the reason"
-            )
         there = ["a leader that serves"] * known
         there += ["its in-sync replicas"] * (known and (self.terms.acks_all or group is not None))
         there += ["an owner in the group"] * ((group, self.place) in self.record.owners)

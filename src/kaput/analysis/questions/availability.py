@@ -122,7 +122,8 @@ class PartitionAvailability(Question):
             of_group = pl.lit(group, pl.Int64).alias("group")
             if group == PRODUCERS:
                 timed = (pl.col("n") - pl.col("untimed")).alias("messages")
-                counts.append(stretches.with_columns(**tallies).select(of_group, "place", timed, *_TALLIES))
+                of_place = stretches.with_columns(**tallies).select(of_group, self._told(), timed, *_TALLIES)
+                counts.append(of_place)
                 continue
             counted = of_group, "place", pl.col("n").alias("messages")
             due = stretches.with_columns(**tallies).filter(self._due(group))
@@ -134,6 +135,13 @@ class PartitionAvailability(Question):
         yield SumPart("service_spells", _merged(pl.concat(spells)))
         yield SumPart("service_counts", every.drop("untimed"))
         yield SumPart("untimed_acks", every.filter(group=PRODUCERS).select("place", n="untimed"))
+
+    def _told(self) -> pl.Expr:
+        """The partition that the client tells, or the log; with mirrors, the log may have only a copy."""
+        if self.mirrored:
+            return pl.col("place")
+        logged = pl.coalesce("first_place", pl.lit(NOWHERE)).alias("place")
+        return pl.when(pl.col("place") == NOWHERE).then(logged).otherwise(pl.col("place")).alias("place")
 
     def _due(self, group: int) -> pl.Expr:
         """Whether a stretch is one of what a group has to be delivered, wherever it began."""

@@ -156,8 +156,8 @@ def not_lost(run: Run) -> int:
 def _later(row: Row) -> str:
     if row["later_ns"] is None or row["done_ns"] is None:
         return ""
-    ms = (row["later_ns"] - row["done_ns"]) // MS
-    return f"{abs(ms):,} ms {'later' if ms >= 0 else 'earlier'} "
+    later_ns = row["later_ns"] - row["done_ns"]
+    return f"{round(abs(later_ns) / MS):,} ms {'later' if later_ns >= 0 else 'earlier'} "
 
 
 def _start(row: Row) -> str:

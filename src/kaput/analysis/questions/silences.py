@@ -252,7 +252,7 @@ def needed(
     away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
     still = (history.before(place, to_ns + MS).isr or ()) if away else ()
     in_sync = [broker for broker in then.isr or () if broker in fault.brokers and broker not in still]
-    if in_sync and (group is not None or (api is None and run.terms(place).acks_all)):
+    if in_sync and api is None and (group is not None or run.terms(place).acks_all):
         what = "acks=all waits for" if group is None else "records become visible with"
         return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
     return None
