@@ -74,7 +74,7 @@ def first_few(names: Sequence[object], most: int, what: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """0.1068 -> `10.7 %`. More decimals where one would claim all, or as much as 0.1 %: 0.99951 -> `99.95 %`."""
+    """0.1068 -> `10.7 %`. More decimals where one would claim all, or 0.1 %: 0.99951 -> `99.95 %`."""
     decimals = 1
     while (
         0 < share < 1

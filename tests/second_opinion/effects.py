@@ -138,7 +138,11 @@ class Effects:
 
     def cut(self, one: int, other: int, at: int) -> list[Effect]:
         """The faults in effect that let nothing pass between two nodes, or a node and CLIENTS."""
-        return [e for e in self.in_effect(at) if e.fault in _CUTS and self._separates(e, one, other)]
+        return [e for e in self.in_effect(at) if self.cuts(e, one, other)]
+
+    def cuts(self, effect: Effect, one: int, other: int) -> bool:
+        """Whether a fault lets nothing pass between them, while it lasts."""
+        return effect.fault in _CUTS and self._separates(effect, one, other)
 
     def _separates(self, effect: Effect, one: int, other: int) -> bool:
         inside = [node in effect.brokers for node in (one, other)]

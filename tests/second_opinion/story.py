@@ -173,13 +173,16 @@ class Story:
         reached = [b for b in eligible if not self.effects.cut_from_controllers(b, at)]
         return ("none elected", 0) if any(self.effects.runs(b, at) for b in reached) else ("none up", 0)
 
-    def _isr_reasons(self, at: int) -> set[Reason]:
+    def _isr_reasons(self, at: int, since: int, end: int) -> set[Reason]:
         state = self.state(at)
         if state.leader is None or state.leader < 0:
             return set()
         found: set[Reason] = set()
         for member in state.isr:
-            if member != state.leader and not self._can_fetch(member, state.leader, at):
+            fetches = self._can_fetch(member, state.leader, at)
+            if member != state.leader and (
+                not fetches or self._still_cut(member, state.leader, at, since, end)
+            ):
                 found.add(("member", member))
         lowest = self._min_isr(state.leader, at)
         if len(state.isr) < lowest:
@@ -201,14 +204,24 @@ class Story:
         cut = leader >= 0 and self.effects.cut(member, leader, at)
         return self.effects.runs(member, at) and not cut and not self.effects.disk_hangs(member, at)
 
-    def stages(self, at: int, since: int, group: str | None, producer: int | None) -> list[set[Reason]]:
+    def _still_cut(self, member: int, leader: int, at: int, since: int, end: int) -> bool:
+        """Whether a cut between them was healed in the silence, and its next ISR is without the member."""
+        now = self.state(at).isr
+        nexts = (state.isr for when, state in self.states if at < when <= end and state.isr != now)
+        left = member not in next(nexts, (member,))
+        over = [e for e in self.effects.all if since < e.healed <= at]
+        return left and any(self.effects.cuts(e, member, leader) for e in over)
+
+    def stages(
+        self, at: int, since: int, end: int, group: str | None, producer: int | None
+    ) -> list[set[Reason]]:
         """What is unmet at this time of a silence, in the order in which it is looked at."""
-        key = at, since, group, producer
+        key = at, since, end, group, producer
         if key not in self._told:
             leaders = self._leaders_reason(at)
             own = self._group_reasons(at, group) if group is not None else self._own(at, producer)
             acks = self.all_acks if producer is None else self.tables.has_acks_all(producer) is True
-            isr = self._isr_reasons(at) if acks or group is not None else set()
+            isr = self._isr_reasons(at, since, end) if acks or group is not None else set()
             self._told[key] = [{leaders} if leaders else set(), isr, self._misled(at, since), own]
         return self._told[key]
 
@@ -352,7 +365,7 @@ class _Walk:
         self.story, self.end, self.group = story, end, group
         cuts = [begin, *sorted(t for t in story.moments(group) if begin < t < end), end]
         self.spans = list(pairwise(cuts))
-        self.unmet = [[set(s) for s in story.stages(a, begin, group, producer)] for a, _ in self.spans]
+        self.unmet = [[set(s) for s in story.stages(a, begin, end, group, producer)] for a, _ in self.spans]
         self.begin, self.producer = begin, producer
         leaders = self.unmet[-1][0]
         healed = any(self._healed_at_the_end(0, reason) for reason in leaders)
@@ -381,7 +394,7 @@ class _Walk:
             return False
         for effect in self.story.effects.all:
             if effect.heal_began <= self.end <= effect.healed:
-                after = self.story.stages(effect.healed, self.begin, self.group, self.producer)
+                after = self.story.stages(effect.healed, self.begin, self.end, self.group, self.producer)
                 if reason not in after[stage]:
                     return True
         return False

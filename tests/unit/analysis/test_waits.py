@@ -194,6 +194,22 @@ def test_leader_that_does_not_answer_is_waited_for_until_its_heal(fault: str) ->
 # The ISR.
 
 
+@pytest.mark.parametrize(
+    ("isr", "waits"),
+    [
+        ([1, 2], [("isr", 9.98, 15), ("client", 15, 15.3)]),
+        ([1, 2, 3], [("heal", 9.98, 14.7), ("client", 14.7, 15.3)]),
+    ],
+)
+def test_healed_cut_of_a_follower_that_leaves_the_isr_has_met_nothing(isr: list[int], waits: Waits) -> None:
+    """Its connections were not there again: a longer cut would not have been a longer outage."""
+    history = _led().fault(3, 10_000, 14_700, fault="isolate", id="1-isolate")
+    history.led(1, 0, 15_000, isr, kind="isr")
+    story = _story(history, 9.98, 15.3)
+    assert _waits(story) == waits
+    assert needs_heal(story.waits) == (waits[0][0] == "heal")
+
+
 def test_paused_follower_holds_up_acks_all_until_the_isr_shrinks() -> None:
     history = _pause(_led(), 3, 10, 60).led(None, None, 40_000, [1, 2], kind="isr")
     story = _story(history, 10, 40.1)

@@ -252,7 +252,8 @@ class _Walk:
         apart: list[Hindrance] = []
         for member in isr:
             if member != leader:
-                apart += self._between(leader, member, at_ns, Stage.ISR)
+                between = self._between(leader, member, at_ns, Stage.ISR)
+                apart += between or self._still_cut(leader, member, at_ns)
         return WaitState(Stage.ISR, tuple(apart)) if apart else None
 
     def _too_small(self, leader: int, isr: Sequence[int], at_ns: int) -> WaitState | None:
@@ -272,6 +273,24 @@ class _Walk:
         """What keeps a replica from fetching from the leader."""
         both = [*self._hindering(leader, at_ns, stage), *self._hindering(broker, at_ns, stage)]
         return [one for one in both if one.separates(leader, broker)]
+
+    def _still_cut(self, leader: int, member: int, at_ns: int) -> list[Hindrance]:
+        """The healed cuts between a leader and a member of its ISR that leaves it next, within the silence:
+        it had not fetched again (connections of TCP take a while to be there again).
+        """
+        later = (one.isr for at, one in self.changes if at_ns < at <= self.to_ns and one.isr is not None)
+        if member in next(later, (member,)):
+            return []
+        both = [one for broker in (leader, member) for one in self.record.serving.hindrances.get(broker, ())]
+        return [
+            one
+            for one in both
+            if one.how == "cut"
+            and self.from_ns < one.to_ns <= at_ns
+            and one.may_concern(self.cluster)
+            and one.separates(leader, member)
+            and not self._only_slow(Stage.ISR, at_ns, one.name)
+        ]
 
     def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
         """What keeps the leader before from telling clients of its successor, while they reach it."""
