@@ -49,6 +49,13 @@ def test_member_join_triggers_a_rebalance(tmp_path: Path) -> None:
     ]
 
 
+def test_member_that_joined_soon_after_a_rebalance_triggers_the_next_one(tmp_path: Path) -> None:
+    """It may have been part of the first, with nothing for it; in the second it is assigned a partition."""
+    history = _group().event("joined", 900, member="m2", **NOBODYS).event("revoked", 2_700, partition=0)
+    history.event("assigned", 3_000, 0, member="m2").handed(0, 0, 0, 3_100, member="m2")
+    assert judged(history, tmp_path).rebalances[1].trigger == "m2 joined"
+
+
 def test_killed_member_leaves_partitions_unowned(tmp_path: Path) -> None:
     """Its two partitions have no owner until another has them, ten seconds later."""
     history = _group().event("joined", 10, member="m2", **NOBODYS).event("killed", 5000, **NOBODYS)
