@@ -40,8 +40,13 @@ class Causes:
             return {any(place.cluster == target for place in places)}
         if not effect.brokers:
             return {False}
-        within = max(begin, effect.begin), end
-        found = [self._hit(effect, place, within, scope.group) for place in places]
+        begins = {begin} if scope.place is not None else {begin, *self._begins(scope.group, begin, end)}
+        found = [
+            set().union(
+                *(self._hit(effect, place, (max(at, effect.begin), end), scope.group) for at in begins)
+            )
+            for place in places
+        ]
         if any(one == {True} for one in found):
             return {True}
         return {False} | {True for one in found if True in one}
@@ -58,9 +63,9 @@ class Causes:
         return self.tables.place_of(None, topic, place.partition) == place
 
     def _lowers(self, effect: Effect, place: Place) -> bool:
-        """Whether it is a step that lowers min.insync.replicas: that may have ended the silence."""
+        """Whether it is a step that does not raise min.insync.replicas: it may have ended the silence."""
         value = self.tables.sets_min_isr(effect.step, place)
-        return value is not None and value < self.tables.min_isr(place)
+        return value is not None and value <= self.tables.min_isr(place)
 
     def _places(self, group: str | None, begin: int, end: int) -> list[Place]:
         """The partitions that had a silence meanwhile; if none had, all, or those that a group reads."""
@@ -76,6 +81,12 @@ class Causes:
         rows = [*self.tables.rows("deliveries"), *self._assignments(group)]
         read = {self.tables.place(row) for row in rows if row["group"] == group}
         return [p for p in every if group is None or p in read]
+
+    def _begins(self, group: str | None, begin: int, end: int) -> set[int]:
+        """When the silences of single partitions began that met this one."""
+        silences = self.failovers.silences
+        every = [s for p in self.failovers.places() for s in silences.of(Scope(group=group, place=p))]
+        return {s.begin for s in every if s.begin < end and s.end > begin}
 
     def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
         if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):

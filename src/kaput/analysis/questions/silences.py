@@ -6,7 +6,7 @@ what it waited for. Standstill, unavailability and outage are this one notion (d
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -18,7 +18,7 @@ from kaput.analysis.engine.question import Question, Reported, facts, fault, fin
 from kaput.analysis.engine.spells import DONE, WAITING, pauses
 from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.reach import Reach
-from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING, step_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, Timeouts
 from kaput.analysis.run import Run
@@ -26,6 +26,7 @@ from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import Unavailability
 from kaput.evidence.findings_claims import Availability, Claim, EndedBy, NotableEvent, Standstill, Wait
+from kaput.scenario.fault_kinds import ChangeConfigOptions
 from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
 from kaput.scenario.vocabulary import NOOP
 
@@ -486,7 +487,7 @@ class RunEvents:
     ) -> str | None:
         """How a fault in effect hit a partition, or its owner in a group; None if it did not."""
         text = f"{_fault_text(fault)} was in effect"
-        mine = self._silent_together(from_ns, to_ns, group) if place is None else [place]
+        mine = self._silent_together(from_ns, to_ns, group) if place is None else {place: from_ns}
         if fault.hit.members_of is not None:
             since, until = max(fault.effective_ns or from_ns, from_ns), min(_until_ns(fault), to_ns)
             owned = group is not None and any(self._owned(fault, since, until, one, group) for one in mine)
@@ -496,28 +497,41 @@ class RunEvents:
             return text if not mine or any(self._sends_to(number, one) for one in mine) else None
         if fault.hit.hits in (TOPIC, CLUSTER):
             lasted = _until_ns(fault) > (fault.effective_ns or 0)
-            return text if lasted and (not mine or any(self._is_about(fault, one) for one in mine)) else None
+            about = [one for one in mine if self._is_about(fault, one) and not self._only_eases(fault, one)]
+            return text if lasted and (about or not mine) else None
         if fault.hit.hits == MIRROR and group is not None:
             target = (fault.hit.name or "").partition("->")[2]
             return text if any(cluster_and_topic(one.topic)[0] == target for one in mine) else None
         if not fault.brokers:
             return None
-        at_ns = max(fault.effective_ns or from_ns, from_ns)
+        hit: dict[TopicPartition, str] = {}
+        for one in self._run.leader_history.changes:
+            if one in mine:
+                at_ns = max(fault.effective_ns or 0, mine[one])
+                how = needed(self._run, fault, one, (at_ns, to_ns), group)
+                hit |= {one: how} if how is not None else {}
         if place is None:
-            every = [one for one in self._run.leader_history.changes if one in mine]
-            hit = [one for one in every if needed(self._run, fault, one, (at_ns, to_ns), group)]
-            return f"{text}, and hit {first_few(hit, _MAX_NAMED)}" if hit else None
-        how = needed(self._run, fault, place, (at_ns, to_ns), group)
-        return None if how is None else f"{text}; {how}"
+            return f"{text}, and hit {first_few(list(hit), _MAX_NAMED)}" if hit else None
+        return f"{text}; {hit[place]}" if hit else None
 
-    def _silent_together(self, from_ns: int, to_ns: int, group: str | None) -> Collection[TopicPartition]:
-        """Of a silence of all partitions, those that had one of their own meanwhile: a fault on a partition
-        where nothing waited holds up nothing. If none had, all.
+    def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
+        """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
+        step = step_of(fault, self._run.given.scenario)
+        options = None if step is None else step.options
+        if not isinstance(options, ChangeConfigOptions) or set(options.config) != {"min.insync.replicas"}:
+            return False
+        minimum = self._run.terms(place).min_isr
+        values = [value for one, _, value in minimum.steps if one.fault == fault.id]
+        return max(values, default=minimum.configured) <= minimum.configured
+
+    def _silent_together(self, from_ns: int, to_ns: int, group: str | None) -> Mapping[TopicPartition, int]:
+        """Of a silence of all partitions, those that had one of their own meanwhile, with its beginning: a
+        fault on a partition where nothing waited holds up nothing. If none had, all.
         """
         silent = self._silent.get(group, ())
-        mine = {one for one, since, until in silent if since < to_ns and until > from_ns}
+        mine = {one: since for one, since, until in silent if since < to_ns and until > from_ns}
         every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
-        return mine or set(every)
+        return mine or dict.fromkeys(every, from_ns)
 
     def _owned(self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition, group: str) -> bool:
         """Whether the member hit owned the partition in that time, or was its last owner."""
