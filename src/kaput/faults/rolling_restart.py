@@ -39,7 +39,7 @@ class RollingRestart(NodeFault):
         lacks = self._wait_whole(None)
         if lacks:
             return Effect(None, False, f"{self._not_whole(lacks)}, so no node was restarted")
-        who, began = name_all(alive), now_ns()
+        who, began = ", ".join(node.title for node in alive), now_ns()
         ended = self._stop_one(alive[0])
         effect = Effect(began, ended, f"{who}: SIGTERM, one after the other")
         if ended:
@@ -83,20 +83,20 @@ class RollingRestart(NodeFault):
                 self._troubles.append(f"after the start of {node.title} {self._not_whole(lacks)}")
                 return
             self._done.append(now_ns())
-            self._details.append(f"ISR full {(self._done[-1] - started) / MS:,.0f} ms after its start")
+            self._details.append(f"ISR full within {(self._done[-1] - started) / MS:,.0f} ms of its start")
         try:
             self._details += self.after_all_nodes()
         except LabError as error:
             self._troubles.append(str(error))
 
     def _stop_one(self, node: Node) -> bool:
-        began = now_ns()
+        began, process = now_ns(), name_all([node])  # by now another fault may have restarted it
         self._stopped.append(node)
         node.terminate(_STOP_S)
         if node.running:
             self._troubles.append(f"{node.title} still ran {(now_ns() - began) / SECOND:.0f} s after SIGTERM")
             return False
-        self._details.append(f"{node.title} ended after {(now_ns() - began) / MS:,.0f} ms")
+        self._details.append(f"{process} ended after {(now_ns() - began) / MS:,.0f} ms")
         return True
 
     def _not_whole(self, lacks: str) -> str:
