@@ -39,7 +39,7 @@ def test_rolling_restart_waits_until_the_previous_broker_leads_again(
     (started,) = [e["at_ns"] for e in since if e["kind"] == "started" and e["broker"] == 1]
     # kaput ends its nodes at the end, too: the first stop is the restart's.
     stopped = next(e["at_ns"] for e in since if e["kind"] == "stopped" and e["broker"] == 2)
-    (took_ms,) = re.findall(r"broker 2 ended after ([\d,]+) ms", restart["proof"])
+    (took_ms,) = re.findall(r"broker 2 \(pid \d+\) ended after ([\d,]+) ms", restart["proof"])
     told = stopped - 1_000_000 * int(took_ms.replace(",", ""))
     led = [e["at_ns"] for e in since if e["kind"] == "leader" and (e["partition"], e["leader"]) == (0, 1)]
     assert any(started < at < told for at in led), (started, told, led, restart["proof"])
