@@ -78,8 +78,8 @@ def test_drain_records_a_log_start_offset_above_zero(
     assert [r["offset"] for r in _rows(folder, "log")] == list(range(DELETED, SENT))
     assert told == []
     assert reader.removed() == [
-        f"{topic}/0 begins at offset 11: retention or kafka-delete-records removed 11 offsets before they "
-        "were read"
+        f"{topic}/0 begins at offset 11 at the end: retention or delete-records removed 11 offsets "
+        "before the drain read them"
     ]
 
 
