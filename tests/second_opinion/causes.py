@@ -18,7 +18,9 @@ class Causes:
 
     def hit(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
         """Whether a fault that was in effect meanwhile hit what waited, in each reading."""
-        places = [scope.place] if scope.place is not None else self._places(scope.group, begin, end)
+        places = [scope.place] if scope.place is not None else self._places(effect, scope.group, begin, end)
+        if places is None:
+            return {False}
         if effect.target.startswith("producer "):
             number = effect.target.removeprefix("producer ")
             mine = any(str(s["producer"]) == number for p in places for s in self.tables.sends_of[p])
@@ -67,17 +69,21 @@ class Causes:
         value = self.tables.sets_min_isr(effect.step, place)
         return value is not None and value <= self.tables.min_isr(place)
 
-    def _places(self, group: str | None, begin: int, end: int) -> list[Place]:
-        """The partitions that had a silence meanwhile; if none had, all, or those that a group reads."""
+    def _places(self, effect: Effect, group: str | None, begin: int, end: int) -> list[Place] | None:
+        """The partitions that had a silence while a fault was in effect (None: only at other times); if none
+        had one at all, all of them, or those that a group reads.
+        """
         silences = self.failovers.silences
         every = self.failovers.places()
         silent = [
-            place
+            (place, s)
             for place in every
-            if any(s.begin < end and s.end > begin for s in silences.of(Scope(group=group, place=place)))
+            for s in silences.of(Scope(group=group, place=place))
+            if s.begin < end and s.end > begin
         ]
         if silent:
-            return silent
+            met = [p for p, s in silent if s.begin < effect.healed and s.end > effect.begin]
+            return list(dict.fromkeys(met)) or None
         rows = [*self.tables.rows("deliveries"), *self._assignments(group)]
         read = {self.tables.place(row) for row in rows if row["group"] == group}
         return [p for p in every if group is None or p in read]

@@ -57,13 +57,13 @@ def main() -> int:
     for number, space in enumerate(cycle(path for path in SPACES if given.space in path.name)):
         if time.monotonic() > until:
             break
-        command = [KAPUT, "search", "--space", space, "--seed", given.seed + number]
-        if "clusters:" not in space.read_text():  # the times of several clusters cannot be scaled
-            command += ["--scale", 0.5]
         runs = folder / f"{number}-{space.stem}"
+        command = [KAPUT, "search", "--space", space, "--seed", str(given.seed + number)]
+        command += ["--budget", f"{given.each}s", "--searches", runs]
+        if "clusters:" not in space.read_text():  # the times of several clusters cannot be scaled
+            command += ["--scale", "0.5"]
         print(runs.name, flush=True)
-        options = ["--budget", f"{given.each}s", "--searches", runs]
-        ended = subprocess.run([*map(str, [*command, *options])], capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode not in (0, 1, 3):
             print(ended.stderr, file=sys.stderr)
             return ended.returncode

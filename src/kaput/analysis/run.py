@@ -37,7 +37,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import STORE_TABLES, Evidence
 from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
-from kaput.scenario.model import compacts, pipes, retains_little, spec_of
+from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
 from kaput.verdict.contracts import unclean_allowed
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
@@ -158,12 +158,11 @@ class Run:
         if scenario is None:
             return Terms(acks_all=False)
         own = spec_of(scenario, producer)
-        specs = [(spec, spec.cluster) for spec in scenario.producer_specs()]
-        specs += [(pipe.produces.producers, pipe.cluster) for pipe in pipes(scenario) if pipe.produces]
-        named = [(spec, of) for spec, of in specs if spec.topic == topic]
+        every = [*scenario.producer_specs(), *pipe_producers(scenario)]
+        named = [spec for spec in every if spec.topic == topic]
         first = next(iter(scenario.clusters), cluster)
-        here = [one for one in named if scenario.plan or cluster in (None, one[1] or first)]
-        acks = {own.acks} if own is not None else {spec.acks for spec, _ in here or named}
+        here = [spec for spec in named if scenario.plan or cluster in (None, spec.cluster or first)]
+        acks = {own.acks} if own is not None else {spec.acks for spec in here or named}
         lowest = min_isr_of(place.topic, self.given.faults, scenario)
         return Terms(acks == {"all"}, lowest, unclean_allowed(scenario, place.topic))
 

@@ -452,6 +452,15 @@ def pipes(scenario: Scenario) -> list[Group]:
     return [group for group in scenario.workload.groups if group.produces is not None]
 
 
+def pipe_producers(scenario: Scenario) -> list[Producers]:
+    """The producers block of each pipe, in the order of the file; it writes to the cluster that it reads."""
+    return [
+        group.produces.producers.model_copy(update={"cluster": group.cluster})
+        for group in scenario.workload.groups
+        if group.produces is not None
+    ]
+
+
 def producer_number(scenario: Scenario, group: Group, process: int) -> int:
     """The producer number of a pipe's process, numbered from 0. Each is a separate producer. Their numbers
     follow those of `workload.producers` and are dealt to the pipes round-robin, so a number identifies its
@@ -465,11 +474,10 @@ def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:
     """The block of a producer, or a pipe's producers block; None for an unknown number."""
     if producer is None or producer < 0:
         return None
-    specs, every = scenario.producer_specs(), pipes(scenario)
+    specs, made = scenario.producer_specs(), pipe_producers(scenario)
     if producer < len(specs):
         return specs[producer]
-    made = every[(producer - len(specs)) % len(every)].produces if every else None
-    return made.producers if made is not None else None
+    return made[(producer - len(specs)) % len(made)] if made else None
 
 
 def member_transactional_id(group: str, member: str) -> str:

@@ -215,6 +215,21 @@ def test_fault_elsewhere_is_no_cause(tmp_path: Path) -> None:
         assert (standstill.cause, standstill.ended_by) == (None, "unknown")
 
 
+def test_fault_while_nothing_waited_for_its_partition_is_no_cause_of_all_together(tmp_path: Path) -> None:
+    """Nothing was sent to partition 0 from 3 to 5 s; what waited then was sent to partition 1."""
+    for since, until, cause in [
+        (3_500, 3_900, None),
+        (3_500, 5_100, "1-kill (broker 1) was in effect, and hit orders/0"),
+    ]:
+        history = _history({0: 9_000, 1: 8_950}).led(None, None, 0, [2, 3], kind="isr", partition=1)
+        mine = [row for row in history.rows["sends"] if row["partition"] == 0]
+        never = {row["seq"] for row in mine if at(3_000) <= row["attempt_ns"] < at(5_000)}
+        for table, rows in history.rows.items():
+            history.rows[table] = [one for one in rows if one.get("seq") not in never]
+        (service,) = _scope(judged(history.fault(1, since, until), tmp_path))
+        assert (service.to_ns, service.cause) == (at(8_950), cause)
+
+
 def test_service_standstill_ends_as_its_first_resuming_partition(tmp_path: Path) -> None:
     """An election elsewhere is not what ended it: that partition came back later."""
     history = _history({0: 12_000, 1: 8_300}).fault(1, 3_000, 18_000)

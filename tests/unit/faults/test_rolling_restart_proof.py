@@ -59,7 +59,7 @@ def test_targets_are_restarted_one_at_a_time() -> None:
     assert [node.done for node in nodes] == [["terminate", "start"]] * 3
     assert after.confirmed and after.effective_ns is not None and healed is not None
     assert healed > after.effective_ns == effect.effective_ns
-    assert effect.proof == ("broker 1, broker 2, broker 3: SIGTERM, one after the other")
+    assert effect.proof == "broker 1, broker 2, broker 3: SIGTERM, one after the other"
     steps = [
         rf"broker {i} \(pid 100{i}\) ended after \d ms; ISR full within \d+ ms of its start"
         for i in (1, 2, 3)

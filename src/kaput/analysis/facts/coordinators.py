@@ -22,7 +22,7 @@ from kaput.evidence.reading import distinct
 from kaput.evidence.schemas import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster
 from kaput.scenario.fault_kinds import TAKE_NOTHING
-from kaput.scenario.model import pipes, spec_of
+from kaput.scenario.model import pipe_producers, spec_of
 from kaput.scenario.producers import TRANSACTIONS, partition_of, transactional_id
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 
@@ -247,7 +247,7 @@ def _timeout_ns(given: Inputs, recorded: Collection[int]) -> int:
         for producer, spec in enumerate(specs)
         if spec.transactions is not None or "transactional.id" in spec.config or producer in recorded
     ]
-    transactional += [pipe.produces.producers for pipe in pipes(given.scenario) if pipe.produces]
+    transactional += pipe_producers(given.scenario)
     return max(spec.transaction_timeout_ms for spec in transactional or specs) * MS
 
 

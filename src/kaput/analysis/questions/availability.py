@@ -26,7 +26,7 @@ from kaput.analysis.runs.columns import ACKED, DUE, GONE
 from kaput.analysis.runs.run import NULL, Flags, Ints, picked
 from kaput.analysis.views.messages import Messages
 from kaput.core import MS, SECOND
-from kaput.scenario.model import Producers, pipes
+from kaput.scenario.model import Producers, pipe_producers
 
 PRODUCERS = -1  # instead of a group: acknowledgements
 NOBODY = -1  # instead of a producer: in the spells of a group
@@ -50,7 +50,7 @@ class Timeouts:
         """Those of a run's scenario."""
         if given.scenario is None:
             return cls()
-        made = [pipe.produces.producers for pipe in pipes(given.scenario) if pipe.produces is not None]
+        made = pipe_producers(given.scenario)
         return cls(list(map(_ns, given.scenario.producer_specs())), list(map(_ns, made)))
 
     @property
@@ -122,7 +122,9 @@ class PartitionAvailability(Question):
             of_group = pl.lit(group, pl.Int64).alias("group")
             if group == PRODUCERS:
                 timed = (pl.col("n") - pl.col("untimed")).alias("messages")
-                of_place = stretches.with_columns(**tallies).select(of_group, self._told(), timed, *_TALLIES)
+                of_place = stretches.with_columns(**tallies).select(
+                    of_group, self._partition(), timed, *_TALLIES
+                )
                 counts.append(of_place)
                 continue
             counted = of_group, "place", pl.col("n").alias("messages")
@@ -136,7 +138,7 @@ class PartitionAvailability(Question):
         yield SumPart("service_counts", every.drop("untimed"))
         yield SumPart("untimed_acks", every.filter(group=PRODUCERS).select("place", n="untimed"))
 
-    def _told(self) -> pl.Expr:
+    def _partition(self) -> pl.Expr:
         """The partition that the client tells, or the log; with mirrors, the log may have only a copy."""
         if self.mirrored:
             return pl.col("place")

@@ -487,7 +487,9 @@ class RunEvents:
     ) -> str | None:
         """How a fault in effect hit a partition, or its owner in a group; None if it did not."""
         text = f"{_fault_text(fault)} was in effect"
-        mine = self._silent_together(from_ns, to_ns, group) if place is None else {place: from_ns}
+        mine = self._silent_together(fault, from_ns, to_ns, group) if place is None else {place: from_ns}
+        if mine is None:
+            return None
         if fault.hit.members_of is not None:
             since, until = max(fault.effective_ns or from_ns, from_ns), min(_until_ns(fault), to_ns)
             owned = group is not None and any(self._owned(fault, since, until, one, group) for one in mine)
@@ -524,14 +526,22 @@ class RunEvents:
         values = [value for one, _, value in minimum.steps if one.fault == fault.id]
         return max(values, default=minimum.configured) <= minimum.configured
 
-    def _silent_together(self, from_ns: int, to_ns: int, group: str | None) -> Mapping[TopicPartition, int]:
-        """Of a silence of all partitions, those that had one of their own meanwhile, with its beginning: a
-        fault on a partition where nothing waited holds up nothing. If none had, all.
+    def _silent_together(
+        self, fault: FaultRow, from_ns: int, to_ns: int, group: str | None
+    ) -> Mapping[TopicPartition, int] | None:
+        """Of a silence of all partitions, those that had one of their own while the fault was in effect, with
+        the beginning of the first: a fault on a partition where nothing waited holds up nothing. If no
+        partition had one at all, every partition; None if the fault was in effect at other times.
         """
-        silent = self._silent.get(group, ())
-        mine = {one: since for one, since, until in silent if since < to_ns and until > from_ns}
-        every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
-        return mine or dict.fromkeys(every, from_ns)
+        meanwhile = [one for one in self._silent.get(group, ()) if one[1] < to_ns and one[2] > from_ns]
+        if not meanwhile:
+            every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
+            return dict.fromkeys(every, from_ns)
+        mine: dict[TopicPartition, int] = {}
+        for place, since, until in sorted(meanwhile, key=lambda one: one[1]):
+            if _in_effect(fault, since, until):
+                mine.setdefault(place, since)
+        return mine or None
 
     def _owned(self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition, group: str) -> bool:
         """Whether the member hit owned the partition in that time, or was its last owner."""

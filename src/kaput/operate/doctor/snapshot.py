@@ -257,7 +257,13 @@ class _SnapshotReader:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
         self._check_rights(cluster.get("authorized_operations"), bool(described))
-        rules, quotas = self._of_cluster()
+        whole = ExistingCluster(self._servers, self._access)
+        whole.refresh()
+        with whole.admin(TIMEOUT_S) as admin:
+            # Twice: the next one may just be elected.
+            self._no_controller = not (admin.reaches_quorum() or admin.reaches_quorum())
+            rules = self._or_unknown("ACLs", admin.access_rules, frozenset())
+            quotas = self._or_unknown("quotas", admin.quotas, {})
         # Before the settings: a reassignment that ends in between still counts with its throttles.
         cluster_id = cluster["cluster_id"]
         moving = self._by_controller(
@@ -280,16 +286,6 @@ class _SnapshotReader:
             quotas,
             self._no_controller,
         )
-
-    def _of_cluster(self) -> tuple[frozenset[AccessRule], dict[str, dict[str, float]]]:
-        """The ACLs and the quotas; notes whether there is a controller."""
-        cluster = ExistingCluster(self._servers, self._access)
-        cluster.refresh()
-        with cluster.admin(TIMEOUT_S) as admin:
-            # Twice: the next one may just be elected.
-            self._no_controller = not (admin.reaches_quorum() or admin.reaches_quorum())
-            rules = self._or_unknown("ACLs", admin.access_rules, None)
-            return rules or frozenset(), self._or_unknown("quotas", admin.quotas, {})
 
     def _interrupted(self, cluster_id: str) -> InterruptedReassignment | None:
         try:

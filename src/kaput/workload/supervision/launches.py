@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.groups import kind_of_client
-from kaput.scenario.model import Config, Group, Producers, Scenario, member_transactional_id, producer_number
+from kaput.scenario.model import (
+    Config,
+    Group,
+    Producers,
+    Scenario,
+    member_transactional_id,
+    producer_number,
+    spec_of,
+)
 from kaput.scenario.producers import transactional_id
 from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
@@ -300,9 +308,9 @@ class LaunchPlan:
         with self._numbering:
             process = self._pipe_processes.get(group.id, 0)
             self._pipe_processes[group.id] = process + 1
-        assert group.produces is not None
         number = producer_number(self.scenario, group, process)
-        block = group.produces.producers.model_copy(update={"cluster": group.cluster})
+        block = spec_of(self.scenario, number)
+        assert group.produces is not None and block is not None
         config = producer_config(self.servers_of(group), number, block, self.tag)
         config["transactional.id"] = member_transactional_id(group.id, place)
         made = vars(self._producer(number, block, config))
