@@ -262,8 +262,8 @@ class _SnapshotReader:
         with whole.admin(TIMEOUT_S) as admin:
             # Twice: the next one may just be elected.
             self._no_controller = not (admin.reaches_quorum() or admin.reaches_quorum())
-            rules = self._or_unknown("ACLs", admin.access_rules, frozenset())
-            quotas = self._or_unknown("quotas", admin.quotas, {})
+            rules = self._or_unknown("ACLs", admin.access_rules, None) or frozenset()
+            quotas: dict[str, dict[str, float]] = self._or_unknown("quotas", admin.quotas, {})
         # Before the settings: a reassignment that ends in between still counts with its throttles.
         cluster_id = cluster["cluster_id"]
         moving = self._by_controller(
