@@ -98,6 +98,13 @@ class Causes:
         if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):
             return {False}
         at, end = within
+        if effect.fault.startswith("rolling-"):
+            each = [
+                self._hit(one, place, (max(at, since), end), group)
+                for one, since, until in self._turns(effect)
+                if since < end and until > at
+            ]
+            return {True} if {True} in each else {False}.union(*each)
         events = [e for e in self.tables.events_of(place) if e["leader"] is not None and e["leader"] >= 0]
         found: set[bool] = set()
         for leader, _ in self.failovers.leaders_at(place, at):
@@ -117,6 +124,24 @@ class Causes:
             both = {one or other for one in found for other in in_isr}
             found = both if all_acks else both | found
         return found or {False}
+
+    def _turns(self, effect: Effect) -> list[tuple[Effect, int, int]]:
+        """A rolling restart as a restart of each broker, from the return of the one before to its own."""
+        rows = sorted(self.tables.rows("cluster_events"), key=lambda e: e["at_ns"])
+        turns: list[tuple[Effect, int, int]] = []
+        begin, left = effect.begin, set(effect.brokers)
+        for e in rows:
+            broker, at = e["broker"], e["at_ns"]
+            if e["kind"] == "stopped" and broker in left and effect.begin <= at < effect.healed:
+                left.remove(broker)
+                started = [o for o in rows if o["kind"] == "started" and o["broker"] == broker]
+                back = next((o["at_ns"] for o in started if o["at_ns"] > at), 1 << 62)
+                turns.append((self._restart(effect, broker), begin, back))
+                begin = back
+        return turns + [(self._restart(effect, broker), effect.begin, effect.healed) for broker in left]
+
+    def _restart(self, effect: Effect, broker: int) -> Effect:
+        return effect._replace(fault="restart", brokers=frozenset({broker}))
 
     def _owned(self, effect: Effect, scope: Scope, begin: int, end: int) -> bool:
         """Whether the member owned the partition while the fault was in effect, or was the last to own it."""

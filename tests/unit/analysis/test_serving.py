@@ -208,3 +208,13 @@ def test_step_of_another_fault_does_not_describe_this_one() -> None:
     """Without its step, an isolated broker counts as cut off from all nodes, and not from clients."""
     found = _serving(History().fault(1, 10_000, 20_000, fault="isolate", id="3-isolate")).hindrances[1][0]
     assert (found.clients, found.controllers, found.peers) == (False, True, None)
+
+
+def test_rolling_restart_is_the_turn_of_one_broker_after_the_other() -> None:
+    """Broker 1 is back at 14 s, broker 2 stops at 15 and is not back; broker 3 did not stop."""
+    history = History().fault(1, 10_000, 30_000, fault="rolling-restart")
+    history.rows["faults"][0]["brokers"] = [1, 2, 3]
+    _process(_process(history, "stopped", 12), "started", 14)
+    history.add("cluster_events", kind="stopped", broker=2, at_ns=at(15_000), source="history")
+    turns = _serving(history).turns["1-kill"]
+    assert turns == {1: (at(10_000), at(14_000)), 2: (at(14_000), FOREVER_NS)}

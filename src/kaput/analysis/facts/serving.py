@@ -42,7 +42,8 @@ _Known = TypeVar("_Known")
 _MIN_ISR = "min.insync.replicas"
 # What clients ask before a message is acknowledged: an acknowledgement waits for no other answer.
 ACKS_WAIT_FOR = ("Produce", "Metadata", "ApiVersions", "InitProducerId", "AddPartitionsToTxn")
-_BY_EVENTS = ("rolling-restart", "rolling-upgrade", "disk-error", "disk-full")  # their stops are recorded
+_ROLLING = ("rolling-restart", "rolling-upgrade")  # one broker after the other
+_BY_EVENTS = (*_ROLLING, "disk-error", "disk-full")  # their stops are recorded
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,14 @@ class WithoutQuorum(NamedTuple):
 @dataclass(frozen=True)
 class Serving:
     """All hindrances of a run, by broker; `clients`: when faults held up producers and members, or denied
-    them a topic (`Write orders`); `without_quorum`: by cluster.
+    them a topic (`Write orders`); `without_quorum`: by cluster; `turns`: by the id of a rolling restart or
+    upgrade, when it was each broker's turn (from_ns, to_ns): from the return of the one before to its own.
     """
 
     hindrances: Mapping[int, Sequence[Hindrance]] = field(default_factory=dict)
     clients: Mapping[str, Sequence[Hindrance]] = field(default_factory=dict)
     without_quorum: Mapping[str | None, Sequence[WithoutQuorum]] = field(default_factory=dict)
+    turns: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
 
     def of(
         self, broker: int, at_ns: int, cluster: str | None = None, without: Collection[str] = ()
@@ -165,7 +168,24 @@ def serving(
                 brokers[broker].append(
                     Hindrance(broker, "ended", stopped_ns, end_ns, end_ns, cluster=cluster)
                 )
-    return Serving(dict(brokers), dict(clients), _without_quorum(brokers, events, scenario))
+    turns = {one.id: _turns(lives, one) for one in faults if one.fault in _ROLLING and one.effective_ns}
+    return Serving(dict(brokers), dict(clients), _without_quorum(brokers, events, scenario), turns)
+
+
+def _turns(
+    lives: Mapping[_Broker, Sequence[tuple[int, int | None]]], fault: FaultRow
+) -> dict[int, tuple[int, int]]:
+    """When it was each broker's turn, by its first stop within the fault; not of brokers without one."""
+    begin_ns, end_ns = fault.effective_ns or 0, FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+    restarts = []
+    for broker in fault.brokers:
+        mine = [span for span in _known_of(lives, fault, broker) if begin_ns <= span[0] < end_ns]
+        restarts += [(*mine[0], broker)] if mine else []
+    turns: dict[int, tuple[int, int]] = {}
+    for _, started_ns, broker in sorted(restarts, key=lambda one: one[0]):
+        turns[broker] = begin_ns, FOREVER_NS if started_ns is None else started_ns
+        begin_ns = turns[broker][1]
+    return turns
 
 
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:

@@ -234,9 +234,9 @@ def held_up(run: Run, fault: FaultRow, place: TopicPartition, silence: tuple[int
 def needed(
     run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
 ) -> str | None:
-    """What a fault's brokers were to a partition at the first of two times: its leader, or members of the ISR
-    if acknowledgements (or deliveries) wait for that; None if nothing. A delivery at the second time did not
-    wait for members that do not run and are still in the ISR.
+    """What a fault's brokers were to a partition at the first of two times (in a rolling restart, when it was
+    their turn): its leader, or members of the ISR if acknowledgements (or deliveries) wait for that; None if
+    nothing. A delivery at the second time did not wait for members that do not run and are still in the ISR.
     """
     history, (at_ns, to_ns) = run.leader_history, within
     if place not in history.changes or not may_concern(fault, place):
@@ -244,15 +244,23 @@ def needed(
     api = run.given.asked_by_clients(fault)
     if group is None and api is not None and api not in ACKS_WAIT_FOR:
         return None
-    then = history.before(place, at_ns)
-    led = then.leader
-    if led in fault.brokers:
-        return f"broker {led} led {place}"
-    if led is not None and led < 0 and then.led_last in fault.brokers:
-        return f"{place} had no leader after broker {then.led_last}"
+    turns = run.record.serving.turns.get(fault.id, {})
+    since = {broker: turns.get(broker, within) for broker in fault.brokers}
+    then = {
+        broker: history.before(place, max(at_ns, from_ns))
+        for broker, (from_ns, until_ns) in since.items()
+        if from_ns < to_ns and until_ns > at_ns
+    }
+    for broker, state in then.items():
+        if state.leader == broker:
+            return f"broker {broker} led {place}"
+        if state.leader is not None and state.leader < 0 and state.led_last == broker:
+            return f"{place} had no leader after broker {broker}"
     away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
     still = (history.before(place, to_ns + MS).isr or ()) if away else ()
-    in_sync = [broker for broker in then.isr or () if broker in fault.brokers and broker not in still]
+    in_sync = [
+        broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
+    ]
     if in_sync and api is None and (group is not None or run.terms(place).acks_all):
         what = "acks=all waits for" if group is None else "records become visible with"
         return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
