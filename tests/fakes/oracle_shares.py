@@ -30,6 +30,7 @@ class Shares:
             e for e in history.rows["group_events"] if e["group"] == group and e["kind"] in ("left", "killed")
         ]
         self.stored = {_spot(record) for record in history.rows["log"]}
+        self.led = [e for e in history.rows["cluster_events"] if e["kind"] == "leader"]
 
     def counts(self) -> dict[str, int]:
         """The anomalies of share groups."""
@@ -54,11 +55,24 @@ class Shares:
         return odd[name](rows)
 
     def _after_accept(self, rows: list[Row]) -> bool:
-        return any(
-            later["at_ns"] > accept["at_ns"]
-            for accept in _of(rows, "accepted")
-            for later in _of(rows, "acquired")
-        )
+        """Handed out after the first accept, not only learned of: a leader counts upward."""
+        first_ns = min((row["at_ns"] for row in _of(rows, "accepted")), default=None)
+        if first_ns is None:
+            return False
+        before = [row for row in _of(rows, "acquired") if row["at_ns"] <= first_ns]
+        counts = [row["delivery_count"] for row in before if row["delivery_count"] is not None]
+        leader = max((self._leader(row) for row in before), default=0)
+        for row in _of(rows, "acquired"):
+            count = row["delivery_count"]
+            smaller = bool(counts) and count is not None and count < max(counts)
+            if row["at_ns"] > first_ns and not (smaller and self._leader(row) == leader):
+                return True
+        return False
+
+    def _leader(self, row: Row) -> int:
+        """How many elections the partition had had by then."""
+        mine = [e for e in self.led if (e["topic"], e["partition"]) == (row["topic"], row["partition"])]
+        return sum(e["at_ns"] <= row["at_ns"] for e in sorted(mine, key=lambda e: e["at_ns"])[1:])
 
     def _over(self, rows: list[Row]) -> bool:
         counts = [row["delivery_count"] for row in _of(rows, "acquired")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,3 +79,31 @@ def test_librdkafka_forgets_an_unstable_offset(words: list[str], found: set[int]
     assert done.returncode == 0, done.stderr
     firsts = re.findall(r"read partition \d from offset (\d+)", done.stdout)
     assert len(firsts) == 2 and {int(first) for first in firsts} == found, done.stdout
+
+
+@pytest.mark.tools
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["accept"], "no error"),
+        (["renew"], "no error"),
+        (["accept", "left"], "InvalidRecordStateException"),
+    ],
+)
+def test_late_acknowledgement_of_a_share_group_succeeds(words: list[str], answer: str, home: Path) -> None:
+    """If the group has finished everything before it; else it is refused."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        pytest.skip("it runs from its source, which needs a JDK")
+    script = FINDS / "share-late-acknowledgement.java"
+    java, lock = str(Path(compiler).with_name("java")), "group.share.min.record.lock.duration.ms"
+    with kaput.lab(brokers=1, config={lock: 1000}, folder=home.parent) as lab:
+        command = [java, "-cp", f"{home}/libs/*", str(script), lab.bootstrap_servers, *words]
+        environment = {**os.environ, "LOCK_MS": "2000"}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    (late,) = re.findall(r"A acknowledges .*, late: (.*)", done.stdout)
+    assert answer in late, done.stdout

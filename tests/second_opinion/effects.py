@@ -128,6 +128,25 @@ class Effects:
         ends = [t for t, started in changes if not started and effect.begin <= t < effect.healed]
         return effect.fault in ENDS and (effect.fault != "stop" or not ends or ends[0] <= at)
 
+    @cached_property
+    def boots(self) -> dict[int, list[tuple[int, int]]]:
+        """By node: from when to when its process was back and the cluster had not unfenced it yet."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for node, changes in self.processes.items():
+            rows = [e for e in self.tables.rows("cluster_events") if e["kind"] == "unfenced"]
+            unfenced = sorted(e["at_ns"] for e in rows if e["broker"] == node)
+            for (_, stopped), (back, started) in pairwise(changes):
+                if started and not stopped:
+                    next_stop = min((t for t, up in changes if not up and t > back), default=FOREVER)
+                    found.setdefault(node, []).extend(
+                        [(back, at) for at in unfenced if back < at < next_stop][:1]
+                    )
+        return found
+
+    def is_booting(self, node: int, at: int) -> bool:
+        """Whether its process is back, and it has not registered yet."""
+        return any(begin <= at < end for begin, end in self.boots.get(node, ()))
+
     def disk_hangs(self, node: int, at: int) -> bool:
         """Whether its disk takes nothing."""
         return any(node in e.brokers and e.fault == "disk-stall" for e in self.in_effect(at))
@@ -241,9 +260,10 @@ class Effects:
         return found
 
     def moments(self) -> set[int]:
-        """Every time at which an effect began or ended, or a process started or stopped."""
+        """Every time at which an effect began or ended, or a process started, stopped or was unfenced."""
         found = {t for e in self.all for t in (e.begin, e.healed)}
         found |= {e.asked for e in self.all if e.fault == "change-config"}
+        found |= {end for boots in self.boots.values() for _, end in boots}
         return found | {t for changes in self.processes.values() for t, _ in changes}
 
 

@@ -312,10 +312,22 @@ class Failovers:
         return sum(bool(self._overwriting(place, send)) for send in self.overwritten(place))
 
     def had_no_term(self, place: Place, elected: int, epoch: int) -> bool:
-        """Whether the next leader event came in the same ms: this leader led nothing."""
+        """Whether this leader led nothing: the next event came in the same ms, or before it was there."""
         later = [
             e["at_ns"]
             for e in self.tables.events_of(place)
             if e["kind"] == "leader" and e["leader_epoch"] is not None and e["leader_epoch"] > epoch
         ]
-        return bool(later) and min(later) // MS == elected // MS
+        if not later or min(later) // MS == elected // MS:
+            return bool(later)
+        mine = [
+            e for e in self.tables.events_of(place) if e["leader_epoch"] == epoch and e["leader"] is not None
+        ]
+        return any(
+            all(
+                self.effects.is_booting(e["leader"], at) or not self.effects.is_up(e["leader"], at)
+                for at in (elected, elected + MS - 1, min(later) - 1)
+            )
+            for e in mine
+            if e["leader"] >= 0
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -60,8 +61,8 @@ class Groups:
     def producers_quick(self, place: Place | None) -> set[Quick]:
         """Of acknowledgements, in one partition or in all."""
         sends = self.tables.rows("sends") if place is None else self.tables.sends_of.get(place, [])
-        if place is not None and not self.tables.scenario.get("mirrors"):  # also what only the log tells
-            sends = [*sends, *(s for s in self._without_place if self._is_in(place, s))]
+        if place is not None and not self.tables.scenario.get("mirrors"):
+            sends = self.tables.sends_in(place)
         sends = [s for s in sends if s["outcome"] != "acked" or s["done_ns"] is not None]
         quick = [s for s in sends if s["outcome"] == "acked"]
         return {Quick(len(sends), sum(s["done_ns"] - s["attempt_ns"] <= SECOND for s in quick))}
@@ -69,10 +70,7 @@ class Groups:
     def quick(self, group: str, place: Place | None) -> set[Quick]:
         """Of first deliveries to a group; for each reading of what it had to be delivered."""
         first = self.tables.first_delivery.get(group, {})
-        sends = self.tables.rows("sends")
-        if place is not None:  # also what only the log tells that it is there
-            lost_track = [s for s in self._without_place if self._is_in(place, s)]
-            sends = [*self.tables.sends_of.get(place, []), *lost_track]
+        sends = self.tables.rows("sends") if place is None else self.tables.sends_in(place)
         mine = [s for s in sends if self.topics(group, s["cluster"], s["topic"])]
         found = set()
         for owed in self._owed(group, mine):
@@ -82,13 +80,6 @@ class Groups:
                 quick += at is not None and at - send["attempt_ns"] <= SECOND
             found.add(Quick(len(owed), quick))
         return found
-
-    @cached_property
-    def _without_place(self) -> list[Row]:
-        return [send for send in self.tables.rows("sends") if self.tables.place(send) is None]
-
-    def _is_in(self, place: Place, send: Row) -> bool:
-        return any(self.tables.place(record) == place for record in self.tables.home_records(send))
 
     def _owed(self, group: str, sends: list[Row]) -> list[list[Row]]:
         """Committed, visible, not lost: with or without what was not acknowledged."""
@@ -104,16 +95,20 @@ class Groups:
         acked = [s for s in stored if s["outcome"] == "acked"]
         some = [s for s in stored if s["outcome"] == "acked" or (s["producer"], s["seq"]) in first]
         readings = [acked] if len(acked) == len(stored) else [acked, stored, some]
-        there = [send for send in acked if self._is_where_it_reads(group, send)]
-        readings += [there] if len(there) < len(acked) else []
+        clusters = self._reads_in(group)
+        for one in [clusters, *([cluster] for cluster in clusters)]:  # one that moved: what its last one has
+            there = [s for s in acked if self._message(s) in first or self._is_in(one, s)]
+            readings += [there] if len(there) < len(acked) else []
         if unread:
             readings += [one + unread for one in list(readings)]
         return readings
 
-    def _is_where_it_reads(self, group: str, send: Row) -> bool:
-        """Whether a cluster in which the group was handed anything has the message, or a copy of it."""
-        clusters = self._reads_in(group)
-        return not clusters or any((send["producer"], send["seq"], one) in self._stored for one in clusters)
+    def _message(self, send: Row) -> tuple[int, int]:
+        return send["producer"], send["seq"]
+
+    def _is_in(self, clusters: Collection[str | None], send: Row) -> bool:
+        """Whether one of the clusters in which a group was handed anything has the message, or a copy."""
+        return not clusters or any((*self._message(send), one) in self._stored for one in clusters)
 
     @cache  # noqa: B019
     def _reads_in(self, group: str) -> frozenset[str | None]:

@@ -522,7 +522,7 @@ class Examiner:
         if mine:
             yield equal(f"{words}: elected_ns", row["elected_ns"], {e["at_ns"] for e in mine}, 0)
             if self.failovers.had_no_term(place, mine[0]["at_ns"], row["epoch"]) and not row["deposed_acks"]:
-                yield Opinion(words, FALSE, "the next leader came in the same ms")
+                yield Opinion(words, FALSE, "the next leader came before it could lead")
         elif events:
             yield Opinion(words, NOT_DECIDABLE, "no event has this leader and epoch")
         yield one_of(f"{words}: leader_was", row.get("leader_was"), self._leader_was(row))

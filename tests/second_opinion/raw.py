@@ -200,6 +200,13 @@ class RunTables:
                 found[where].append(send)
         return found
 
+    @cache  # noqa: B019
+    def sends_in(self, place: Place) -> list[Row]:
+        """The attempts that the client or, if it does not know, only the log places in a partition."""
+        lost_track = (send for send in self.rows("sends") if self.place(send) is None)
+        logged = [s for s in lost_track if any(self.place(one) == place for one in self.home_records(s))]
+        return [*self.sends_of.get(place, []), *logged]
+
     @cached_property
     def stored_at(self) -> dict[Place, dict[int, Row]]:
         """By partition and offset: the record that the drain found."""

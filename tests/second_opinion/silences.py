@@ -114,9 +114,12 @@ class Silences:
         return [Scope(group, place) for group in every for place in [None, *places]]
 
     def _sends(self, scope: Scope) -> list[Row]:
-        sends = (
-            self.tables.rows("sends") if scope.place is None else self.tables.sends_of.get(scope.place, [])
-        )
+        if scope.place is None:
+            sends = self.tables.rows("sends")
+        elif scope.group is None:
+            sends = self.tables.sends_of.get(scope.place, [])
+        else:  # a group is handed a message from where it is stored
+            sends = self.tables.sends_in(scope.place)
         return [s for s in sends if scope.producer in (None, s["producer"])]
 
     def _acks(self, scope: Scope) -> list[list[Waiting]]:

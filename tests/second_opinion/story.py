@@ -127,8 +127,12 @@ class Story:
     # The conditions at one time.
 
     def serves(self, broker: int, at: int) -> bool:
-        """Whether a broker can lead: it runs, clients reach it, and its disk takes what it is sent."""
-        if not self.effects.runs(broker, at) or self.effects.cut(broker, CLIENTS, at):
+        """Whether a broker can lead: it runs, has registered, clients reach it, and its disk takes what it is
+        sent.
+        """
+        if not self.effects.runs(broker, at) or self.effects.is_booting(broker, at):
+            return False
+        if self.effects.cut(broker, CLIENTS, at):
             return False
         again = self.reading.restarted and self._must_be_elected_again(broker, at)
         return not self.effects.disk_hangs(broker, at) and not again
@@ -179,7 +183,7 @@ class Story:
             return set()
         found: set[Reason] = set()
         for member in state.isr:
-            fetches = self._can_fetch(member, state.leader, at)
+            fetches = self._can_fetch(member, state.leader, at) and not self.effects.is_booting(member, at)
             if member != state.leader and (
                 not fetches or self._still_cut(member, state.leader, at, since, end)
             ):

@@ -27,7 +27,7 @@ from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
-from kaput.analysis.facts.serving import min_isr_of, serving
+from kaput.analysis.facts.serving import Serving, min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
 from kaput.analysis.runs.columns import NO_KEY, OWN_NUMBER, OWN_SEQ, none
 from kaput.analysis.runs.names import Names
@@ -126,7 +126,14 @@ class Run:
         """After rows: the leaders of the run's own partitions. Changes of others do not affect messages."""
         known = self.partitions
         own = [e for e in self.given.cluster_events if (e["topic"], e["partition"]) in known.complete]
-        return leader_history.build(own, self.given.faults_of_nodes, known.logged, known.ends)
+        faults = self.given.faults_of_nodes
+        return leader_history.build(own, faults, known.logged, known.ends, self.serving.down)
+
+    @cached_property
+    def serving(self) -> Serving:
+        """Which brokers serve, and when."""
+        given = self.given
+        return serving(given.faults, given.cluster_events, given.scenario, given.group_events)
 
     @cached_property
     def reaches(self) -> list[Reach]:
@@ -146,7 +153,7 @@ class Run:
             acked.setdefault(self.names.located(place), {})[epoch] = at_ns
         return Record(
             self.leader_history,
-            serving(given.faults, given.cluster_events, given.scenario, given.group_events),
+            self.serving,
             owners(given.group_events, [given.groups[group] for group in given.share_groups]),
             fencings(given.cluster_events),
             acked,

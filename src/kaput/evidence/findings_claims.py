@@ -33,7 +33,7 @@ class Wait(FindingsPart):
     to_ns: int
     """When it was met."""
     record: str = ""
-    """The record that met it, in words."""
+    """The record that met it, in words; of unknown what the record shows of it, if anything."""
     faults: list[str] = []
     """The faults that were healed, or the step that changed the setting."""
 

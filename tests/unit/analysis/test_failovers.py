@@ -436,7 +436,7 @@ def test_nothing_known_to_be_forbidden_is_called_forbidden(tmp_path: Path) -> No
         (
             [("stopped", 3_000), ("started", 5_000), ("unfenced", 8_000)],
             "starting",
-            "though it had just been started again and was still fenced",
+            "though it had just been started again and had not registered yet",
         ),
         ([("stopped", 3_000), ("started", 4_000), ("unfenced", 5_000)], None, "its first acknowledgement"),
         ([("stopped", 5_500.5)], None, "its first acknowledgement"),

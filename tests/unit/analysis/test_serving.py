@@ -218,3 +218,14 @@ def test_rolling_restart_is_the_turn_of_one_broker_after_the_other() -> None:
     history.add("cluster_events", kind="stopped", broker=2, at_ns=at(15_000), source="history")
     turns = _serving(history).turns["1-kill"]
     assert turns == {1: (at(10_000), at(14_000)), 2: (at(14_000), FOREVER_NS)}
+
+
+def test_broker_that_is_back_does_not_serve_before_it_is_unfenced() -> None:
+    """It is up, so that a replica can be elected, but it answers no client and fetches nothing."""
+    history = _process(_process(History().fault(1, 10_000, 20_000), "stopped", 10), "started", 15)
+    history.add("cluster_events", kind="unfenced", broker=1, at_ns=at(18_000), source="history")
+    assert _spans(history) == [("ended", 10, 15, "1-kill"), ("starting", 15, 18, None)]
+    found = _serving(history)
+    assert [found.down(1, at(ms)) for ms in (14_000, 16_000, 18_000)] == [True, True, False]
+    (starting,) = found.of(1, at(16_000))
+    assert starting.stops_serving and starting.separates(1, 2) and not starting.separates(2, 3)

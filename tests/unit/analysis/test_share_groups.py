@@ -51,6 +51,13 @@ INNOCENT: dict[str, Case] = {
     "accepted at the moment of its delivery": lambda h: h.shared("acquired", 0, 1, 1).shared(
         "accepted", 0, 1
     ),
+    "handed out before another member's accept, and polled after it": lambda h: (
+        h.shared("acquired", 0, 3, 2, member="m2")
+        .shared("accepted", 0, 4, member="m2")
+        .shared("acquired", 0, 5, 1)
+        .shared("accepting", 0, 6)
+        .shared("failed", 0, 7)
+    ),
     "a count that was not told": lambda h: h.shared("acquired", 0, 1, None).shared("released", 0, 2),
 }
 
@@ -95,6 +102,25 @@ GUILTY: dict[str, tuple[str, Case]] = {
     "accepted twice by the same member": (
         "double-accept",
         lambda h: h.shared("acquired", 0, 1, 1).shared("accepted", 0, 2).shared("accepted", 0, 2),
+    ),
+    "handed out after its accept, with the count of a new leader": (
+        "delivered-after-accept",
+        lambda h: (
+            h.led(1, 0, -1_000, [1, 2])
+            .shared("acquired", 0, 1, 2)
+            .shared("accepted", 0, 2)
+            .led(2, 1, 3, [2])
+            .shared("acquired", 0, 4, 1, member="m2")
+        ),
+    ),
+    "handed out after its accept": (
+        "delivered-after-accept",
+        lambda h: (
+            h.led(1, 0, -1_000, [1, 2])
+            .shared("acquired", 0, 1, 2)
+            .shared("accepted", 0, 2)
+            .shared("acquired", 0, 4, 3, member="m2")
+        ),
     ),
     "delivered for the sixth time": (
         "over-delivered",

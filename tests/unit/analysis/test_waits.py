@@ -699,3 +699,33 @@ def test_isr_that_only_slows_is_no_condition_before_a_missing_leader_hid_it_eith
         *(("rebalance", 10, 13), ("heal", 13, 14)),
         *(("rebalance", 14, 17), ("client", 17, 17.2)),
     ]
+
+
+def test_follower_that_is_back_and_leaves_the_isr_had_not_fetched_again() -> None:
+    """Its process is up 3 s before it registers, which takes it out of the ISR: no heal was waited for."""
+    history = _broker(_led().fault(2, 5_000, 9_500, fault="kill", id="1-kill"), 2, 5, 9)
+    history.led(None, None, 12_000, [1, 3], kind="isr")
+    history.add("cluster_events", kind="unfenced", broker=2, at_ns=at(14_000), source="t")
+    story = _story(history, 5.1, 12.5)
+    assert _waits(story) == [("isr", 5.1, 12.0), ("client", 12.0, 12.5)]
+    assert story.ended_by == "isr" and not needs_heal(story.waits)
+
+
+def test_leader_that_is_elected_before_it_is_unfenced_is_waited_for() -> None:
+    """The controller took its last process for alive; only the second election is of one that serves."""
+    history = _broker(_led(isr=(1, 2)).fault(2, 5_000, 9_500, fault="kill", id="1-kill"), 2, 5, 9)
+    history.led(2, 1, 10_000, [2]).led(-1, 2, 11_000, [2]).led(2, 3, 14_000, [2])
+    history.add("cluster_events", kind="unfenced", broker=2, at_ns=at(14_000), source="t")
+    assert _waits(_story(history, 10.1, 15, ONE)) == [("election", 10.1, 14.0), ("client", 14.0, 15.0)]
+
+
+def test_unknown_beginning_names_an_open_transaction() -> None:
+    """A reader of committed records waits for it; the samples have only that the offset stood still."""
+    waiter = Waiter(group="billing", stalls=[(at(1_000), at(6_000))])
+    history = _led().fault(1, 5_000, 9_000, fault="pause", id="1-pause")
+    unknown, heal, _ = _story(history, 2, 9.5, waiter=waiter).waits
+    assert (unknown.condition, heal.condition) == ("unknown", "heal")
+    assert (
+        unknown.record
+        == "the last stable offset of orders/0 stood still; an open transaction may be the reason"
+    )

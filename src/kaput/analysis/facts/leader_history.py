@@ -7,7 +7,7 @@ causes/ and reach.py compare messages with it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from kaput.scenario.vocabulary import DISK_LOSS, NOOP, UNSYNCED_DATA_FAULTS
 # Faults that end a process: when started again, it registers anew, and serves no client until it is unfenced.
 # As long as its last session counts, which may be until it times out, it cannot register.
 ENDS_PROCESS = frozenset({"kill", "stop", "power-loss", DISK_LOSS})
+IsDown = Callable[[int, int, str | None], bool]  # of a broker, at a time (ns), in a cluster
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class Change:
     """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
     `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
     `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas;
-    `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one;
-    `led_nothing`: another leader event of the partition followed in the same ms.
+    `leaderless_ns`: of an election, how long there had been no leader (-1, or one that led nothing), None if
+    there was one; `led_nothing`: another leader event of the partition followed in the same ms, or before the
+    process of this leader was there and unfenced.
     """
 
     at_ns: int
@@ -156,9 +158,10 @@ def build(
     faults: Sequence[FaultRow],
     logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]],
     ends: Mapping[TopicPartition, int],
+    is_down: IsDown = lambda broker, at_ns, cluster: False,
 ) -> LeaderHistory:
     """Builds the timeline. `logged`: lowest and highest stored offset of each epoch; `ends`: the offset after
-    each log's last.
+    each log's last; `is_down`: whether a broker of a cluster is known not to serve (serving.py).
     """
     by_place: dict[TopicPartition, list[Mapping[str, Any]]] = defaultdict(list)
     for row in events:
@@ -168,7 +171,8 @@ def build(
     for place in sorted({*by_place, *logged}):
         gone = recreated_ns(faults, place)
         if rows := by_place.get(place):
-            changes[place] = _changes(rows, [fault for fault in faults if may_concern(fault, place)], gone)
+            mine = [fault for fault in faults if may_concern(fault, place)]
+            changes[place] = _changes(rows, mine, gone, is_down)
         # The log that was read is the new topic's, whose epochs begin at 0 again.
         own = [one for one in changes.get(place, ()) if not gone or one.at_ns // MS >= gone[-1] // MS]
         epochs[place] = _epochs(own, logged.get(place, {}), ends.get(place, 0))
@@ -216,7 +220,10 @@ def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
 
 
 def _changes(
-    rows: Iterable[Mapping[str, Any]], faults: Sequence[FaultRow], recreated: Sequence[int] = ()
+    rows: Iterable[Mapping[str, Any]],
+    faults: Sequence[FaultRow],
+    recreated: Sequence[int],
+    is_down: IsDown,
 ) -> list[Change]:
     """`recreated`: when the topic was deleted; the new one has no leader before its first."""
     changes: list[Change] = []
@@ -226,8 +233,9 @@ def _changes(
     lost_ns: int | None = None  # since when there is no leader
     ordered = _in_order(rows)
     led = [row for row in ordered if row["kind"] == "leader"]
-    # A leader that another one (or none) followed in the same ms led nothing.
+    # A leader that another one (or none) followed in the same ms led nothing; nor did one that was not there.
     brief = {id(one) for one, later in pairwise(led) if one["at_ns"] // MS == later["at_ns"] // MS}
+    absent = {id(one) for one, later in pairwise(led) if _was_down(one, later["at_ns"], is_down)}
     for row in ordered:
         if (life := sum(at // MS <= row["at_ns"] // MS for at in recreated)) > lives:
             lives, led_before, eligible, lost_ns = life, None, None, None
@@ -242,7 +250,7 @@ def _changes(
             led_before,
             within_ns=row["within_ns"] or 0,
             elr=tuple(row["elr"] or ()),
-            led_nothing=id(row) in brief,
+            led_nothing=id(row) in {*brief, *absent},
         )
         if change.kind == "leader":
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
@@ -252,7 +260,8 @@ def _changes(
             change = replace(change, fault=_fault_of(change, faults))
             if leader is not None and leader >= 0:
                 gone_ns = None if lost_ns is None else change.at_ns - lost_ns
-                change, lost_ns = replace(change, leaderless_ns=gone_ns), None
+                change = replace(change, leaderless_ns=gone_ns)
+                lost_ns = (lost_ns or change.at_ns) if id(row) in absent else None
             elif leader is not None:
                 lost_ns = change.at_ns if lost_ns is None else lost_ns
             if leader is not None and leader >= 0 and not change.led_nothing:
@@ -262,6 +271,14 @@ def _changes(
             eligible = {*isr, *(row["elr"] or ())}
         changes.append(change)
     return changes
+
+
+def _was_down(row: Mapping[str, Any], until_ns: int, is_down: IsDown) -> bool:
+    """Whether a leader was not there from its election until the next one."""
+    leader, at_ns = row["leader"], row["at_ns"] // MS * MS + MS - 1
+    if leader is None or leader < 0 or row["within_ns"] is not None or until_ns <= at_ns:
+        return False
+    return all(is_down(leader, at, row["cluster"]) for at in (row["at_ns"], at_ns, until_ns - 1))
 
 
 def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

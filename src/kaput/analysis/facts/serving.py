@@ -20,9 +20,9 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
 
-# ended: no process; frozen: a process that does not run; disk: nothing is written; cut: unreachable for some.
-# slow: everything else, which may or may not hold up a request.
-How = Literal["ended", "frozen", "disk", "cut", "slow"]
+# ended: no process; starting: a process that is not unfenced yet; frozen: a process that does not run; disk:
+# nothing is written; cut: unreachable for some; slow: all else, which may or may not hold up a request.
+How = Literal["ended", "starting", "frozen", "disk", "cut", "slow"]
 _HOW: Mapping[str, How] = {
     "kill": "ended",
     "power-loss": "ended",
@@ -74,7 +74,7 @@ class Hindrance:
     @property
     def stops_serving(self) -> bool:
         """Whether clients get no answer from the broker."""
-        return self.how in ("ended", "frozen", "disk") or self.clients
+        return self.how in ("ended", "starting", "frozen", "disk") or self.clients
 
     def may_concern(self, cluster: str | None) -> bool:
         """Whether it may be about a broker of that cluster; None for any."""
@@ -82,7 +82,7 @@ class Hindrance:
 
     def separates(self, one: int, other: int) -> bool:
         """Whether the two brokers cannot reach each other because of it."""
-        if self.how in ("ended", "frozen"):
+        if self.how in ("ended", "starting", "frozen"):
             return self.broker in (one, other)
         if self.how == "disk":
             return self.broker == other  # a follower that writes nothing does not fetch on
@@ -123,8 +123,8 @@ class Serving:
         ]
 
     def down(self, broker: int, at_ns: int, cluster: str | None = None) -> bool:
-        """Whether the broker's process is known to be gone."""
-        return any(one.how == "ended" for one in self.of(broker, at_ns, cluster))
+        """Whether the broker's process is known to be gone, or just started and not unfenced yet."""
+        return any(one.how in ("ended", "starting") for one in self.of(broker, at_ns, cluster))
 
     def moments(self, from_ns: int, to_ns: int) -> set[int]:
         """The times within at which any hindrance begins or ends."""
@@ -159,15 +159,22 @@ def serving(
                 brokers[broker].append(replace(away, clients=True, controllers=False, peers=frozenset()))
     for (cluster, broker), spans in lives.items():
         mine = [one for one in brokers[broker] if one.cluster in (None, cluster)]
+        unfenced = [
+            row["at_ns"]
+            for row in events
+            if (row["kind"], row["cluster"], row["broker"]) == ("unfenced", cluster, broker)
+        ]
         for stopped_ns, started_ns in spans:
             covered = any(
                 one.how == "ended" and one.from_ns <= stopped_ns < one.to_ns and one.fault for one in mine
             )
+            back_ns = FOREVER_NS if started_ns is None else started_ns
             if not covered:
-                end_ns = FOREVER_NS if started_ns is None else started_ns
-                brokers[broker].append(
-                    Hindrance(broker, "ended", stopped_ns, end_ns, end_ns, cluster=cluster)
-                )
+                gone = Hindrance(broker, "ended", stopped_ns, back_ns, back_ns, cluster=cluster)
+                brokers[broker].append(gone)
+            end_ns = min((at for at, _ in spans if at > back_ns), default=FOREVER_NS)
+            for at_ns in sorted(at for at in unfenced if back_ns < at < end_ns)[:1]:
+                brokers[broker].append(Hindrance(broker, "starting", back_ns, at_ns, at_ns, cluster=cluster))
     turns = {one.id: _turns(lives, one) for one in faults if one.fault in _ROLLING and one.effective_ns}
     return Serving(dict(brokers), dict(clients), _without_quorum(brokers, events, scenario), turns)
 

@@ -270,9 +270,10 @@ class _Walk:
         return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
-        """What keeps a replica from fetching from the leader."""
+        """What keeps a replica from fetching from the leader; one whose process has started is up."""
         both = [*self._hindering(leader, at_ns, stage), *self._hindering(broker, at_ns, stage)]
-        return [one for one in both if one.separates(leader, broker)]
+        starting = stage != Stage.TOO_FEW_UP
+        return [one for one in both if one.separates(leader, broker) and (starting or one.how != "starting")]
 
     def _still_cut(self, leader: int, member: int, at_ns: int) -> list[Hindrance]:
         """The healed cuts between a leader and a member of its ISR that leaves it next, within the silence:
@@ -410,10 +411,8 @@ class _Walk:
     def _why(self) -> str:
         group, known = self.waiter.group, self.place in self.record.history.changes
         came = "an acknowledgement" if group is None else "a delivery"
-        if any(max(since, self.from_ns) < min(to, self.to_ns) for since, to in self.waiter.stalls):
-            return (
-                f"the last stable offset of {self.place} stood still; an open transaction may be the reason"
-            )
+        if stalled := self._stalled(self.from_ns, self.to_ns):
+            return stalled
         lasting = sorted({name.partition(" ")[0] for name, _ in self.slow} - {""})
         if lasting:
             return f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
@@ -426,6 +425,12 @@ class _Walk:
             return f"neither a leader nor an owner of {self.place} is recorded"
         were = "were" if there[1:] else "was"
         return f"by the record, {' and '.join(there)} {were} there all the time"
+
+    def _stalled(self, from_ns: int, to_ns: int) -> str:
+        """A sentence if the last stable offset stood still meanwhile, else nothing."""
+        if not any(max(since, from_ns) < min(to, to_ns) for since, to in self.waiter.stalls):
+            return ""
+        return f"the last stable offset of {self.place} stood still; an open transaction may be the reason"
 
     def _waits(self) -> Iterator[Wait]:
         begin = self.from_ns
@@ -443,7 +448,8 @@ class _Walk:
                 continue
             condition, record, faults = self._met(state, later, until)
             if condition == "client" and begin == self.from_ns:
-                condition = "unknown"  # before anything was unmet, the record does not tell who took the time
+                # Before anything was unmet, the record does not tell who took the time.
+                condition, record = "unknown", self._stalled(begin, until)
             yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, faults=faults)
             begin = until
         if begin < self.to_ns:

@@ -56,7 +56,7 @@ class Consequences(Question):
             return
         moments_ = moments(gone, acks, known.share_groups)
         single = shares.of_single_records(
-            places.log, places.share_events, moments_, known.share_groups, known.drained
+            places.log, shares.events_of(places), moments_, known.share_groups, known.drained
         )
         cases["unseen"] = places.passed["unseen"]
         if "unprocessed" in cases:

@@ -85,22 +85,12 @@ def _with_leaders_state(run: Run, change: LeaderChange) -> LeaderChange:
     and one that comes back within its session.
     """
     cluster, at_ns = cluster_and_topic(change.topic)[0], change.elected_ns
-    kinds = ("stopped", "started", "unfenced")
-    rows = [
-        (row["at_ns"], row["kind"])
-        for row in run.given.cluster_events
-        if row["broker"] == change.leader and row["kind"] in kinds and row["cluster"] in (cluster, None)
-    ]
-    before = [kind for at, kind in sorted(rows) if at < at_ns]
     # In the ms of the election, its process or the broker may have come back just before.
-    back = {kind for at, kind in rows if at // MS == at_ns // MS}
-    if "started" not in back and run.record.serving.down(change.leader, at_ns, cluster):
+    moments = at_ns, at_ns // MS * MS + MS - 1
+    then, later = ({one.how for one in run.record.serving.of(change.leader, at, cluster)} for at in moments)
+    if "ended" in then & later:
         return change.model_copy(update={"leader_was": "down"})
-    # Only if it is known when it was unfenced.
-    unfenced = any(at // MS > at_ns // MS and kind == "unfenced" for at, kind in rows)
-    if before[-2:] == ["stopped", "started"] and "unfenced" not in back and unfenced:
-        return change.model_copy(update={"leader_was": "starting"})
-    return change
+    return change.model_copy(update={"leader_was": "starting"}) if "starting" in later else change
 
 
 def _first_acks(first_acks: pl.DataFrame, names: Names) -> FirstAcks:

@@ -18,6 +18,7 @@ from kaput.analysis.facts.serving import Serving, deaths
 from kaput.analysis.run import Run
 from kaput.analysis.views.rows import Rows
 from kaput.core import MS, TopicPartition, cluster_and_topic
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
@@ -96,15 +97,18 @@ def _moments(given: Inputs, history: LeaderHistory) -> Iterator[tuple[When, int]
     """Just before the first fault, just before the last heal, and the end of the run."""
     last_ns = max(change.at_ns for changes in history.changes.values() for change in changes)
     end_ns = last_ns + 1 if given.manifest.ended_ns is None else given.manifest.ended_ns
-    faults = [fault for fault in given.faults if fault.fault != NOOP]
+    faults = [one for one in given.faults if one.fault != NOOP and one.effective_ns is not None]
     if faults:
-        yield "before", min(_begin_ns(fault.injected_ns, fault.effective_ns) for fault in faults)
-        yield "during", max(fault.healed_ns or end_ns for fault in faults)
+        yield "before", min(min(one.injected_ns, one.effective_ns or 0) for one in faults)
+        on_brokers = [one for one in faults if one.brokers] or faults
+        yield "during", max(_heal_began_ns(one) or end_ns for one in on_brokers)
     yield "after", end_ns
 
 
-def _begin_ns(injected_ns: int, effective_ns: int | None) -> int:
-    return injected_ns if effective_ns is None else min(injected_ns, effective_ns)
+def _heal_began_ns(fault: FaultRow) -> int | None:
+    """When its heal began: by the time that it is confirmed, its brokers may be back."""
+    began, healed = fault.heal_began_ns, fault.healed_ns
+    return healed if healed is None or began is None else min(began, healed)
 
 
 def _state(

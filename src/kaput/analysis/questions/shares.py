@@ -133,7 +133,7 @@ class Shares(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds all cases. Lost releases are unclear if a killed member may have acquired them."""
         known = places.known
-        by_name = cases(places.log, places.share_events, known.share_groups, known.drained)
+        by_name = cases(places.log, events_of(places), known.share_groups, known.drained)
         unnoticed = handed_unnoticed(by_name["lost-release"], known.events, self.locks)
         by_name["lost-release"] = by_name["lost-release"].join(unnoticed, on=READ.columns, how="anti")
         for name, rows in by_name.items():
@@ -148,22 +148,51 @@ class Shares(Question):
             yield group_facts(index, unrecorded=share and index not in shared and index in delivered)
 
 
+def events_of(places: Places) -> pl.DataFrame:
+    """Runs of share_events, each with `led_ns`: when the leader of that time was elected, null if unknown."""
+    known = places.known
+    elections = pl.DataFrame(
+        [
+            (known.names.code(place), change.at_ns)
+            for place, changes in known.leader_history.changes.items()
+            for change in changes
+            if change.is_election
+        ],
+        schema={"place": pl.Int64, "led_ns": pl.Int64},
+        orient="row",
+    )
+    by_time = places.share_events.sort("at_ns")
+    return by_time.join_asof(
+        elections.sort("led_ns"), left_on="at_ns", right_on="led_ns", by="place", check_sortedness=False
+    )
+
+
 def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
     """(group, place, offset, n, ...): stretches of stored records with the same history in a group. accepts:
     number of accepts, accepted_ns: time of the first; acquired_ns, member, last_count: when they were last
-    acquired, by whom (of several, the first by name), with which delivery count; count: the maximum; settled:
-    whether an accept or reject was confirmed; settling_ns: when one was last requested; released_ns: when a
-    release was first requested since they were last acquired. `events`: runs of share_events.
+    acquired, by whom (of several, the first by name), with which delivery count; again_ns, again_by: when
+    they were last handed out after an accept, and to whom; count: the maximum; settled: whether an accept or
+    reject was confirmed; settling_ns: when one was last requested; released_ns: when a release was first
+    requested since they were last acquired. `events`: see `events_of`.
     """
     stored = events.select(READ.keys).unique().join(covered(log, PLACES), on="place")
     parts, there = overlay([events, stored], READ)
     last_ns = pl.col("at_ns").filter(_ACQUIRED).max()
     last = _ACQUIRED & (pl.col("at_ns") == last_ns)
+    accepted_ns = pl.col("at_ns").filter(_ACCEPTED).min()
+    before = _ACQUIRED & (pl.col("at_ns") <= accepted_ns)
+    # One leader counts upward: what a poll returns with a smaller count was handed out before.
+    smaller = pl.col("delivery_count") < pl.col("delivery_count").filter(before).max()
+    same_leader = pl.col("led_ns").eq_missing(pl.col("led_ns").filter(before).max())
+    after = _ACQUIRED & (pl.col("at_ns") > accepted_ns) & ~(smaller & same_leader).fill_null(False)
+    again_ns = pl.col("at_ns").filter(after).max()
     handed = parts.join(there, on="part", how="semi").group_by("part")
     return handed.agg(
         pl.col(*READ.columns, "n").first(),
         accepts=_ACCEPTED.sum().cast(pl.Int64),
-        accepted_ns=pl.col("at_ns").filter(_ACCEPTED).min(),
+        accepted_ns=accepted_ns,
+        again_ns=again_ns,
+        again_by=pl.col("member").filter(after & (pl.col("at_ns") == again_ns)).min(),
         acquired_ns=last_ns,
         released_ns=pl.col("at_ns").filter(_RELEASING & (pl.col("at_ns") >= last_ns)).min(),
         member=pl.col("member").filter(last).min(),
@@ -193,8 +222,9 @@ def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
 
 
 def delivered_after_accept(records_: pl.DataFrame) -> pl.DataFrame:
-    """Records that were acquired after an accept, with `at_ns` of the last time."""
-    return records_.filter(pl.col("acquired_ns") > pl.col("accepted_ns")).with_columns(at_ns="acquired_ns")
+    """Records that were handed out after an accept, with `at_ns` and `member` of the last time."""
+    again = records_.filter(pl.col("again_ns").is_not_null())
+    return again.with_columns(at_ns="again_ns", member="again_by")
 
 
 def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:

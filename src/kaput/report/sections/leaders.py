@@ -18,7 +18,7 @@ _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
 _MOST_PARTITIONS = 30
 _ABSENT = {
     "down": "though its process was down",
-    "starting": "though it had just been started again and was still fenced",
+    "starting": "though it had just been started again and had not registered yet",
 }
 
 
