@@ -6,7 +6,8 @@ import pytest
 from handmade_findings import document
 
 from kaput.evidence.findings import FaultFindings
-from kaput.report.sections.faults import before_drained, began_at
+from kaput.evidence.findings_claims import Claim
+from kaput.report.sections.faults import before_drained, began_at, by_others
 from kaput.report.timeline.bars import recovery_bars
 
 MS = 1_000_000
@@ -103,3 +104,17 @@ def test_triggered_fault_shows_its_delay_after_the_event(known: dict[str, object
     """By the event's own time, or by when it was noticed where that is unknown; others say nothing."""
     one = fault(**{"effective_ns": None, **known})
     assert began_at(one) == text
+
+
+def test_silence_of_another_fault_names_that() -> None:
+    """What one fault did may last until another one comes."""
+    about = {"topic": "orders", "partition": 0, "from_ns": 1, "to_ns": 9 * MS}
+    silence = Claim(kind="unavailable", fault="1-kill", **about)
+    cause, elsewhere = (
+        Claim(kind="cause", fault=fault, **{**about, "partition": partition})
+        for fault, partition in (("4-kill", 0), ("1-kill", 1))
+    )
+    mine = fault(id="1-kill")
+    assert by_others(mine, [silence, cause, elsewhere]) == "likeliest cause: 4-kill"
+    assert by_others(mine, [silence, elsewhere]) == ""
+    assert by_others(mine, [silence, cause, Claim(kind="cause", fault="1-kill", **about)]) == ""

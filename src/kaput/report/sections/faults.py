@@ -7,6 +7,7 @@ from functools import partial
 
 from kaput.core import first_few
 from kaput.evidence.findings import FaultFindings
+from kaput.evidence.findings_claims import Claim
 from kaput.report.document import (
     Block,
     Chart,
@@ -59,6 +60,7 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         lasted_s = (fault.healed_ns - fault.effective_ns) / 1e9
         yield "healed", f"{lasted_s:,.3f} s later" if lasted_s else ""  # a change that never ends
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by, after=fault.id)
+    silence = "; ".join(part for part in (by_others(fault, run.findings.claims), silence) if part)
     for name, ms, more in (
         (Term("leader elected after", "election_ms"), fault.election_ms, _noticed_late(fault)),
         (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
@@ -69,6 +71,18 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
     yield from _affected_messages(fault)
+
+
+def by_others(fault: FaultFindings, claims: Sequence[Claim]) -> str:
+    """The likeliest causes of the longest silence after it, if it is none of them itself."""
+    mine = [one for one in claims if one.kind == "unavailable" and one.fault == fault.id]
+    ends = {(one.topic, one.partition, one.to_ns) for one in mine}
+    causes = [
+        one.fault for one in claims
+        if one.kind == "cause" and one.group is None and (one.topic, one.partition, one.to_ns) in ends
+    ]  # fmt: skip
+    others = list(dict.fromkeys(one for one in causes if one is not None))
+    return "" if fault.id in others or not others else f"likeliest cause: {first_few(others, 3)}"
 
 
 def _noticed_late(fault: FaultFindings) -> str:
