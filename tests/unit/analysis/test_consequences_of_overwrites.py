@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from kaput.analysis.engine.question import SumPart
+from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.questions import consequences
 from kaput.analysis.questions.consequences import PASSED, SAME_OFFSET, STEPS, Consequences
 from kaput.analysis.questions.losses import LOSS
@@ -236,7 +237,7 @@ def _of_a_task(cases: Mapping[str, Rows], handed: Rows = (), acks: Rows = ()) ->
     )
     empty = _frame([], _handed())
     places = SimpleNamespace(
-        known=SimpleNamespace(share_groups={5: None}, drained=(), acks_1=()),
+        known=SimpleNamespace(share_groups={5: None}, drained=(), acks_1=(), leader_history=LeaderHistory()),
         cases={name: rows for name, rows in frames.items() if name != "unseen"},
         passed={"unseen": frames["unseen"], "aborted_reads": empty},
         with_causes=lambda rows: rows,

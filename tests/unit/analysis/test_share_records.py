@@ -12,14 +12,14 @@ from kaput.analysis.questions import shares
 from kaput.core import MS
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 
-_EVENTS = ("group", "member", "kind", "place", "offset", "n", "at_ns", "delivery_count")
+_EVENTS = ("group", "member", "kind", "place", "offset", "n", "at_ns", "delivery_count", "led_ns")
 LIMITS = {0: 5, 1: None}
 
 
 def _events(*rows: tuple[str, int, int, int | None], group: int = 0, member: int = 0) -> pl.DataFrame:
     """(kind, offset, time, delivery count) of place 7, a row each."""
     whole = [
-        (group, member, SHARE_EVENT_KINDS.index(kind), 7, offset, 1, at_ns, count)
+        (group, member, SHARE_EVENT_KINDS.index(kind), 7, offset, 1, at_ns, count, None)
         for kind, offset, at_ns, count in rows
     ]
     return pl.DataFrame(whole, schema=dict.fromkeys(_EVENTS, pl.Int64), orient="row")
@@ -53,7 +53,7 @@ def test_share_record_history_has_its_decisive_times() -> None:
     assert record == {
         **{"group": 0, "place": 7, "offset": 10, "n": 1, "part": 0, "accepts": 2, "accepted_ns": 22},
         **{"acquired_ns": 30, "released_ns": 33, "member": 0, "last_count": 2, "count": 4},
-        **{"settled": True, "settling_ns": 32},
+        **{"settled": True, "settling_ns": 32, "again_ns": None, "again_by": None},
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING
 from kaput.analysis.facts.leader_history import PartitionState
+from kaput.analysis.facts.serving import Serving
 from kaput.analysis.questions import fault_windows
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
@@ -160,6 +161,7 @@ def _run(**sums: pl.DataFrame) -> Any:
     codes = {place: code for code, place in places.items()}
     return SimpleNamespace(
         reaches=reaches,
+        serving=Serving(),
         given=SimpleNamespace(asked_by_clients=lambda _: None),
         leader_history=SimpleNamespace(changes=codes, before=lambda *_: PartitionState(leader=1)),
         names=SimpleNamespace(code=codes.__getitem__, located=places.__getitem__, topics=["orders", "bills"]),

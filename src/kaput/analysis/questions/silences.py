@@ -244,7 +244,7 @@ def needed(
     api = run.given.asked_by_clients(fault)
     if group is None and api is not None and api not in ACKS_WAIT_FOR:
         return None
-    turns = run.record.serving.turns.get(fault.id, {})
+    turns = run.serving.turns.get(fault.id, {})
     since = {broker: turns.get(broker, within) for broker in fault.brokers}
     then = {
         broker: history.before(place, max(at_ns, from_ns))
