@@ -28,8 +28,8 @@ class Change:
     """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
     `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
     `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas;
-    `leaderless_ns`: of an election, how long there had been no leader (-1, or one that led nothing), None if
-    there was one; `led_nothing`: another leader event of the partition followed in the same ms, or before the
+    `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one;
+    `led_nothing`: another leader event of the partition followed in the same ms, or before the
     process of this leader was there and unfenced.
     """
 
@@ -260,8 +260,7 @@ def _changes(
             change = replace(change, fault=_fault_of(change, faults))
             if leader is not None and leader >= 0:
                 gone_ns = None if lost_ns is None else change.at_ns - lost_ns
-                change = replace(change, leaderless_ns=gone_ns)
-                lost_ns = (lost_ns or change.at_ns) if id(row) in absent else None
+                change, lost_ns = replace(change, leaderless_ns=gone_ns), None
             elif leader is not None:
                 lost_ns = change.at_ns if lost_ns is None else lost_ns
             if leader is not None and leader >= 0 and not change.led_nothing:

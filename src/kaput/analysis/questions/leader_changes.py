@@ -203,9 +203,9 @@ def _finding(
     assert change.leader is not None and change.epoch is not None
     first_ns = min(first.values(), default=None)
     last_ns = max((row.last_ns for row in rows if row.last_ns is not None), default=None)
-    known = seen.get((place, change.epoch))
-    # If the same leader came back there were never two.
-    until_ns = None if change.leader == change.led_before else last_ns
+    # If the same leader came back there were never two, and it had held all that is lost.
+    back = change.leader == change.led_before
+    known, until_ns = (None, None) if back else (seen.get((place, change.epoch)), last_ns)
     return LeaderChange(
         topic=place[0],
         partition=place[1],
@@ -261,7 +261,7 @@ def seen(given: Inputs) -> dict[tuple[TopicPartition, int], Seen]:
     looked_at = held.select("topic", "partition").unique()
     lost = (
         pl.scan_parquet(given.evidence.folder.analysis / "lost" / "*.parquet")
-        .filter(pl.col("cause") == "deposed-leader")
+        .filter(pl.col("cause").is_in(["deposed-leader", "unclean-election"]))
         .select(*_RECORD_COLUMNS, "done_ns", "later_epoch")
         .collect()
         .join(looked_at, ["topic", "partition"], how="semi")
