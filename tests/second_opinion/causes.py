@@ -17,41 +17,46 @@ class Causes:
         self.tables, self.failovers = tables, failovers
 
     def hit(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
-        """Whether a fault that was in effect meanwhile hit what waited, in each reading."""
-        places = [scope.place] if scope.place is not None else self._places(effect, scope.group, begin, end)
-        if places is None:
-            return {False}
+        """Whether a fault that was in effect meanwhile hit a partition that waited (null: any), in each
+        reading.
+        """
+        place, group = scope.place, scope.group
         if effect.target.startswith("producer "):
             number = effect.target.removeprefix("producer ")
-            mine = any(str(s["producer"]) == number for p in places for s in self.tables.sends_of[p])
-            unknown = {True, False} if scope.place is None and not places else set()
-            return {scope.group is None and mine} | unknown
+            if place is None:
+                return {group is None, False}
+            return {group is None and any(str(s["producer"]) == number for s in self.tables.sends_of[place])}
         if effect.target.startswith("member"):
-            of_group = (scope._replace(place=place) for place in places)
-            owned = any(self._owned(effect, one, begin, end) for one in of_group)
-            return {owned} if scope.group is not None else {False}
+            return {group is not None and self._owned(effect, scope, begin, end)}
         if effect.target == "cluster" or effect.target.startswith("topic "):
             topic = effect.target.removeprefix("topic ")
-            mine = topic == "cluster" or any(self._is_of(topic, place) for place in places) or not places
-            lowers = scope.place is not None and self._lowers(effect, scope.place)
-            return {effect.healed > effect.begin and mine} | (
-                {False} if lowers or scope.place is None else set()
-            )
-        if effect.target.startswith("mirror ") and scope.group is not None:
+            mine = topic == "cluster" or place is None or self._is_of(topic, place)
+            lowers = place is not None and self._lowers(effect, place)
+            return {effect.healed > effect.begin and mine} | ({False} if lowers else set())
+        if effect.target.startswith("mirror ") and group is not None:
             target = effect.target.partition("->")[2]
-            return {any(place.cluster == target for place in places)}
-        if not effect.brokers:
+            return {place is not None and place.cluster == target}
+        if not effect.brokers or place is None:
             return {False}
-        begins = {begin} if scope.place is not None else {begin, *self._begins(scope.group, begin, end)}
+        return self._hit(effect, place, (max(begin, effect.begin), end), group)
+
+    def singly(self, scope: Scope, silence: Silence) -> list[tuple[Scope, Silence]]:
+        """A silence; of one of all partitions those of single ones meanwhile, else of each as long as it."""
+        if scope.place is not None:
+            return [(scope, silence)]
+        every = [scope._replace(place=place) for place in self.failovers.places()]
         found = [
-            set().union(
-                *(self._hit(effect, place, (max(at, effect.begin), end), scope.group) for at in begins)
-            )
-            for place in places
+            (one, own)
+            for one in every
+            for own in self.failovers.silences.of(one)
+            if own.begin < silence.end and own.end > silence.begin
         ]
-        if any(one == {True} for one in found):
-            return {True}
-        return {False} | {True for one in found if True in one}
+        if found:
+            return found
+        rows = [*self.tables.rows("deliveries"), *self._assignments(scope.group)]
+        read = {self.tables.place(row) for row in rows if row["group"] == scope.group}
+        mine = [one for one in every if scope.group is None or one.place in read]
+        return [(one, silence) for one in mine or [scope]]
 
     def held_up(self, effect: Effect, place: Place, silence: Silence) -> set[bool]:
         """Whether a fault held up a silence of a partition that it had hit: it is a cause of it, or perhaps
@@ -68,31 +73,6 @@ class Causes:
         """Whether it is a step that does not raise min.insync.replicas: it may have ended the silence."""
         value = self.tables.sets_min_isr(effect.step, place)
         return value is not None and value <= self.tables.min_isr(place)
-
-    def _places(self, effect: Effect, group: str | None, begin: int, end: int) -> list[Place] | None:
-        """The partitions that had a silence while a fault was in effect (None: only at other times); if none
-        had one at all, all of them, or those that a group reads.
-        """
-        silences = self.failovers.silences
-        every = self.failovers.places()
-        silent = [
-            (place, s)
-            for place in every
-            for s in silences.of(Scope(group=group, place=place))
-            if s.begin < end and s.end > begin
-        ]
-        if silent:
-            met = [p for p, s in silent if s.begin < effect.healed and s.end > effect.begin]
-            return list(dict.fromkeys(met)) or None
-        rows = [*self.tables.rows("deliveries"), *self._assignments(group)]
-        read = {self.tables.place(row) for row in rows if row["group"] == group}
-        return [p for p in every if group is None or p in read]
-
-    def _begins(self, group: str | None, begin: int, end: int) -> set[int]:
-        """When the silences of single partitions began that met this one."""
-        silences = self.failovers.silences
-        every = [s for p in self.failovers.places() for s in silences.of(Scope(group=group, place=p))]
-        return {s.begin for s in every if s.begin < end and s.end > begin}
 
     def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
         if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):

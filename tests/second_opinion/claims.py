@@ -96,13 +96,11 @@ class Claims:
         since = claim["figures"]["since_ns"]
         if claim["fault"] is not None:
             effect = self._effect(claim)
-            if effect is None or effect.begin >= end or effect.healed <= begin or effect.fault == "noop":
-                yield Opinion(words, FALSE, "the fault was not in effect meanwhile")
+            if effect is None or effect.begin >= end or effect.fault == "noop":
+                yield Opinion(words, FALSE, "the fault was not in effect before its end")
                 return
-            if self._came_later(claim, effect):
-                yield Opinion(words, FALSE, "the fault came when it had been a silence for a second")
-                return
-            yield one_of(words, True, self.of.causes.hit(effect, scope, begin, end) | self._healed(claim))
+            healed = self._healed(claim) if effect.healed > begin else set()
+            yield one_of(words, True, self._caused(claim, effect) | healed)
         elif any(row["started_ns"] == since for row in self.of.tables.rows("plan")):
             kinds = ("move-groups", "fail-back") if scope.group else ("fence", "move-producers", "fail-back")
             steps = [row for row in self.of.tables.rows("plan") if row["started_ns"] == since]
@@ -125,13 +123,33 @@ class Claims:
         waits = self._silence_of(claim)["waited_for"]
         return {True} if any(claim["fault"] in wait["faults"] for wait in waits) else set()
 
-    def _came_later(self, claim: Row, effect: Effect) -> bool:
-        """Whether a fault was injected after a second of silence that waited for nothing since then."""
-        silence = self._silence_of(claim)
-        if silence["ended_by"] is None or effect.asked < claim["from_ns"] + SECOND:
-            return False
-        waits = (one for one in silence["waited_for"] if one["condition"] not in ("client", "unknown"))
-        return all(one["to_ns"] <= effect.begin for one in waits)
+    def _caused(self, claim: Row, effect: Effect) -> set[bool]:
+        """Whether a fault hit a partition in its own silence, and did not come later, in each reading."""
+        ended = self._silence_of(claim)["ended_by"] is not None
+        whole = Silence(claim["from_ns"], claim["to_ns"], ended)
+        found: set[bool] = set()
+        for scope, own in self.of.causes.singly(self.of.scope(claim), whole):
+            if effect.begin < own.end and effect.healed > own.begin:
+                hit = self.of.causes.hit(effect, scope, own.begin, own.end)
+                mine = {one and not later for one in hit for later in self._came_later(scope, own, effect)}
+                if mine == {True}:
+                    return mine
+                found |= mine
+        return found | {False}
+
+    def _came_later(self, scope: Scope, own: Silence, effect: Effect) -> set[bool]:
+        """Whether a fault came after a second of silence that it then was behind no condition of."""
+        if not own.ended or effect.asked < own.begin + SECOND:
+            return {False}
+        told = (one for one in self.claims if one["kind"] == "silence" and self.of.scope(one) == scope)
+        silence = next((one for one in told if (one["from_ns"], one["to_ns"]) == own[:2]), None)
+        if silence is None:  # what it waited for is not among the claims
+            return {True, False}
+        later = [one for one in silence["waited_for"] if one["to_ns"] > effect.begin]
+        if effect.brokers or effect.target == "cluster" or effect.target.startswith("topic "):
+            return {all(one["condition"] in ("client", "unknown") for one in later)}
+        mine = "rebalance" if effect.target.startswith("member") else None
+        return {all(one["condition"] != mine and effect.id not in one["faults"] for one in later)}
 
     # Failovers.
 
@@ -298,13 +316,10 @@ class Claims:
         for claim in self.claims:
             if claim["kind"] != "silence":
                 continue
-            begin, end = claim["from_ns"], claim["to_ns"]
             for effect in self.of.effects.all:
-                if effect.fault == "noop" or not (effect.begin < end and effect.healed > begin):
+                if effect.fault == "noop" or effect.begin >= claim["to_ns"]:
                     continue
-                hit = self.of.causes.hit(effect, self.of.scope(claim), begin, end)
-                if self._came_later(claim, effect):
-                    continue
+                hit = self._caused(claim, effect)
                 if hit == {True} and (*(claim[key] for key in same), effect.id) not in told:
                     yield Opinion(f"{_words(claim)}: no cause {effect.id}", FALSE, "it hit what waited")
 

@@ -230,6 +230,25 @@ def test_fault_while_nothing_waited_for_its_partition_is_no_cause_of_all_togethe
         assert (service.to_ns, service.cause) == (at(8_950), cause)
 
 
+def test_fault_that_began_the_silence_of_a_partition_is_a_cause_of_all_together(tmp_path: Path) -> None:
+    """The leader of partition 0 is down from 3 to 5 s, and another is elected at 7.9 s; nothing is sent to
+    partition 1 from 6 s on. What hits partition 1 when it has been silent for a second is no cause.
+    """
+    history = _history({0: 8_000, 1: 6_000}).fault(1, 3_000, 5_000).led(3, 1, 7_900, [3])
+    history.led(None, None, 0, [1, 3], kind="isr")
+    history.led(None, None, 0, [2, 3], kind="isr", partition=1)
+    for table, rows in history.rows.items():
+        kept = [row for row in rows if row.get("partition") != 1 or (row.get("seq") or 0) < 60]
+        history.rows[table] = kept if table in ("sends", "log", "deliveries") else rows
+    history.fault(2, 4_500, 8_500, fault="delay", id="2-delay")
+    found = judged(history, tmp_path)
+    (service,) = (one for one in _scope(found) if one.from_ns > at(5_999))
+    (second,) = _scope(found, partition=1)
+    assert (service.to_ns, second.to_ns) == (at(8_000), at(6_000))
+    assert service.cause == "1-kill (broker 1) had been in effect, and hit orders/0"
+    assert second.cause is None
+
+
 def test_service_standstill_ends_as_its_first_resuming_partition(tmp_path: Path) -> None:
     """An election elsewhere is not what ended it: that partition came back later."""
     history = _history({0: 12_000, 1: 8_300}).fault(1, 3_000, 18_000)

@@ -164,12 +164,21 @@ def _with_all_places(spells: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([spells.filter(pl.col("place") != NOWHERE), every])
 
 
-def _silent_places(run: Run, silent: pl.DataFrame) -> dict[str | None, list[tuple[TopicPartition, int, int]]]:
-    found: dict[str | None, list[tuple[TopicPartition, int, int]]] = {}
-    single = silent.filter(pl.col("place") != _ALL_PLACES).select(*_SCOPE, "from_ns", "to_ns")
-    for group, place, from_ns, to_ns in single.iter_rows():
+class _Single(NamedTuple):
+    """The silence of a single partition. `place`: None if no partition is known."""
+
+    place: TopicPartition | None
+    from_ns: int
+    to_ns: int
+    ended: bool
+
+
+def _silent_places(run: Run, silent: pl.DataFrame) -> dict[str | None, list[_Single]]:
+    found: dict[str | None, list[_Single]] = {}
+    single = silent.filter(pl.col("place") != _ALL_PLACES).select(*_SCOPE, "from_ns", "to_ns", "ended")
+    for group, place, *times in single.iter_rows():
         name = None if group == PRODUCERS else run.given.groups[group]
-        found.setdefault(name, []).append((run.names.located(place), from_ns, to_ns))
+        found.setdefault(name, []).append(_Single(run.names.located(place), *times))
     return found
 
 
@@ -439,9 +448,7 @@ def _moves(run: Run, from_ns: int, to_ns: int, group: str | None) -> list[Cause]
 class RunEvents:
     """`silent`: by group (None: acknowledgements), the silences of its single partitions."""
 
-    def __init__(
-        self, run: Run, silent: Mapping[str | None, Sequence[tuple[TopicPartition, int, int]]]
-    ) -> None:
+    def __init__(self, run: Run, silent: Mapping[str | None, Sequence[_Single]]) -> None:
         self._run, self._faults, self._silent = run, run.given.faults, silent
 
     def happened(
@@ -464,19 +471,25 @@ class RunEvents:
         this partition (or its owner in the group); else a rebalance of the group that it waited for; else a
         step of the plan that moved these clients. None of them: not known.
         """
-        from_ns, to_ns, place, group = silence.from_ns, silence.to_ns, silence.place, silence.group
+        from_ns, to_ns, group = silence.from_ns, silence.to_ns, silence.group
         healed = {fault for wait in silence.waited_for if wait.condition == "heal" for fault in wait.faults}
         ended = {fault for wait in silence.waited_for if wait.condition == "setting" for fault in wait.faults}
+        singly = self._singly(silence)
         likely: list[Cause] = []
         for one in self._faults:
-            if one.fault == NOOP or one.id in ended or not _in_effect(one, from_ns, to_ns):
+            if one.fault == NOOP or one.id in ended or (one.effective_ns or to_ns) >= to_ns:
                 continue
-            if _came_later(one, silence):
+            hit = {each.place: how for each in singly if (how := self._hit(one, each, group)) is not None}
+            text = f"{_fault_text(one)} {'was' if _in_effect(one, from_ns, to_ns) else 'had been'} in effect"
+            if silence.place is not None:
+                text += "".join(f"; {how}" for how in hit.values() if how)
+            elif places := [place for place, how in hit.items() if how and place]:
+                text += f", and hit {first_few(places, _MAX_NAMED)}"
+            if not hit and one.id in healed and _in_effect(one, from_ns, to_ns):
+                text += "; it waited for the heal"
+            elif not hit:
                 continue
-            text = self._hit(one, from_ns, to_ns, place, group)
-            if text is None and one.id in healed:
-                text = f"{_fault_text(one)} was in effect; it waited for the heal"
-            likely += [Cause(text, one.effective_ns or from_ns, one.id)] if text is not None else []
+            likely.append(Cause(text, one.effective_ns or from_ns, one.id))
         return likely or self._rebalances(silence) or _moves(self._run, from_ns, to_ns, group)
 
     def _rebalances(self, silence: Silence) -> list[Cause]:
@@ -490,39 +503,46 @@ class RunEvents:
             and (one.ended_ns is None or one.ended_ns >= silence.from_ns)
         ][:1]
 
-    def _hit(
-        self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
-    ) -> str | None:
-        """How a fault in effect hit a partition, or its owner in a group; None if it did not."""
-        text = f"{_fault_text(fault)} was in effect"
-        mine = self._silent_together(fault, from_ns, to_ns, group) if place is None else {place: from_ns}
-        if mine is None:
+    def _singly(self, silence: Silence) -> list[_Single]:
+        """The silence of a partition; of one of all partitions, those of single ones meanwhile: a fault on a
+        partition where nothing waited holds up nothing. If there are none at all, that of every partition.
+        """
+        from_ns, to_ns, group = silence.from_ns, silence.to_ns, silence.group
+        if silence.place is not None:
+            return [_Single(silence.place, from_ns, to_ns, silence.ended)]
+        meanwhile = [
+            one for one in self._silent.get(group, ()) if one.from_ns < to_ns and one.to_ns > from_ns
+        ]
+        if meanwhile:
+            return meanwhile
+        every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
+        return [_Single(one, from_ns, to_ns, silence.ended) for one in [*every] or [None]]
+
+    def _hit(self, fault: FaultRow, silence: _Single, group: str | None) -> str | None:
+        """How a fault hit a partition in a silence, or its owner in a group: what its brokers were to it
+        (empty: it has none). None if it did not, or came when it had been a silence already, and can have
+        been behind no condition that was unmet from then on.
+        """
+        place, from_ns, to_ns, ended = silence
+        if not _in_effect(fault, from_ns, to_ns):
             return None
+        late = ended and fault.injected_ns >= from_ns + SHORTEST_NS
+        if late and not self._unmet_since(fault, silence, group):
+            return None
+        since, until = max(fault.effective_ns or 0, from_ns), min(_until_ns(fault), to_ns)
         if fault.hit.members_of is not None:
-            since, until = max(fault.effective_ns or from_ns, from_ns), min(_until_ns(fault), to_ns)
-            owned = group is not None and any(self._owned(fault, since, until, one, group) for one in mine)
-            return text if owned else None
-        if fault.hit.producer is not None and group is None:
-            number = fault.hit.producer
-            return text if not mine or any(self._sends_to(number, one) for one in mine) else None
-        if fault.hit.hits in (TOPIC, CLUSTER):
-            lasted = _until_ns(fault) > (fault.effective_ns or 0)
-            about = [one for one in mine if self._is_about(fault, one) and not self._only_eases(fault, one)]
-            return text if lasted and (about or not mine) else None
-        if fault.hit.hits == MIRROR and group is not None:
+            known = group is not None and self._owned(fault, since, until, place, group)
+        elif fault.hit.producer is not None:
+            known = group is None and (place is None or self._sends_to(fault.hit.producer, place))
+        elif fault.hit.hits in (TOPIC, CLUSTER):
+            mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
+            known = mine and _until_ns(fault) > (fault.effective_ns or 0)
+        elif fault.hit.hits == MIRROR and group is not None:
             target = (fault.hit.name or "").partition("->")[2]
-            return text if any(cluster_and_topic(one.topic)[0] == target for one in mine) else None
-        if not fault.brokers:
-            return None
-        hit: dict[TopicPartition, str] = {}
-        for one in self._run.leader_history.changes:
-            if one in mine:
-                at_ns = max(fault.effective_ns or 0, mine[one])
-                how = needed(self._run, fault, one, (at_ns, to_ns), group)
-                hit |= {one: how} if how is not None else {}
-        if place is None:
-            return f"{text}, and hit {first_few(list(hit), _MAX_NAMED)}" if hit else None
-        return f"{text}; {hit[place]}" if hit else None
+            known = place is not None and cluster_and_topic(place.topic)[0] == target
+        else:
+            return None if place is None else needed(self._run, fault, place, (since, to_ns), group)
+        return "" if known else None
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
@@ -534,24 +554,20 @@ class RunEvents:
         values = [value for one, _, value in minimum.steps if one.fault == fault.id]
         return max(values, default=minimum.configured) <= minimum.configured
 
-    def _silent_together(
-        self, fault: FaultRow, from_ns: int, to_ns: int, group: str | None
-    ) -> Mapping[TopicPartition, int] | None:
-        """Of a silence of all partitions, those that had one of their own while the fault was in effect, with
-        the beginning of the first: a fault on a partition where nothing waited holds up nothing. If no
-        partition had one at all, every partition; None if the fault was in effect at other times.
-        """
-        meanwhile = [one for one in self._silent.get(group, ()) if one[1] < to_ns and one[2] > from_ns]
-        if not meanwhile:
-            every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
-            return dict.fromkeys(every, from_ns)
-        mine: dict[TopicPartition, int] = {}
-        for place, since, until in sorted(meanwhile, key=lambda one: one[1]):
-            if _in_effect(fault, since, until):
-                mine.setdefault(place, since)
-        return mine or None
+    def _unmet_since(self, fault: FaultRow, silence: _Single, group: str | None) -> bool:
+        """Whether a condition was unmet after a fault's effect that it can have been behind."""
+        if silence.place is None:
+            return False
+        story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
+        later = [wait for wait in story.waits if wait.to_ns > (fault.effective_ns or 0)]
+        if fault.brokers or fault.hit.hits in (TOPIC, CLUSTER):
+            return any(wait.condition not in ("client", "unknown") for wait in later)
+        mine = "rebalance" if fault.hit.members_of is not None else None
+        return any(wait.condition == mine or fault.id in wait.faults for wait in later)
 
-    def _owned(self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition, group: str) -> bool:
+    def _owned(
+        self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
+    ) -> bool:
         """Whether the member hit owned the partition in that time, or was its last owner."""
         for (of_group, one), history in self._run.record.owners.items():
             if (of_group, one) != (group, place):
@@ -608,14 +624,6 @@ class RunEvents:
             for one in changes:
                 if _known(one):
                     yield _Event(one.at_ns, *_change_text(one), place=place)
-
-
-def _came_later(fault: FaultRow, silence: Silence) -> bool:
-    """Whether a fault came when it had been a silence already, and no condition was unmet from then on."""
-    unmet_until = [wait.to_ns for wait in silence.waited_for if wait.condition not in ("client", "unknown")]
-    since = fault.effective_ns or 0
-    late = fault.injected_ns >= silence.from_ns + SHORTEST_NS
-    return silence.ended and late and not any(to_ns > since for to_ns in unmet_until)
 
 
 def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
