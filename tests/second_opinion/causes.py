@@ -97,10 +97,13 @@ class Causes:
         all_acks = False if only_led else True if group is not None else self.tables.all_acks(place)
         if all_acks is not False:
             missing = effect.brokers
+            in_isr = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
             if group is not None and effect.fault in _STOPS and effect.healed > end:
                 # A delivery did not wait for a member that did not run, and was still in the ISR.
                 missing -= set.intersection(*map(set, self.failovers.isr_at(place, end) or {()}))
-            in_isr = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
+                away = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
+                # When its heal had begun, it may have run.
+                in_isr = away if effect.heal_began > end else in_isr | away
             both = {one or other for one in found for other in in_isr}
             found = both if all_acks else both | found
         return found or {False}

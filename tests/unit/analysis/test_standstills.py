@@ -215,6 +215,16 @@ def test_fault_elsewhere_is_no_cause(tmp_path: Path) -> None:
         assert (standstill.cause, standstill.ended_by) == (None, "unknown")
 
 
+@pytest.mark.parametrize(("began", "named"), [(8_950, True), (9_050, False)])
+def test_delivery_waited_for_a_member_of_the_isr_whose_heal_had_begun(
+    began: int, named: bool, tmp_path: Path
+) -> None:
+    """It came at 9 s, and the heal was confirmed soon after; the member was in the ISR all the time."""
+    history = _history({0: 9_000, 1: 9_000}).fault(1, 3_000, 9_100, fault="pause", heal_began_ns=at(began))
+    (second,) = _scope(judged(history, tmp_path), "billing", partition=1)
+    assert ("in the ISR of orders/1" in (second.cause or "")) is named
+
+
 def test_fault_while_nothing_waited_for_its_partition_is_no_cause_of_all_together(tmp_path: Path) -> None:
     """Nothing was sent to partition 0 from 3 to 5 s; what waited then was sent to partition 1."""
     for since, until, cause in [

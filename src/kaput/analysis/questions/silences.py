@@ -265,7 +265,8 @@ def needed(
             return f"broker {broker} led {place}"
         if state.leader is not None and state.leader < 0 and state.led_last == broker:
             return f"{place} had no leader after broker {broker}"
-    away = group is not None and fault.fault in NOT_RUNNING and _until_ns(fault) > to_ns
+    back_ns = _until_ns(fault) if fault.heal_began_ns is None else fault.heal_began_ns  # perhaps
+    away = group is not None and fault.fault in NOT_RUNNING and back_ns > to_ns
     still = (history.before(place, to_ns + MS).isr or ()) if away else ()
     in_sync = [
         broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
