@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from second_opinion.effects import Effect, hits_member
 from second_opinion.failovers import ACKS_NEED, Failovers, concerns
-from second_opinion.raw import Place, Row, RunTables
+from second_opinion.raw import SECOND, Place, Row, RunTables
 from second_opinion.silences import Scope, Silence
 
 _STOPS = ("kill", "power-loss", "disk-loss", "stop", "leave", "pause")
@@ -22,10 +22,7 @@ class Causes:
         """
         place, group = scope.place, scope.group
         if effect.target.startswith("producer "):
-            number = effect.target.removeprefix("producer ")
-            if place is None:
-                return {group is None, False}
-            return {group is None and any(str(s["producer"]) == number for s in self.tables.sends_of[place])}
+            return {False} if group is not None else self._waited(effect, place, begin, end)
         if effect.target.startswith("member"):
             return {group is not None and self._owned(effect, scope, begin, end)}
         if effect.target == "cluster" or effect.target.startswith("topic "):
@@ -65,6 +62,22 @@ class Causes:
         within = (silence.begin, silence.end)
         healed = effect.heal_began <= silence.end and effect.healed > silence.begin
         return self.hit(effect, Scope(place=place), *within) | ({True} if healed else set())
+
+    def _waited(self, effect: Effect, place: Place | None, begin: int, end: int) -> set[bool]:
+        """Whether a message of the producer waited meanwhile, for a second or in vain."""
+        since, until = max(begin, effect.begin), min(end, effect.healed)
+        sends = self.tables.rows("sends") if place is None else self.tables.sends_of[place]
+        number, found = effect.target.removeprefix("producer "), {False}
+        for s in (s for s in sends if str(s["producer"]) == number and s["attempt_ns"] < until):
+            from_, to = s["attempt_ns"], s["done_ns"]
+            if s["outcome"] != "acked":
+                if to is not None and to > since:
+                    return {True}
+                # It is waited for a while longer: until the next one, or what comes.
+                found |= {True} if (to or from_) + SECOND > since else set()
+            elif to is not None and to - from_ >= SECOND and to > since:
+                return {True}
+        return found
 
     def _is_of(self, topic: str, place: Place) -> bool:
         return self.tables.place_of(None, topic, place.partition) == place

@@ -215,6 +215,21 @@ def test_fault_elsewhere_is_no_cause(tmp_path: Path) -> None:
         assert (standstill.cause, standstill.ended_by) == (None, "unknown")
 
 
+@pytest.mark.parametrize(("producer", "named"), [(0, True), (1, False)])
+def test_fault_on_a_producer_that_waits_for_nothing_is_no_cause(
+    producer: int, named: bool, tmp_path: Path
+) -> None:
+    """Both send to partition 0; what waits from 3 s on is of producer 0."""
+    history = _history({0: 6_000, 1: 6_000})
+    history.producers *= 2
+    history.acked(1, 0, 500, attempt_ns=at(1_000), done_ns=at(1_005))
+    history.acked(1, 1, 501, attempt_ns=at(7_000), done_ns=at(7_005))
+    history.fault(0, 2_900, 6_500, target=f"producer {producer}", fault="pause", id="1-pause")
+    history.rows["faults"][0]["brokers"] = []
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert (first.cause is not None) is named
+
+
 @pytest.mark.parametrize(("began", "named"), [(8_950, True), (9_050, False)])
 def test_delivery_waited_for_a_member_of_the_isr_whose_heal_had_begun(
     began: int, named: bool, tmp_path: Path

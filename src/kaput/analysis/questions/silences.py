@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
-from kaput.analysis.engine.spells import DONE, WAITING, pauses
+from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING, pauses
 from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING, step_of
@@ -534,7 +534,7 @@ class RunEvents:
         if fault.hit.members_of is not None:
             known = group is not None and self._owned(fault, since, until, place, group)
         elif fault.hit.producer is not None:
-            known = group is None and (place is None or self._sends_to(fault.hit.producer, place))
+            known = group is None and self._waited(fault.hit.producer, place, since, until)
         elif fault.hit.hits in (TOPIC, CLUSTER):
             mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
             known = mine and _until_ns(fault) > (fault.effective_ns or 0)
@@ -587,10 +587,17 @@ class RunEvents:
         topic = fault.hit.whole_topic
         return topic is None or place.topic == self._run.given.full_name(topic)
 
-    def _sends_to(self, producer: int, place: TopicPartition) -> bool:
-        code = self._run.names.code(place)
-        sent = self._run.sums["sent"].filter(producer=producer, place=code)
-        return bool(sent.height)
+    def _waited(self, producer: int, place: TopicPartition | None, from_ns: int, to_ns: int) -> bool:
+        """Whether a message of a producer waited meanwhile, for a second or in vain."""
+        slack_ns = pl.when(kind=FAILED).then(SHORTEST_NS).otherwise(0)
+        mine = self._run.sums["service_spells"].filter(
+            pl.col("kind").is_in([LONG, FAILED]),
+            pl.col("first_ns") < to_ns,
+            pl.col("last_ns") + slack_ns > from_ns,
+            group=PRODUCERS,
+            producer=producer,
+        )
+        return bool(mine.height if place is None else mine.filter(place=self._run.names.code(place)).height)
 
     @cached_property
     def _events(self) -> list[_Event]:
