@@ -139,7 +139,9 @@ class Rebalances:
     def _candidates(self, group: str, begin: int, low: int) -> Iterator[Candidate]:
         for event in self.tables.rows("group_events"):
             at = event["at_ns"]
-            if event["group"] == group and event["kind"] in _COMES and low < at <= begin + 60 * SECOND:
+            joined = event["kind"] == "joined"
+            last = self._whole(event, begin) if joined else self._given_up(event, begin)
+            if event["group"] == group and event["kind"] in _COMES and low < at <= last + SECOND:
                 sure = event["kind"] == "killed" and low < at <= begin
                 yield Candidate(min(at, begin), _MEMBERS, (event["kind"], event["member"]), sure)
         for effect in self.effects.all:
@@ -159,6 +161,23 @@ class Rebalances:
             at = event["at_ns"]
             if event["kind"] == "stopped" and low < at and at // MS <= begin // MS:
                 yield Candidate(at, _BROKERS, ("stopped", str(event["broker"])), at <= begin)
+
+    def _given_up(self, event: Row, begin: int) -> int:
+        """When a member first gave up a partition in a rebalance; else its beginning."""
+        mine = (e for e in self._events(event["group"]) if e["member"] == event["member"])
+        taken = (e["at_ns"] for e in mine if e["kind"] in _TAKES and e["at_ns"] >= begin)
+        return min(taken, default=begin)
+
+    def _whole(self, event: Row, begin: int) -> int:
+        """When every partition first had an owner again; of a member that was assigned nothing until then
+        the end is left open.
+        """
+        gaps, at = self.gaps(event["group"]), begin
+        while (end := max((gap.end for gap in gaps if gap.begin <= at < gap.end), default=at)) > at:
+            at = end
+        mine = (e for e in self._events(event["group"]) if e["member"] == event["member"])
+        given = any(e["kind"] == "assigned" and e["at_ns"] <= event["at_ns"] + SECOND for e in mine)
+        return at if given else FOREVER
 
     def _serves(self, effect: Effect) -> int:
         """When a broker whose process a fault ended was unfenced again, if the cluster records that."""

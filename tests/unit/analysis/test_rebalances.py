@@ -456,6 +456,19 @@ def test_death_during_a_rebalance_did_not_begin_it(tmp_path: Path) -> None:
     assert judged(history, tmp_path).rebalances[1].trigger == "kill broker 1"
 
 
+@pytest.mark.parametrize(("left_ms", "trigger"), [(20_900, "m1 left"), (22_000, "kill broker 1")])
+def test_member_that_left_within_a_second_of_giving_up_is_the_trigger(
+    left_ms: int, trigger: str, tmp_path: Path
+) -> None:
+    """It loses the partition at 20 s, and has it again before it leaves; another gets it long after that."""
+    history = _group(1).fault(1, 19_500, 100_000).event("lost", 20_000)
+    history.event("assigned", left_ms - 400, 3)
+    history.event("revoked", left_ms - 1).event("left", left_ms, **NOBODYS)
+    history.event("joined", 30_000, member="m2", **NOBODYS).event("assigned", 30_000, 3, member="m2")
+    history.handed(2, 0, 2, 31_000, member="m2")
+    assert judged(history, tmp_path).rebalances[1].trigger == trigger
+
+
 def test_a_moved_group_owns_partitions_where_it_is(tmp_path: Path) -> None:
     """1.09 s after it gave up those of the first cluster it has those of the second."""
     history = History(

@@ -31,9 +31,10 @@ class Rebalance:
     `started_ns`: its first change of owner, or the loss of a member before it, which its group noticed later.
     `unowned_ns`: summed over partitions. `revoked`, `assigned`: by member, the time of its first revocation
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
-    something in it. `changed_ns`: its last change; `topics`: those assigned to anybody in the group by then;
-    `resumed_ns`: when the last partition that had an owner before it was read again; `unresumed`: how many
-    were not. `moved`: the cluster it was moved to; `closes`: not a rebalance, but the end of the group.
+    something in it. `whole_ns`: when every partition first had an owner again; `changed_ns`: its last change;
+    `topics`: those assigned to anybody in the group by then; `resumed_ns`: when the last partition that had
+    an owner before it was read again; `unresumed`: how many were not. `moved`: the cluster it was moved to;
+    `closes`: not a rebalance, but the end of the group.
     """
 
     group: str
@@ -41,6 +42,7 @@ class Rebalance:
     closes: bool = False
     moved: str | None = None
     ended_ns: int | None = None
+    whole_ns: int | None = None
     changed_ns: int = 0
     resumed_ns: int | None = None
     unresumed: int = 0
@@ -247,6 +249,7 @@ class _Ownership:
         last.changed_ns = at_ns
         last.topics = {topic for topic, _ in self._owners}
         last.ended_ns = at_ns if all(self._owners.values()) else None
+        last.whole_ns = last.ended_ns if last.whole_ns is None else last.whole_ns
 
     def _is_separate(self, event: Event, last: Rebalance) -> bool:
         """Whether a change after a finished rebalance begins another. The end of a group always does."""
@@ -311,7 +314,7 @@ def _membership(
 ) -> Iterator[_Trigger]:
     """Who was killed, left or joined: before it, or as part of it. `others`: the ones before and after."""
     previous, following = others
-    inside = [e for e in events if _part_of(rebalance, e, following)]
+    inside = [e for e in events if _part_of(rebalance, e, following) and _may_have_begun(rebalance, e)]
     rest = [e for e in events if previous is None or not _is_over_with(previous, e, rebalance)]
     before = [e for e in rest if from_ns < e["at_ns"] and _precedes(e["at_ns"], rebalance)]
     for rank, known in ((4, before), (3, inside)):
@@ -336,6 +339,20 @@ def _part_of(rebalance: Rebalance, event: Event, following: Rebalance | None) ->
     if idle and following is not None and 0 <= following.started_ns - at_ns <= TOGETHER_NS:
         return False
     return since_ns < at_ns <= rebalance.assigned.get(member, rebalance.changed_ns) + TOGETHER_NS
+
+
+def _may_have_begun(rebalance: Rebalance, event: Event) -> bool:
+    """Whether a member's coming or going within a rebalance may have come before it: what is recorded when
+    every partition had an owner again, or long after the member had first given up any, did not.
+    """
+    began_ns = rebalance.started_ns
+    if event["kind"] != "joined":
+        began_ns = rebalance.revoked.get(event["member"], began_ns)
+    elif event["member"] not in rebalance.assigned or rebalance.whole_ns is None:
+        return True
+    else:
+        began_ns = rebalance.whole_ns
+    return bool(event["at_ns"] <= began_ns + TOGETHER_NS)
 
 
 def _is_over_with(previous: Rebalance, event: Event, rebalance: Rebalance) -> bool:
