@@ -131,25 +131,32 @@ class Claims:
         for scope, own in self.of.causes.singly(self.of.scope(claim), whole):
             if effect.begin < own.end and effect.healed > own.begin:
                 hit = self.of.causes.hit(effect, scope, own.begin, own.end)
-                mine = {one and not later for one in hit for later in self._came_later(scope, own, effect)}
+                if self._is_late(own, effect, whole):
+                    mine = {one and unmet for one in hit for unmet in self._unmet(scope, own, effect, whole)}
+                else:
+                    copies = self.of.causes.hit_copies(effect, scope, own.begin, own.end)
+                    mine = {one or other for one in hit for other in copies}
                 if mine == {True}:
                     return mine
                 found |= mine
         return found | {False}
 
-    def _came_later(self, scope: Scope, own: Silence, effect: Effect) -> set[bool]:
-        """Whether a fault came after a second of silence that it then was behind no condition of."""
-        if not own.ended or effect.asked < own.begin + SECOND:
-            return {False}
+    def _is_late(self, own: Silence, effect: Effect, whole: Silence) -> bool:
+        """Whether a fault came after a second of silence, or was over when all were silent."""
+        return own.ended and (effect.asked >= own.begin + SECOND or effect.healed <= whole.begin)
+
+    def _unmet(self, scope: Scope, own: Silence, effect: Effect, whole: Silence) -> set[bool]:
+        """Whether a condition was unmet then that the fault may have been behind."""
         told = (one for one in self.claims if one["kind"] == "silence" and self.of.scope(one) == scope)
         silence = next((one for one in told if (one["from_ns"], one["to_ns"]) == own[:2]), None)
         if silence is None:  # what it waited for is not among the claims
             return {True, False}
-        later = [one for one in silence["waited_for"] if one["to_ns"] > effect.begin]
+        since = whole.begin if effect.healed <= whole.begin else effect.begin
+        later = [one for one in silence["waited_for"] if one["to_ns"] > since]
         if effect.brokers or effect.target == "cluster" or effect.target.startswith("topic "):
-            return {all(one["condition"] in ("client", "unknown") for one in later)}
+            return {any(one["condition"] not in ("client", "unknown") for one in later)}
         mine = "rebalance" if effect.target.startswith("member") else None
-        return {all(one["condition"] != mine and effect.id not in one["faults"] for one in later)}
+        return {any(one["condition"] == mine or effect.id in one["faults"] for one in later)}
 
     # Failovers.
 

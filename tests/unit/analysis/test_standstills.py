@@ -215,6 +215,40 @@ def test_fault_elsewhere_is_no_cause(tmp_path: Path) -> None:
         assert (standstill.cause, standstill.ended_by) == (None, "unknown")
 
 
+@pytest.mark.parametrize(
+    ("target", "brokers", "cause"),
+    [
+        ("mirror dc1->dc2", [], "1-pause (mirror dc1->dc2) was in effect"),
+        ("mirror dc2->dc1", [], None),
+        ("broker 1001", [1001], "1-pause (broker 1001) was in effect; broker 1001 led dc2:dc1.orders/0"),
+    ],
+)
+def test_copies_of_a_silent_partition_are_hit_where_the_group_reads_them(
+    target: str, brokers: list[int], cause: str | None, tmp_path: Path
+) -> None:
+    """What dc1 has is delivered in dc2, and not from 3 to 8 s."""
+    history = History(
+        clusters={"dc1": {}, "dc2": {}},
+        topics=[{"name": "orders", "cluster": "dc1"}],
+        mirrors=[{"from": "dc1", "to": "dc2", "topics": ["orders"], "policy": "default"}],
+        groups={"billing": True},
+        subscriptions={"billing": ["dc1.orders"]},
+        blocks={"billing": {"cluster": "dc2"}},
+    )
+    copy = {"cluster": "dc2", "topic": "dc1.orders"}
+    for seq in range(100):
+        ms = 100 * seq
+        history.sent(0, seq, seq, cluster="dc1", attempt_ns=at(ms), done_ns=at(ms + 5))
+        history.stored(seq, 0, seq, cluster="dc1").stored(seq, 0, seq, **copy)
+        history.handed(seq, 0, seq, 8_000 if 3_000 <= ms < 8_000 else ms + 50, **copy)
+    history.led(1, 0, -100, [1], cluster="dc1").led(1001, 0, -100, [1001], **copy)
+    history.event("assigned", -50, 0, **copy)
+    history.fault(0, 2_900, 7_900, target=target, fault="pause", id="1-pause", cluster="dc2")
+    history.rows["faults"][0]["brokers"] = brokers
+    (first,) = _scope(judged(history, tmp_path), "billing", partition=0)
+    assert (first.topic, first.cause) == ("dc1:orders", cause)
+
+
 @pytest.mark.parametrize(("producer", "named"), [(0, True), (1, False)])
 def test_fault_on_a_producer_that_waits_for_nothing_is_no_cause(
     producer: int, named: bool, tmp_path: Path

@@ -480,7 +480,11 @@ class RunEvents:
         for one in self._faults:
             if one.fault == NOOP or one.id in ended or (one.effective_ns or to_ns) >= to_ns:
                 continue
-            hit = {each.place: how for each in singly if (how := self._hit(one, each, group)) is not None}
+            hit = {
+                each.place: how
+                for each in singly
+                if (how := self._hit(one, each, group, from_ns)) is not None
+            }
             text = f"{_fault_text(one)} {'was' if _in_effect(one, from_ns, to_ns) else 'had been'} in effect"
             if silence.place is not None:
                 text += "".join(f"; {how}" for how in hit.values() if how)
@@ -519,16 +523,17 @@ class RunEvents:
         every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
         return [_Single(one, from_ns, to_ns, silence.ended) for one in [*every] or [None]]
 
-    def _hit(self, fault: FaultRow, silence: _Single, group: str | None) -> str | None:
+    def _hit(self, fault: FaultRow, silence: _Single, group: str | None, all_ns: int) -> str | None:
         """How a fault hit a partition in a silence, or its owner in a group: what its brokers were to it
-        (empty: it has none). None if it did not, or came when it had been a silence already, and can have
-        been behind no condition that was unmet from then on.
+        (empty: it has none). None if it did not; or came when it had been a silence already, or was over
+        when all were silent (`all_ns`), and can have been behind no condition that was unmet from then on.
         """
         place, from_ns, to_ns, ended = silence
         if not _in_effect(fault, from_ns, to_ns):
             return None
-        late = ended and fault.injected_ns >= from_ns + SHORTEST_NS
-        if late and not self._unmet_since(fault, silence, group):
+        over = _until_ns(fault) <= all_ns
+        late = ended and (over or fault.injected_ns >= from_ns + SHORTEST_NS)
+        if late and not self._unmet_since(fault, silence, group, all_ns if over else fault.effective_ns or 0):
             return None
         since, until = max(fault.effective_ns or 0, from_ns), min(_until_ns(fault), to_ns)
         if fault.hit.members_of is not None:
@@ -538,12 +543,43 @@ class RunEvents:
         elif fault.hit.hits in (TOPIC, CLUSTER):
             mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
             known = mine and _until_ns(fault) > (fault.effective_ns or 0)
-        elif fault.hit.hits == MIRROR and group is not None:
-            target = (fault.hit.name or "").partition("->")[2]
-            known = place is not None and cluster_and_topic(place.topic)[0] == target
         else:
-            return None if place is None else needed(self._run, fault, place, (since, to_ns), group)
+            # Of what came late, or was over, it is not known: no condition is about copies.
+            copies = {} if late else self._copies(place, group, since, until)
+            if fault.hit.hits == MIRROR:
+                known = any(fault.hit.name in mirrors for mirrors in copies.values())
+            else:
+                each = [] if place is None else [place, *copies]
+                hows = (needed(self._run, fault, one, (since, to_ns), group) for one in each)
+                return next((how for how in hows if how is not None), None)
         return "" if known else None
+
+    def _copies(
+        self, place: TopicPartition | None, group: str | None, from_ns: int, to_ns: int
+    ) -> dict[TopicPartition, frozenset[str]]:
+        """The copies of a partition that a group read meanwhile, and the mirrors through which they came."""
+        names, given = self._run.names, self._run.given
+        if place is None or group is None or not self._run.mirrors:
+            return {}
+        visited = given.clusters.get(group, ())
+        ends = [*(since for since, _ in visited[1:]), FOREVER_NS]
+        spans = zip(visited, ends, strict=True)
+        clusters = {one for (since, one), until in spans if since < to_ns and until > from_ns}
+        ways: dict[int, frozenset[str]] = {names.topics.index(place.topic): frozenset()}
+        todo = [*ways]
+        for topic in todo:
+            for mirror in self._run.mirrors:
+                copy = mirror.topics.get(topic)
+                if copy is not None and copy not in ways:
+                    ways[copy] = ways[topic] | {mirror.name}
+                    todo.append(copy)
+        found = {TopicPartition(names.topics[one], place.partition): by for one, by in ways.items() if by}
+        reads = given.reads[group]
+        return {
+            one: mirrors
+            for one, mirrors in found.items()
+            if cluster_and_topic(one.topic)[0] in clusters and (reads is None or one.topic in reads)
+        }
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
@@ -555,12 +591,12 @@ class RunEvents:
         values = [value for one, _, value in minimum.steps if one.fault == fault.id]
         return max(values, default=minimum.configured) <= minimum.configured
 
-    def _unmet_since(self, fault: FaultRow, silence: _Single, group: str | None) -> bool:
-        """Whether a condition was unmet after a fault's effect that it can have been behind."""
+    def _unmet_since(self, fault: FaultRow, silence: _Single, group: str | None, since_ns: int) -> bool:
+        """Whether a condition was unmet after some time that a fault can have been behind."""
         if silence.place is None:
             return False
         story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
-        later = [wait for wait in story.waits if wait.to_ns > (fault.effective_ns or 0)]
+        later = [wait for wait in story.waits if wait.to_ns > since_ns]
         if fault.brokers or fault.hit.hits in (TOPIC, CLUSTER):
             return any(wait.condition not in ("client", "unknown") for wait in later)
         mine = "rebalance" if fault.hit.members_of is not None else None
