@@ -87,7 +87,7 @@ def _with_leaders_state(run: Run, change: LeaderChange) -> LeaderChange:
     cluster, at_ns = cluster_and_topic(change.topic)[0], change.elected_ns
     # In the ms of the election, its process or the broker may have come back just before.
     moments = at_ns, at_ns // MS * MS + MS - 1
-    then, later = ({one.how for one in run.record.serving.of(change.leader, at, cluster)} for at in moments)
+    then, later = ({one.how for one in run.serving.of(change.leader, at, cluster)} for at in moments)
     if "ended" in then & later:
         return change.model_copy(update={"leader_was": "down"})
     return change.model_copy(update={"leader_was": "starting"}) if "starting" in later else change

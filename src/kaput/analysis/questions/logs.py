@@ -71,7 +71,7 @@ class PartitionTables(Question):
     """Reports the partition tables, from the cluster's own events only."""
 
     def report(self, run: Run) -> Iterator[Reported]:
-        yield findings(partition_tables=partition_tables(run.given, run.leader_history, run.record.serving))
+        yield findings(partition_tables=partition_tables(run.given, run.leader_history, run.serving))
 
 
 def partition_tables(given: Inputs, history: LeaderHistory, serving: Serving) -> list[PartitionTable]:
