@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from kaput.core import first_few, plural
 from kaput.evidence.findings import FaultFindings, Findings
-from kaput.scenario.vocabulary import DISK_LOSS, PROMISE, UNSYNCED_DATA_FAULTS
+from kaput.scenario.vocabulary import PROMISE
 
-_PERMITTED_BECAUSE = {
-    "deposed-leader": "the configuration promises nothing across a change of leader",
-    "leader-restarted": "the fault took what the leader had not synced",
-    "unclean-election": "unclean leader election was allowed",
-    "acks-0": "acks=0 promises nothing",
-    "unexplained": "unexplained",
-    "deleted": "deleted on purpose",
-}
-
-
+# The rulings' own sentences (verdict/judge.py): why what is lost is permitted.
+_LOSS_PERMITTED = re.compile(r"[\d,]+ acknowledged messages? (?:are|is) lost, permitted: (.+)\.")
 _UNCLEAR = "not known to be permitted"
 _NAMED = 3  # partitions in a sentence
 
@@ -108,15 +102,9 @@ def _lost(findings: Findings) -> str:
     if forbidden or unclear:
         counts = ((forbidden, "forbidden"), (unclear, _UNCLEAR))
         return f"{text} ({', '.join(f'{count:,} {word}' for count, word in counts if count)})"
-    causes = {cause for a in findings.anomaly("lost") for cause, count in a.causes.items() if count}
-    whys = [_PERMITTED_BECAUSE.get(cause, cause) for cause in sorted(causes)]
-    if unsynced := sum(f.lost for f in findings.faults if f.fault in UNSYNCED_DATA_FAULTS):
-        whys = ["replicas lost what they had not synced", *(whys if unsynced < lost else [])]
-    emptied = sum(f.lost for f in findings.faults if f.fault == DISK_LOSS)
-    if emptied and causes != {"deposed-leader"}:  # a follower that lacked something had lost no disk
-        whys = ["replicas lost their disks", *(whys if emptied < lost else [])]
-    why = " and ".join(whys)
-    return f"{text} (permitted: {why})" if why else f"{text} (permitted)"
+    rulings = [found[1] for reason in findings.reasons if (found := _LOSS_PERMITTED.fullmatch(reason))]
+    why = f": {'; '.join(rulings)}" if rulings else ""
+    return f"{text} (permitted{why})"
 
 
 def confirmation(fault: FaultFindings) -> str:

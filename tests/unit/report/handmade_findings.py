@@ -44,7 +44,9 @@ def document() -> dict[str, Any]:
             "kafka": "4.3.1", "mode": "kraft", "started_ns": 1_700_000_000 * SECOND, "ended_ns": None,
         },
         "verdict": "held",
-        "reasons": ["23 losses by a deposed leader are permitted with acks=1"],
+        "reasons": [
+            "23 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader."
+        ],
         "notes": ["a note"],
         "totals": {
             "sent": 40_000, "acked": 39_997, "failed": 0, "unknown": 3, "log_records": 39_985,
