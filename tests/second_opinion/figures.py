@@ -61,6 +61,7 @@ class Figures:
                 if e["leader"] >= 0
                 and not self.of.failovers.had_no_term(place, e["at_ns"], e["leader_epoch"] or 0)
             ]
+            yield self._unclean(words, place, row, events[here[0]])
             yield one_of(f"{words}: old_leader", row.get("old_leader"), {led[-1] if led else None})
             since = None
             for event in reversed(before):
@@ -74,6 +75,17 @@ class Figures:
         yield equal(f"{words}: overlap_ms", row.get("overlap_ms"), {both}, 0.001)
         if len(row.get("learned") or ()) == 1:  # all producers are of one kind of client
             yield self._learned(words, place, row, row["learned"][0])
+
+    def _unclean(self, words: str, place: Place, row: Row, election: Row) -> Opinion:
+        """Whether the last event before, or any at the same time, leaves the new leader eligible."""
+        words = f"{words}: unclean"
+        if any(f["fault"] == "recreate" for f in self.tables.rows("faults")):
+            return Opinion(words, NOT_DECIDABLE, "a recreated topic has had no leader before its first")
+        others = [e for e in self.tables.events_of(place) if e["isr"] is not None and e is not election]
+        last_ns = max((e["at_ns"] for e in others if e["at_ns"] < election["at_ns"]), default=None)
+        before = [e for e in others if e["at_ns"] in (last_ns, election["at_ns"])]
+        allowed = {election["leader"] not in {*e["isr"], *(e.get("elr") or ())} for e in before} or {None}
+        return one_of(words, row.get("unclean"), {None} if election.get("within_ns") is not None else allowed)
 
     def _learned(self, words: str, place: Place, row: Row, learned: Row) -> Opinion:
         """The first acknowledgement of each producer from the new leader."""

@@ -296,6 +296,9 @@ class LeaderChange(FindingsPart):
     old_leader_in_sync: bool | None = None
     """Whether it was in the ISR at the election, so that the change was planned: a preferred leader election,
     by a step, by a tool, or by Kafka's own rebalancing of leaders. Null if that is not recorded."""
+    unclean: bool | None = None
+    """Whether the election was unclean: the new leader was neither in the ISR nor among the eligible leader
+    replicas. Null if that is not recorded."""
     fault: str | None = None
     """The id of the fault that caused it; null if none is known."""
     without_leader_ms: float | None = None
@@ -327,7 +330,7 @@ class LeaderChange(FindingsPart):
     lost_unseen_last_ms: float | None = None
     """How long before the old leader's last acknowledgement the first of these was given; null if none."""
     learned: list[Learned] = []
-    """When clients knew of the new leader."""
+    """When clients had their first acknowledgements from the new leader."""
 
 
 class Unavailability(FindingsPart):

@@ -160,7 +160,7 @@ class TransactionFindings(FindingsPart):
 
 
 class Learned(FindingsPart):
-    """When producers of one kind of client knew of a new leader: by their first acknowledgements from it."""
+    """When producers of one kind of client had their first acknowledgements from a new leader."""
 
     client: str
     """librdkafka, java or command, with its version if the scenario sets one."""

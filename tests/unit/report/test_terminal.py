@@ -334,6 +334,26 @@ def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> N
     ]
 
 
+def test_unclean_election_is_named(raw: dict[str, Any]) -> None:
+    """Also of a leader that came back, as Kafka elects the last known one; not if it is not known."""
+    change = {
+        "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 2, "leader": 1,
+        "old_leader": 1, "without_leader_ms": 1615.0, "unclean": True,
+    }  # fmt: skip
+
+    def told() -> str:
+        (one,) = leader_sentences(JudgedRun(Findings.model_validate(raw | {"leader_changes": [change]})))
+        return one
+
+    assert told().startswith(
+        "orders/0: broker 1 came back as leader (epoch 2), by an unclean election (it was neither in the ISR "
+        "nor an eligible leader replica), after 1,615 ms without a leader, "
+    )
+    for value in (False, None):
+        change["unclean"] = value
+        assert "unclean" not in told()
+
+
 def test_metadata_delay_is_shown_per_client(raw: dict[str, Any]) -> None:
     """One producer of a kind, several, and librdkafka alone, of which nothing is reported."""
     ours = {"client": "librdkafka", "producers": 1, "first_ms": 300.0, "last_ms": 300.0}
@@ -344,13 +364,13 @@ def test_metadata_delay_is_shown_per_client(raw: dict[str, Any]) -> None:
     }  # fmt: skip
     (both,) = leader_sentences(JudgedRun(Findings.model_validate(raw | {"leader_changes": [change]})))
     assert (
-        "300 ms after the election, known to 3 producers of java 3.9.2 500 ms to 2,000 ms after it and to "
-        "librdkafka's producer 300 ms after it," in both
+        "300 ms after the election, first acknowledged to 3 producers of java 3.9.2 500 ms to 2,000 ms after "
+        "it and to librdkafka's producer 300 ms after it," in both
     )
     (own,) = leader_sentences(
         JudgedRun(Findings.model_validate(raw | {"leader_changes": [change | {"learned": [ours]}]}))
     )
-    assert "known to" not in own
+    assert "acknowledged to" not in own
 
 
 def _judged(history: History, path: Path) -> tuple[Findings, str, str]:

@@ -66,7 +66,7 @@ class LeaderChanges(Question):
 
 def _of_cleaned_log(run: Run, change: LeaderChange) -> LeaderChange:
     """With the first acknowledgement that questions/recovery.py found, if the log has lost its message. Then
-    it is not known when each producer knew the new leader.
+    it is not known when it first acknowledged anything to each producer.
     """
     place = TopicPartition(change.topic, change.partition)
     election = next(
@@ -214,6 +214,7 @@ def _finding(
         leader=change.leader,
         old_leader=change.led_before,
         old_leader_in_sync=change.planned,
+        unclean=change.unclean,
         fault=change.fault,
         without_leader_ms=None if change.leaderless_ns is None else change.leaderless_ns / MS,
         first_ack_ns=first_ns,

@@ -95,6 +95,8 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
     yield f"{change.topic}/{change.partition}: broker {change.leader} {how} (epoch {change.epoch})"
     if change.leader_was is not None:
         yield _ABSENT[change.leader_was]
+    if change.unclean:
+        yield "by an unclean election (it was neither in the ISR nor an eligible leader replica)"
     if change.old_leader_in_sync:
         yield f"which was in sync{_planned(change.fault)}"
     if change.without_leader_ms:
@@ -124,7 +126,7 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
 
 
 def _served(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
-    """When the new leader first acknowledged anything, and who knew it then. One that was elected before the
+    """When the new leader first acknowledged anything, and to whom. One that was elected before the
     load had nothing to acknowledge.
     """
     elected_s = run.seconds(change.elected_ns)
@@ -138,11 +140,11 @@ def _served(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
         yield f"its first acknowledgement {when if after > -1 else 'before the election was noticed'}"
     # Left out for a single producer of kaput's own.
     if {known.client for known in change.learned} - {"librdkafka"} or _producers(change) > 1:
-        yield f"known to {' and to '.join(map(_known_after, change.learned))}"
+        yield f"first acknowledged to {' and to '.join(map(_first_to, change.learned))}"
 
 
-def _known_after(known: Learned) -> str:
-    """`java's producer 23,268 ms after it`: when producers knew the new leader, by acknowledgements."""
+def _first_to(known: Learned) -> str:
+    """`java's producer 23,268 ms after it`: when producers had their first acknowledgements from it."""
     if known.producers == 1:
         return f"{known.client}'s producer {milliseconds(known.first_ms)} after it"
     to = "" if known.first_ms == known.last_ms else f" to {milliseconds(known.last_ms)}"
