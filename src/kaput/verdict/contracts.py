@@ -230,7 +230,7 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
         return permitted("what failed is sent again as a new message (`resends`); Kafka may have it already")
     if _idempotent(spec):
         return violation("an idempotent producer stores each message once")
-    if _setting(spec, _RETRIES) == 0:
+    if never_retries(spec):
         return violation("retries are disabled, so nothing was sent twice on purpose")
     return permitted("retries without idempotence may store a message twice")
 
@@ -264,10 +264,16 @@ def on_reordered(scenario: Scenario, late: Reordered) -> Ruling:
         return violation("an idempotent producer keeps its order")
     in_flight = _setting(spec, _IN_FLIGHT)
     if in_flight is None or in_flight > 1:
-        return permitted("retries with more than one request in flight may overtake each other")
+        what = "requests in flight" if never_retries(spec) else "retries with more than one request in flight"
+        return permitted(f"{what} may overtake each other")
     if late.across_leaders:
         return permitted("a request to the old leader was retried after newer ones to the new leader")
     return violation("one request in flight and no change of leader keep the order")
+
+
+def never_retries(spec: Producers) -> bool:
+    """Whether its client sends no request again."""
+    return _setting(spec, _RETRIES) == 0
 
 
 def _sends_again(spec: Producers) -> bool:

@@ -19,6 +19,7 @@ from kaput.report.run_report import document, to_html, to_markdown, to_text
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.fates import fates_table
 from kaput.report.sections.leaders import leader_sentences
+from kaput.report.sections.rerun import configuration
 from kaput.report.sections.summary import setup
 from kaput.report.sections.transactions import transaction_sentences
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
@@ -332,6 +333,13 @@ def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> N
         "orders/0: broker 1 came back as leader (epoch 2), its first acknowledgement 300 ms after the "
         "election, without 1,200 messages that it had acknowledged, 1,100 of them lost."
     ]
+
+
+@pytest.mark.parametrize(("retries", "twice"), [("5", True), ("0", False)])
+def test_only_what_is_retried_may_be_stored_twice(findings: Findings, retries: str, twice: bool) -> None:
+    """By the producer's own setting."""
+    scenario = load_builtin("broker-killed", [f"workload.producers.0.config.retries={retries}"])
+    assert ("may store a message twice" in str(configuration(JudgedRun(findings, scenario)))) == twice
 
 
 def test_unclean_election_is_named(raw: dict[str, Any]) -> None:

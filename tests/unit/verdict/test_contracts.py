@@ -341,6 +341,7 @@ def test_on_duplicate(producer: dict[str, Any], ruling: Ruling, scenario: Make) 
 
 
 OVERTAKEN = Ruling("permitted", "retries with more than one request in flight may overtake each other")
+WITHOUT_RETRIES = Ruling("permitted", "requests in flight may overtake each other")
 BEHIND = Ruling("permitted", "a request to the old leader was retried after newer ones to the new leader")
 KEPT = Ruling("violation", "one request in flight and no change of leader keep the order")
 IDEMPOTENT = Ruling("violation", "an idempotent producer keeps its order")
@@ -352,6 +353,7 @@ IDEMPOTENT = Ruling("violation", "an idempotent producer keeps its order")
         ({}, False, OVERTAKEN),
         ({"config": {"max.in.flight": 2}}, False, OVERTAKEN),
         ({"config": {"max.in.flight": "some"}}, False, OVERTAKEN),
+        ({"config": {"retries": 0}}, True, WITHOUT_RETRIES),
         ({"config": {"max.in.flight": 1}}, False, KEPT),
         ({"config": {"max.in.flight.requests.per.connection": "1"}}, False, KEPT),
         ({"config": {"max.in.flight.requests.per.connection": 1}}, True, BEHIND),

@@ -11,6 +11,7 @@ from kaput.report.document import Block, Code, NamedValues, Section
 from kaput.report.sections import JudgedRun
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.model import Scenario
+from kaput.verdict.contracts import never_retries
 
 _PROMISES = {
     "0": "promises nothing: any loss is permitted",
@@ -62,7 +63,8 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
         text = f"acks={spec.acks} enable.idempotence={str(spec.idempotence).lower()}"
         text += "".join(f" {name}={value}" for name, value in spec.config.items()) + spec.in_words
         name = f"{plural(spec.count, 'producer')} to {qualified(spec.cluster, spec.topic)}"
-        retries = "" if spec.idempotence else "; a retry may store a message twice"
+        once = spec.idempotence or never_retries(spec)
+        retries = "" if once else "; a retry may store a message twice"
         rows.append((name, text, _PROMISES[str(spec.acks)] + retries))
     for group in scenario.workload.groups:
         config = "".join(f" {name}={value}" for name, value in group.config.items())
