@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fakes.histories import History, at
 from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
@@ -34,6 +36,7 @@ def test_errors_are_counted_by_kind_of_client(tmp_path: Path) -> None:
     history.sent(0, 1, None, "unknown", partition=None, error="_MSG_TIMED_OUT: Local: timed out at 10:00")
     history.sent(0, 2, None, "unknown", partition=None, error="_MSG_TIMED_OUT: Local: timed out at 10:01")
     history.sent(0, 3, None, "failed", partition=None, error="NOT_ENOUGH_REPLICAS: Broker: too few")
+    history.sent(0, 4, None, "kept", partition=None, error="Local: Message timed out")
     for client, action in (("kaput-producer-0", "answered with an error"), ("kaput-producer-0", None)):
         _frame(history, client, action)
     _frame(history, "broker-2-fetcher-0", "answered with an error")
@@ -41,12 +44,16 @@ def test_errors_are_counted_by_kind_of_client(tmp_path: Path) -> None:
     found = {one.client: (one.answered, one.messages) for one in findings.client_errors}
     assert found == {
         "producers (librdkafka)": (
-            {"Produce NOT_ENOUGH_REPLICAS": 1}, {"NOT_ENOUGH_REPLICAS": 1, "_MSG_TIMED_OUT": 2},
+            {"Produce NOT_ENOUGH_REPLICAS": 1},
+            {"Local: Message timed out": 1, "NOT_ENOUGH_REPLICAS": 1, "_MSG_TIMED_OUT": 2},
         ),
         "others": ({"Produce NOT_ENOUGH_REPLICAS": 1}, {}),
     }  # fmt: skip
     text = to_text(findings, tmp_path).plain
-    assert "Produce NOT_ENOUGH_REPLICAS 1" in text and "_MSG_TIMED_OUT 2, NOT_ENOUGH_REPLICAS 1" in text
+    assert (
+        "Produce NOT_ENOUGH_REPLICAS 1" in text
+        and "_MSG_TIMED_OUT 2, Local: Message timed out 1, NOT_" in text
+    )
     assert "What clients did about errors on their own, and errors of members, are not recorded." in text
 
 
@@ -54,3 +61,12 @@ def test_report_of_a_run_without_errors_does_not_mention_them(tmp_path: Path) ->
     findings = _judged(History().acked(0, 0, 0), tmp_path)
     assert findings.client_errors == []
     assert "Errors that clients met" not in to_text(findings, tmp_path).plain
+
+
+@pytest.mark.parametrize("client_id", ["1", "broker-2-fetcher-0", "Persister-client-1", "raft-client-1"])
+def test_clients_of_brokers_are_no_clients_of_the_run(client_id: str, tmp_path: Path) -> None:
+    """Nor are the controllers' and kaput's own."""
+    history = History()
+    for who in (client_id, "billing-app"):
+        history.add("requests", broker=1, client_id=who, api="Fetch", version=17, at_ns=at(1), count=1)
+    assert [one.client for one in _judged(history, tmp_path).requests] == ["billing-app"]

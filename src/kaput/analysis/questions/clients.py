@@ -25,9 +25,9 @@ from kaput.scenario.groups import kind_of_client
 from kaput.scenario.timeline import step_id
 
 _PRODUCER = re.compile(r"kaput-producer-(\d+)(?:@.*)?")
-# kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`; controllers
-# have plain numbers).
-_NOT_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|[A-Z]\w+-client-\d+")
+# kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`,
+# `raft-client-1`; controllers have plain numbers).
+_NOT_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|(raft|[A-Z]\w+)-client-\d+")
 
 
 class ClientVersions(Question):
@@ -91,9 +91,15 @@ class ErrorsOfClients(Question):
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """By producer and error, messages that were not acknowledged."""
         if rows.table == "sends":
-            # What follows the colon names single messages and brokers.
-            code = pl.col("error").str.split(":").list.first()
-            yield SumPart("client_errors", rows.coded.runs.drop_nulls("error").select("producer", code, "n"))
+            # What follows the colon names single messages and brokers. `Local` and `Broker` are no codes.
+            text = pl.col("error")
+            code = (
+                pl.when(text.str.contains("^(Local|Broker):"))
+                .then(text)
+                .otherwise(text.str.split(":").list.first())
+            )
+            found = rows.coded.runs.drop_nulls("error").select("producer", code.alias("error"), "n")
+            yield SumPart("client_errors", found)
 
     def report(self, run: Run) -> Iterator[Reported]:
         answered, messages = _answered(run.given), defaultdict[str, Counter[str]](Counter)

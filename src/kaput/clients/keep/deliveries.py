@@ -324,7 +324,8 @@ def _call_on_delivery(item: Item) -> None:
     """Calls the message's delivery report with an error, whether it is kept or not."""
     if item.on_delivery is not None:
         record = item.record
-        error = KafkaError(item.code or KafkaError._STATE, record.error)
+        why = record.error and record.error.removeprefix(f"{KafkaError(item.code).name()}: ")
+        error = KafkaError(item.code or KafkaError._STATE, why)
         message = Message(
             topic=record.topic, partition=-1 if record.partition is None else record.partition,
             key=record.key, value=record.value, headers=list(record.headers), error=error,

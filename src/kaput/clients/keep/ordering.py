@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from confluent_kafka import KafkaError
+
 from kaput.clients.keep.store import KeptMessage, StoreChain, now_ms, records_of
 
 _CHECK_EVERY_S = 1.0
@@ -27,8 +29,9 @@ class Item(NamedTuple):
         return self.record.topic, self.record.key
 
     def failed(self, why: str, code: int = 0) -> Item:
-        """The message with a failure's reason. `code` 0: it was not sent."""
-        update = {"error": why, "tries": self.record.tries + (code != 0), "kept_ms": now_ms()}
+        """The message with a failure's reason, after its code's name. `code` 0: it was not sent."""
+        error = f"{KafkaError(code).name()}: {why}" if code else why
+        update = {"error": error, "tries": self.record.tries + (code != 0), "kept_ms": now_ms()}
         return self._replace(record=self.record.model_copy(update=update), code=code)
 
 
