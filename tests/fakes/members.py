@@ -80,7 +80,8 @@ class FakeMember(FakeNode):
 
     def _ended(self) -> None:
         if not self.running and self.groups is not None:
-            self.owned.append((now_ns(), frozenset()))
+            if self.owned:
+                self.owned.append((now_ns(), frozenset()))
             self.groups.rebalance()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kaput.core import MS, plural
 from kaput.faults.fault import WAIT_S, Effect, Scene, name_all, now_ns
-from kaput.faults.members import MemberFault
+from kaput.faults.members import MemberFault, own_partitions
 from kaput.faults.process_target import Member
 
 _STOP_S = 60.0
@@ -41,19 +41,20 @@ class Join(MemberFault):
         if effect.effective_ns is None and not self._new:
             return now_ns(), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)
-        details = f"it owned up to {plural(most, 'partition')}" if most else "it owned no partition"
+        owned = f"it owned up to {plural(most, 'partition')}; " if most else "it owned no partition; "
+        details = owned if own_partitions(self._new) else ""
         if effect.effective_ns is not None:
             gone = [
                 member for member in self._new if self._pids[member.id] != member.pid or not member.running
             ]
             if gone:
                 ended = f"{name_all(gone)} had ended or been replaced"
-                return now_ns(), effect.with_proof(f"{details}; {ended}", still_confirmed=False)
+                return now_ns(), effect.with_proof(f"{details}{ended}", still_confirmed=False)
             if not self.lasts:
-                return effect.effective_ns, effect.with_proof(f"{details}; it stays", still_confirmed=True)
+                return effect.effective_ns, effect.with_proof(f"{details}it stays", still_confirmed=True)
         left = [member for member in self._new if member.running and not member.terminate(_STOP_S)]
         if left:
             return None, effect.with_proof(
-                f"{details}; {name_all(left)} still running after SIGTERM", still_confirmed=False
+                f"{details}{name_all(left)} still running after SIGTERM", still_confirmed=False
             )
-        return now_ns(), effect.with_proof(f"{details}; it left again", still_confirmed=True)
+        return now_ns(), effect.with_proof(f"{details}it left again", still_confirmed=True)

@@ -60,6 +60,19 @@ def owned_by_all(members: Sequence[Member]) -> frozenset[TopicPartition]:
     return frozenset().union(*(member.owns() for member in members))
 
 
+def owned_at(members: Sequence[Member], at_ns: int) -> frozenset[TopicPartition]:
+    """What they owned at that time, by what they have reported by now."""
+    changes = (reversed(list(member.owned)) for member in members)
+    return frozenset().union(
+        *(next((places for since, places in each if since <= at_ns), frozenset()) for each in changes)
+    )
+
+
+def own_partitions(members: Sequence[Member]) -> bool:
+    """Whether they say what they own: members of a share group own nothing, and never do."""
+    return any(member.owned for member in members)
+
+
 class Down(MemberFault):
     """Proof: the same as for a node, plus what the group did with the partitions."""
 
@@ -119,7 +132,9 @@ class Down(MemberFault):
         return effect.with_proof(details, holds)
 
     def takeover_text(self, since_ns: int) -> str:
-        """A sentence about whether other members have taken over the partitions by now."""
+        """Whether other members have taken over the partitions by now; empty for a share group."""
+        if not own_partitions(self._hit):
+            return ""
         if not self._places:
             return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
         taken_ns = self.taken_over_ns(self._places, since_ns, self._hit)

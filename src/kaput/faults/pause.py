@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from kaput.core import MS, TopicPartition
+from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, ProcessFault, Scene, name_all, now_ns
-from kaput.faults.members import MemberFault, its_partitions, owned_by_all
+from kaput.faults.members import MemberFault, its_partitions, own_partitions, owned_at
 from kaput.faults.process_target import Member, ProcessTarget
 
 TIMEOUT_S = 5.0  # for all threads to stop, or to resume
@@ -89,24 +89,23 @@ class PauseMember(MemberFault):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._pause = Pause(scene)
-        self._places: frozenset[TopicPartition] = frozenset()
 
     def inject(self, members: Sequence[Member]) -> Effect:
-        self._places = owned_by_all([member for member in members if member.running])
         return self._pause.inject(members)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        if effect.effective_ns is None:
+        stopped_ns = effect.effective_ns
+        if stopped_ns is None or not own_partitions(members):
             return self._pause.heal(members, effect)
-        taken_ns = self.taken_over_ns(self._places, effect.effective_ns, members)
+        # Not what they owned before SIGSTOP: until it took effect, that may have changed.
+        places = owned_at(members, stopped_ns)
+        taken_ns = self.taken_over_ns(places, stopped_ns, members)
         healed, after = self._pause.heal(members, effect)
-        if not self._places:
+        if not places:
             details = "no partition was owned"
         elif taken_ns is None:
-            details = f"{its_partitions(self._places)} had not all gone to other members by then"
+            details = f"{its_partitions(places)} had not all gone to other members by then"
         else:
-            after_ms = (taken_ns - effect.effective_ns) / MS
-            details = (
-                f"{its_partitions(self._places)} went to other members {after_ms:,.0f} ms after it stopped"
-            )
+            after_ms = (taken_ns - stopped_ns) / MS
+            details = f"{its_partitions(places)} went to other members {after_ms:,.0f} ms after it stopped"
         return healed, after.with_proof(details, still_confirmed=True)

@@ -106,7 +106,7 @@ class Member(ProcessTarget, Protocol):
 
     @property
     def owned(self) -> Owned:
-        """Its partitions over time, across all of its processes."""
+        """Its partitions over time, across all of its processes; no item if it never reports any."""
 
     def owns(self) -> frozenset[TopicPartition]:
         """Its current partitions."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.members import FakeGroups, FakeMember, FakePaceReport, member_scene
+from kaput.core import TopicPartition
 from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect, now_ns
 from kaput.faults.members import MemberFault, taken_over_ns
@@ -43,6 +44,7 @@ def test_new_member_without_partitions_is_effective() -> None:
     groups = FakeGroups()
     groups.deals = False
     fault, new, effect = joined(groups, has_duration=False)
+    new.owned.append((now_ns(), frozenset()))
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
     assert healed == effect.effective_ns
     assert after == Effect(healed, True, f"{effect.proof}; it owned no partition; it stays")
@@ -144,7 +146,7 @@ def test_kill_of_members_without_partitions_needs_no_takeover(numbers: list[int]
     groups = FakeGroups()
     hit: list[Any] = [groups.member("billing", number) for number in numbers]
     for member in hit:
-        member.owned.clear()
+        member.owned[:] = [(now_ns(), frozenset())]
     groups.deals = False
     fault = made("kill", groups, has_duration=False)
     effect = fault.inject(hit)
@@ -228,9 +230,34 @@ def test_pause_proof_reports_when_partitions_were_reassigned() -> None:
     )
     idle = FakeGroups()
     fault, hit = made("pause", idle), idle.member("billing", 2)
-    hit.owned.clear()
+    hit.owned.append((now_ns(), frozenset()))
     effect = fault.inject([hit])  # type: ignore[list-item]
     assert fault.heal([hit], effect)[1].proof.endswith("; no partition was owned")  # type: ignore[list-item]
+
+
+def test_pause_counts_what_was_owned_when_it_took_effect() -> None:
+    """Whatever was assigned between the request and SIGSTOP, and nothing after it."""
+    groups = FakeGroups()
+    fault, hit = made("pause", groups), groups.member("billing", 2)
+    hit.owned[:] = [(now_ns(), frozenset())]
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    assert effect.effective_ns is not None
+    hit.owned.append((effect.effective_ns, frozenset({TopicPartition("bills", 0)})))
+    hit.owned.append((effect.effective_ns + 1, frozenset()))
+    _, after = fault.heal([hit], effect)  # type: ignore[list-item]
+    said(".*; its partition had not all gone to other members by then", after)
+
+
+@pytest.mark.parametrize("name", ["pause", "kill", "stop", "join"])
+def test_proof_says_nothing_of_partitions_in_a_share_group(name: str) -> None:
+    """Its members never report any, not even when they end."""
+    groups = FakeGroups()
+    groups.deals = False
+    fault, hit = made(name, groups), groups.member("billing", 4 if name == "join" else 2)
+    hit.owned.clear()
+    effect = fault.inject([hit])  # type: ignore[list-item]
+    healed, after = fault.heal([hit], effect)  # type: ignore[list-item]
+    assert healed is not None and after.confirmed and "partition" not in after.proof
 
 
 def test_slow_proof_reports_processing_time_per_record() -> None:

@@ -264,7 +264,7 @@ class MemberSlot(PausableProcess):
         self._intended = True
         self.troubles: list[str] = []
         self.owned: list[tuple[int, frozenset[TopicPartition]]] = []
-        """Its partitions from each time (ns) on, in order of time."""
+        """Its partitions from each time (ns) on, in order of time; none of a member of a share group."""
         self.pace_report: MemberPace | None = None
 
     @property
@@ -373,7 +373,8 @@ class MemberSlot(PausableProcess):
         return self.client
 
     def _gone(self, at_ns: int) -> None:
-        self.owned.append((at_ns, frozenset()))
+        if self.owned:
+            self.owned.append((at_ns, frozenset()))
 
     def _on_message(self, message: Mapping[str, Any]) -> None:
         if message["kind"] == "owns":
