@@ -39,6 +39,9 @@ class Lag(FindingsPart):
     """The greatest sample; null without samples."""
     final: int | None = None
     """At the end of the run; null if an end offset or every commit is missing."""
+    final_without_record: int = 0
+    """Of these, offsets behind the last record of their log, such as markers of transactions; only of logs
+    that were read to their end."""
 
 
 class MemberFindings(FindingsPart):

@@ -8,8 +8,11 @@ from random import Random
 import pytest
 
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from fakes.judging import judged
 from fakes.oracle_rebalances import Rebalances
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.reading import check
 
 NOBODYS = {"topic": None, "partition": None}
 
@@ -134,6 +137,17 @@ def test_final_and_maximum_lag(tmp_path: Path) -> None:
     (group,) = judged(history, tmp_path).groups
     assert (group.lag.max, group.lag.final) == (7, 2)
     assert group.longest_commit_gap_ms == 100
+
+
+@pytest.mark.parametrize(("committed", "read_to", "behind"), [(3, 5, 2), (2, 5, 2), (4, 5, 1), (2, 3, 0)])
+def test_what_is_not_committed_behind_the_last_record(
+    committed: int, read_to: int, behind: int, tmp_path: Path
+) -> None:
+    """Offsets 3 and 4 are markers, if the log was read up to them."""
+    history = _group(1).event("committed", 500, committed)
+    history.add("end_offsets", topic="orders", partition=0, end_offset=5, drained_to=read_to)
+    (group,) = analyse(check(history.write(tmp_path)), InProcess()).groups  # type: ignore[arg-type]
+    assert (group.lag.final, group.lag.final_without_record) == (5 - committed, behind)
 
 
 def test_without_commits_or_samples_no_lag_is_known(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ class Partitions:
     """All partitions of a run. `complete`: whether each was read to its end. `logged`: by epoch, the lowest
     and highest offset in the log. `unread`: partitions not read to their end, except those that only
     deliveries name. `ends`: the offset after the last, from end_offsets, else from the log. `starts`: the log
-    start offset when it was read, where end_offsets has it; `firsts`: the lowest offset with a record.
+    start offset when it was read, where end_offsets has it; `firsts`: the lowest offset with a record;
+    `after_last`: the offset after the highest with one.
     """
 
     complete: Mapping[TopicPartition, bool]
@@ -40,6 +41,7 @@ class Partitions:
     end_offsets_sum: int
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    after_last: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def extents(self) -> dict[TopicPartition, Extent]:
         return {p: Extent(self.starts.get(p), self.firsts.get(p), end) for p, end in self.ends.items()}
@@ -80,4 +82,5 @@ def find(given: Inputs, sums: Mapping[str, pl.DataFrame]) -> Partitions:
         end_offsets_sum=sum(end for end, _ in ends.values()),
         starts=given.starts,
         firsts=firsts,
+        after_last=after_last,
     )

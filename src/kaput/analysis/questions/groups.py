@@ -35,7 +35,11 @@ class Groups(Question):
                 isolation=given.isolations[index],
                 delivered_per_s=_per_s(run, index),
                 longest_commit_gap_ms=_commit_gap_ms(given, name),
-                lag=Lag(max=_greatest_lag(given, name), final=_final_lag(run, index)),
+                lag=Lag(
+                    max=_greatest_lag(given, name),
+                    final=_final_lag(run, index),
+                    final_without_record=_final_lag_without_record(run, index),
+                ),
                 members=_share_members(run, index) or _members(run, index),
             )
             yield group_facts(index, group=name, drained=given.drained[index])
@@ -107,6 +111,24 @@ def _greatest_lag(given: Inputs, group: str) -> int | None:
 
 def _final_lag(run: Run, index: int) -> int | None:
     """The lag at the end, in the group's cluster; None if commits or an end offset are unknown."""
+    positions = _positions(run, index)
+    if positions is None:
+        return None
+    return sum(max(0, run.given.ends[place][0] - offset) for place, offset in positions.items())
+
+
+def _final_lag_without_record(run: Run, index: int) -> int:
+    """Of these, the offsets behind the last record of a log that was read to its end."""
+    ends, after_last = run.given.ends, run.partitions.after_last
+    return sum(
+        max(0, ends[place][0] - max(offset, after_last.get(place, 0)))
+        for place, offset in (_positions(run, index) or {}).items()
+        if run.partitions.complete[place]
+    )
+
+
+def _positions(run: Run, index: int) -> dict[TopicPartition, int] | None:
+    """By partition, where the group was at the end: what it had committed, else where it began."""
     given, name = run.given, run.given.groups[index]
     known = {
         place_of(event)
@@ -118,11 +140,11 @@ def _final_lag(run: Run, index: int) -> int | None:
         read = {place for place in read if cluster_and_topic(place.topic)[0] == where[-1][1]}
     if not known - {None} or not read <= set(given.ends):
         return None
-    positions = {place: committed(given, name, place) for place in read}
-    return sum(
-        max(0, given.ends[place][0] - (run.begins.get((index, place), 0) if offset is None else offset))
-        for place, offset in positions.items()
-    )
+    commits = {place: committed(given, name, place) for place in read}
+    return {
+        place: run.begins.get((index, place), 0) if offset is None else offset
+        for place, offset in commits.items()
+    }
 
 
 def committed(given: Inputs, group: str, place: TopicPartition) -> int | None:

@@ -64,7 +64,9 @@ def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Itera
     if group.lag.max is not None:
         yield f"lag up to {group.lag.max:,}"
     if group.lag.final is not None:
-        yield f"{group.lag.final:,} not committed at the end"
+        behind = group.lag.final_without_record
+        more = f", {behind:,} of them behind the last record (markers of transactions, or what was removed)"
+        yield f"{plural(group.lag.final, 'offset')} not committed at the end{more if behind else ''}"
     if rebalances:
         yield plural(len(rebalances), "rebalance")
 
