@@ -59,6 +59,11 @@ RECEIVED = f"member m1 received {WHERE} at 22:13:21.000"
             f"member m1 received {WHERE} while the partition was not assigned to it",
         ),
         (
+            "unassigned-delivery",
+            {"member": "member-2.2"},
+            f"member-2.2 received {WHERE} while the partition was not assigned to it",
+        ),
+        (
             "vanished",
             {},
             f"{WHO} was delivered as {WHERE} at 22:13:21.000, and is stored nowhere any more",

@@ -191,6 +191,12 @@ def at(row: Row) -> str:
     return place if row.get("offset") is None else f"{place} offset {row['offset']:,}"
 
 
+def member(row: Row) -> str:
+    """A member by its name; kaput's own names say that it is one."""
+    name = str(row["member"])
+    return name if name.startswith("member-") else f"member {name}"
+
+
 def poll(row: Row) -> str:
     """Which member received what, and when."""
-    return f"member {row['member']} received {at(row)} at {clock(row['at_ns'])}"
+    return f"{member(row)} received {at(row)} at {clock(row['at_ns'])}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, at, group
+from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row, at, group, member
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.group_starts import forgotten, stays
 from kaput.analysis.run import Run
@@ -30,7 +30,7 @@ def _redelivered(row: Row) -> str:
 def _ahead(row: Row) -> str:
     below = "a record below" if row["other_offset"] is None else f"offset {row['other_offset']:,}"
     return (
-        f"member {row['member']} committed {at(row)} at {clock(row['at_ns'])}, "
+        f"{member(row)} committed {at(row)} at {clock(row['at_ns'])}, "
         f"when {below} had not been delivered to the group"
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from kaput.analysis.engine.question import Cases, Find, Question, at, poll
+from kaput.analysis.engine.question import Cases, Find, Question, at, member, poll
 from kaput.analysis.run import Run
 from kaput.analysis.runs.clocks import READER
 from kaput.analysis.runs.cutting import PLACES, covered
@@ -34,7 +34,7 @@ class Polls(Question):
             f"{poll(r)}, after it had already received offset {r['other_offset']:,}"
         ),
         "unassigned-delivery": lambda r: (
-            f"member {r['member']} received {at(r)} while the partition was not assigned to it"
+            f"{member(r)} received {at(r)} while the partition was not assigned to it"
         ),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.core import plural
+from kaput.core import counted
 from kaput.evidence.findings_parts import KeptFates, KeptFindings
 from kaput.report.document import Block, Bullets, Section, Table, Term, bad_if_any, seconds, table_of
 from kaput.report.sections import JudgedRun
@@ -43,11 +43,11 @@ def _sentences(kept: KeptFindings) -> list[str]:
     """Facts that the table does not show."""
     not_read = [one.store for one in kept.stores if not one.read]
     found = [
-        (kept.in_doubt, "possibly stored by Kafka before a store kept it"),
+        (kept.in_doubt, "possibly stored by Kafka before a store kept {them|it}"),
         (kept.duplicates, "stored more than once"),
-        (kept.stored_and_left, "stored and still in a store: another replay would send it again"),
+        (kept.stored_and_left, "stored and still in a store: another replay would send {them|it} again"),
         (kept.lost_after_replay, "lost after Kafka acknowledged the replay"),
-        (kept.without_row, "with no row that names its store"),
+        (kept.without_row, "with no row that names {their|its} store"),
     ]
-    sentences = [f"{plural(n, 'message')} {what}" for n, what in found if n]
+    sentences = [counted(n, f"{{messages|message}} {what}") for n, what in found if n]
     return sentences + [f"store {store} could not be listed at the end" for store in not_read]
