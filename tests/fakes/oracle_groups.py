@@ -80,8 +80,9 @@ class Groups:
         return found
 
     def backlogs(self) -> dict[tuple[str, str], tuple[int, int, int | None, int]]:
-        """By fault and group: its greatest lag before, the first sample above that, the first one after it
-        that is back, and the greatest in between. Samples are of one partition.
+        """By fault and group: its greatest lag before, the first sample above that (up to the first one since
+        the heal), the first one after it that is back, and the greatest in between. Samples are of one
+        partition, the ISR is always full.
         """
         found, faults = {}, [f for f in self.history.rows["faults"] if f["effective_ns"] is not None]
         for fault, group in ((f, g) for f in faults for g in self.oracle.groups):
@@ -89,6 +90,8 @@ class Groups:
             until = min((f["effective_ns"] for f in faults if f["effective_ns"] > since), default=2**62)
             rows = [r for r in self.history.rows["samples"] if dict(r["labels"]).get("group") == group]
             lags = sorted((r["at_ns"], r["value"]) for r in rows if r["name"] == "lag")
+            healed = 2**62 if fault["healed_ns"] in (None, since) else fault["healed_ns"]
+            until = min(until, 1 + min((at_ns for at_ns, _ in lags if at_ns >= healed), default=2**62))
             earlier = [lag for at_ns, lag in lags if at_ns < since]
             above = [
                 at_ns for at_ns, lag in lags if since <= at_ns < until and earlier and lag > max(earlier)

@@ -147,7 +147,11 @@ class Figures:
         )
 
     def _isr_restored(self, row: Row, effect: Effect) -> Opinion:
-        """From the heal until each ISR that lost one of its brokers before their next fault was full."""
+        words = f"fault {row['id']}: isr_restored_ms"
+        return equal(words, row["isr_restored_ms"], self.full_again(effect), 0.001)
+
+    def full_again(self, effect: Effect) -> set[float | None]:
+        """From the heal until each ISR that lost one of its brokers before their next fault was full (ms)."""
         nexts = [
             e.begin
             for e in self.of.effects.of_brokers
@@ -168,14 +172,11 @@ class Figures:
                 then = [isr for at, isr in isrs if at <= healed][-1]
                 later = (at for at, isr in isrs if at > healed and len(isr) >= full)
                 ends.add(healed if len(then) >= full else next(later, None))
-        told = row["isr_restored_ms"]
         moves = effect.fault in ("elect-preferred", "move-leader", "move-replicas")
         if effect.healed == FOREVER or None in ends or not ends or moves:
-            allowed: set[float | None] = {None}
-        else:
-            last = max(at for at in ends if at is not None)
-            allowed = {max(0, last - effect.healed) / MS} | ({None} if edge else set())
-        return equal(f"fault {row['id']}: isr_restored_ms", told, allowed, 0.001)
+            return {None}
+        last = max(at for at in ends if at is not None)
+        return {max(0, last - effect.healed) / MS} | ({None} if edge else set())
 
     def _read_again(self, row: Row) -> Iterator[Opinion]:
         """The first delivery to its new owner from the partition that was read again last."""

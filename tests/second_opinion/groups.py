@@ -200,22 +200,46 @@ class Groups:
             return {assigned[-1]["cluster"]}
         return {None, *(self.tables.scenario.get("clusters") or {})}
 
-    def backlogs(self, fault: Effect, following: set[int | None], group: str) -> set[Backlog | None]:
-        """What a group's lag was above its greatest before a fault; null if it never was.
+    def can_reach(self, fault: Effect, group: str, until: int) -> bool:
+        """Whether a fault can make a group lag until then."""
+        kind, _, name = fault.target.partition(" ")
+        if fault.fault == "noop":
+            return False
+        if of_members := re.fullmatch(r"(?:any )?members?\b.* of (.+)", fault.target):
+            return of_members[1] == group
+        if kind == "topic":
+            place = self.tables.place_of(None, name, 0)
+            return self.topics(group, place.cluster, place.topic)
+        names = list(self.tables.scenario.get("clusters") or {})
+        hit = {names[broker // 1000] for broker in fault.brokers if broker // 1000 < len(names)}
+        if kind == "mirror":
+            hit = {name.partition("->")[2]}
+        assigned = [(e["at_ns"], e["cluster"]) for e in self.changes(group) if e["kind"] == "assigned"]
+        where = [c for at, c in assigned if at <= fault.begin][-1:] or [c for _, c in assigned[:1]]
+        where += [c for at, c in assigned if fault.begin < at <= until]
+        where = where or [(self.tables.group_specs.get(group) or {}).get("cluster")]
+        return not hit or None in where or bool(hit & set(where))
 
-        `following`: when the next fault took effect, by which the lag has to have risen, in each reading.
+    def backlogs(self, fault: Effect, until: int, recovered: set[int], group: str) -> set[Backlog | None]:
+        """What a group's lag was above its greatest before a fault that can reach it; null if it never was.
+
+        `until`: when the next such fault took effect; `recovered`: the end of recovery, in each reading.
         """
         samples = self.lag(group)
         before = [sample.lag for sample in samples if sample.at < fault.begin]
         if not before:
             return {None}
         after = [sample for sample in samples if sample.at >= fault.begin]
-        return {self._backlog(after, max(before), until) for until in following}
+        rise = next((sample.at for sample in after if sample.lag > max(before)), until)
+        found: set[Backlog | None] = set()
+        for end in recovered:
+            last = next((sample.at for sample in after if sample.whole and sample.at >= end), until)
+            mine = rise < until and rise <= last and self.can_reach(fault, group, rise)
+            found.add(self._backlog(after, max(before)) if mine else None)
+        return found
 
-    def _backlog(self, samples: list[Sample], before: float, until: int | None) -> Backlog | None:
-        rise = next((n for n, sample in enumerate(samples) if sample.lag > before), None)
-        if rise is None or (until is not None and samples[rise].at >= until):
-            return None
+    def _backlog(self, samples: list[Sample], before: float) -> Backlog:
+        rise = next(n for n, sample in enumerate(samples) if sample.lag > before)
         rest = range(rise, len(samples))
         fall = next((n for n in rest if samples[n].lag <= before and samples[n].whole), None)
         own = samples[rise:fall]

@@ -339,11 +339,11 @@ class Examiner:
         return [e for e in self.effects.of_brokers if e.fault not in ("noop", "grow", "reassign")]
 
     def _fault(self, row: Row) -> Iterator[Opinion]:
-        effect = self.effect(row["id"])
-        if effect not in self.judged_effects():
+        effect, words = self.effect(row["id"]), f"fault {row['id']}"
+        if effect is not None and effect.fault != "noop":
+            yield from self._shared(words, row, effect)
+        if effect is None or effect not in self.judged_effects():
             return
-        assert effect is not None
-        words = f"fault {row['id']}"
         elections = {place: self.failovers.elections(effect, place) for place in self.failovers.places()}
         times = [{after(e.at if e else None, effect) for e in found} for found in elections.values()]
         yield equal(f"{words}: election_ms", row["election_ms"], smallest(times), 1.001 + self._polled_ms())
@@ -471,11 +471,36 @@ class Examiner:
         return bool(epochs) and served == epochs.keys()
 
     def backlogs(self, effect: Effect, group: str) -> set[Backlog | None]:
-        """A group's backlog after a fault; the next fault is the next one of brokers, or of anything."""
-        following: set[int | None] = set()
-        for faults in (self.effects.all, self.effects.of_brokers):
-            following.add(min((e.begin for e in faults if e.begin > effect.begin), default=None))
-        return self.groups.backlogs(effect, following, group)
+        """A group's backlog after a fault."""
+        later = (e for e in self.effects.all if e.begin > effect.begin)
+        nexts = [e.begin for e in later if self.groups.can_reach(e, group, e.begin)]
+        never_ends = effect.healed in (FOREVER, effect.begin)
+        recovered = {FOREVER} if never_ends else set[int]()
+        recovered |= self._over(effect)
+        return self.groups.backlogs(effect, min(nexts, default=FOREVER), recovered, group)
+
+    def _over(self, effect: Effect) -> set[int]:
+        """When a fault was over: healed, and every ISR that it shrank full again."""
+        full = Figures(self).full_again(effect)
+        return {effect.healed + round((ms or 0) * MS) if effect.healed < FOREVER else FOREVER for ms in full}
+
+    def _shared(self, words: str, row: Row, effect: Effect) -> Iterator[Opinion]:
+        """Which faults may have a part in the backlog of the group that drained last."""
+        found = {group: self.backlogs(effect, group) for group in self.tables.groups}
+        if any(len(one) > 1 for one in found.values()):
+            return
+        drained = {group: b.to for group, one in found.items() for b in one if b is not None}
+        allowed: set[tuple[str, ...]] = {()}
+        if drained and None not in drained.values():
+            end, group = max((to or 0, group) for group, to in drained.items())
+            for other in sorted(self.effects.all, key=lambda e: (e.asked, e.id)):
+                reaches = other.id != effect.id and self.groups.can_reach(other, group, end)
+                mine = {
+                    reaches and other.begin < end and max(over, other.begin) > effect.begin
+                    for over in self._over(other)
+                }
+                allowed = {(*one, other.id) if yes else one for one in allowed for yes in mine}
+        yield one_of(f"{words}: backlog_shared_with", tuple(row.get("backlog_shared_with") or ()), allowed)
 
     # Leaders.
 

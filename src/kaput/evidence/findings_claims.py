@@ -258,6 +258,8 @@ class FaultFindings(FindingsPart):
     """From effective to the first delivery of what the new leader stored; null if there is none."""
     backlog_drained_ms: float | None = None
     """From effective until every group had drained its backlog; null if none had one, or one never did."""
+    backlog_shared_with: list[str] = []
+    """Other faults that part of the backlog of the group that drained last may be of (see the glossary)."""
     lag_ended_by: EndedBy | None = None
     """What ended the growth of the lag, of the group whose lag grew the longest; null without a backlog, or
     if it grew for less than a second."""

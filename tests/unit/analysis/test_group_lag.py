@@ -130,6 +130,94 @@ def test_backlog_is_drained_when_the_slowest_group_is_back(tmp_path: Path) -> No
         assert judged(history, tmp_path / str(last)).faults[0].backlog_drained_ms == drained
 
 
+def _lagging(history: History, group: str, lags: dict[int, int], **more: Any) -> History:
+    for ms, lag in lags.items():
+        labels = [("group", group), ("topic", "orders"), ("partition", "0")]
+        row = {"at_ns": at(ms), "source": "kaput", "name": "lag", "labels": labels, "value": float(lag)}
+        history.add("samples", **row, **more)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "groups"),
+    [
+        ("kill", "member 2 of audit", {"audit"}),
+        ("pause", "members 1, 2 of billing", {"billing"}),
+        ("change-config", "topic bills", {"audit"}),
+        ("kill", "producer 0", {"audit", "billing"}),
+        ("noop", "broker 1", set()),
+    ],
+)
+def test_a_backlog_is_of_groups_that_the_fault_can_reach(
+    fault: str, target: str, groups: set[str], tmp_path: Path
+) -> None:
+    """The lag of both groups rises at the same time."""
+    history = History(
+        topics=[{"name": "orders"}, {"name": "bills"}],
+        groups={"audit": True, "billing": True},
+        subscriptions={"billing": ["orders"]},
+    ).acked(0, 0, 0)
+    for group in history.groups:
+        _lagging(history, group, {9_000: 3, 11_000: 100, 13_000: 0})
+    history.fault(1, 10_000, 20_000, fault=fault, target=target)
+    history.rows["faults"][0]["brokers"] = []
+    found = judged(history, tmp_path)
+    assert {claim.group for claim in found.claims if claim.kind == "backlog"} == groups
+
+
+@pytest.mark.parametrize(
+    ("target", "where", "groups"),
+    [
+        ("leader-of dc1:orders/0", {"cluster": "dc1", "brokers": [2]}, {"here", "moved"}),
+        ("broker 1001", {"cluster": "dc2", "brokers": [1001]}, {"there", "moved"}),
+        ("mirror dc1->dc2", {"brokers": []}, {"there", "moved"}),
+        ("mirror dc2->dc1", {"brokers": []}, {"here", "moved"}),
+    ],
+)
+def test_a_backlog_is_of_groups_in_the_cluster_that_was_hit(
+    target: str, where: dict[str, Any], groups: set[str], tmp_path: Path
+) -> None:
+    """Also of one that came there before its lag rose."""
+    history = History(
+        clusters={"dc1": {}, "dc2": {}},
+        mirrors=[{"from": "dc1", "to": "dc2", "topics": ["orders"]}],
+        groups={"here": True, "there": True, "moved": True},
+    ).acked(0, 0, 0, cluster="dc1")
+    history.rows["log"][0]["cluster"] = "dc1"
+    for group, moves in (("here", {0: "dc1"}), ("there", {0: "dc2"}), ("moved", {0: "dc1", 10_500: "dc2"})):
+        for ms, cluster in moves.items():
+            history.event("assigned", ms, 0, group=group, cluster=cluster)
+        _lagging(history, group, {9_000: 3}, cluster=moves[0])
+        _lagging(history, group, {11_000: 100, 13_000: 0}, cluster=list(moves.values())[-1])
+    history.fault(1, 10_000, 20_000, fault="pause", target=target)
+    history.rows["faults"][0] |= where
+    found = judged(history, tmp_path)
+    assert {claim.group for claim in found.claims if claim.kind == "backlog"} == groups
+
+
+def test_a_fault_elsewhere_neither_ends_nor_shares_a_backlog(tmp_path: Path) -> None:
+    """That on a member of another group; that on a broker which was back, with a full ISR, only later has a
+    part in it.
+    """
+    history = _paused_follower({9_000: 3, 12_000: 100, 13_000: 190, 15_000: 3}, 10_500)
+    for ms, isr in ((-100, [1, 2, 3]), (8_000, [1, 3]), (12_500, [1, 2, 3])):
+        history.led(1, 0, ms, isr, kind="isr")
+    history.fault(2, 7_000, 9_000, id="2-kill").fault(2, 6_000, 6_500, id="3-kill")
+    history.fault(9, 10_200, 10_300, id="4-kill", target="member 1 of audit")
+    history.rows["faults"][-1]["brokers"] = []
+    (of_pause,) = (one for one in judged(history, tmp_path).faults if one.fault == "pause")
+    assert (of_pause.backlog_drained_ms, of_pause.backlog_shared_with) == (5_000, ["2-kill"])
+
+
+@pytest.mark.parametrize(("healed_ms", "drained"), [(10_900, 5_000), (11_000, 5_000), (10_800, None)])
+def test_a_backlog_begins_before_the_end_of_recovery(
+    healed_ms: int, drained: float | None, tmp_path: Path
+) -> None:
+    """Up to the first sample since the heal: a later rise is not the fault's."""
+    lags = {9_000: 3, 10_850: 3, 11_000: 100, 15_000: 3}
+    assert judged(_paused_follower(lags, healed_ms), tmp_path).faults[0].backlog_drained_ms == drained
+
+
 def test_final_lag_of_a_moved_group_is_that_of_its_last_cluster(tmp_path: Path) -> None:
     """Nobody will ever commit in the first one again."""
     history = History(

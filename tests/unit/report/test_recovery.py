@@ -7,7 +7,7 @@ from handmade_findings import document
 
 from kaput.evidence.findings import FaultFindings
 from kaput.evidence.findings_claims import Claim
-from kaput.report.sections.faults import before_drained, began_at, by_others
+from kaput.report.sections.faults import began_at, by_others
 from kaput.report.timeline.bars import recovery_bars
 
 MS = 1_000_000
@@ -49,18 +49,6 @@ def test_unknown_recovery_steps_are_omitted(known: dict[str, float], row: str, b
     """And no bar ends before it begins: a reader may be told before the writer."""
     *_, last = recovery_bars(fault(**known))
     assert (last.row, last.begin, last.end) == (row, begin, 0.5)
-
-
-def test_faults_that_fell_into_a_backlog_are_named() -> None:
-    """Part of it may be theirs; a noop's is none, nor that of one which took effect later."""
-    first = fault(backlog_drained_ms=6400.0)
-    others = [
-        fault(id="2-noop", fault="noop", effective_ns=MS),
-        fault(id="3-pause", effective_ns=6399 * MS),
-        fault(id="4-pause", effective_ns=6400 * MS),
-    ]
-    assert before_drained(first, [first, *others]) == "3-pause took effect before that"
-    assert before_drained(first, [first, others[-1]]) == before_drained(fault(), others) == ""
 
 
 def test_recovery_chart_without_data_is_omitted() -> None:

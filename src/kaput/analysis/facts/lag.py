@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Event
-from kaput.core import SECOND, cluster_and_topic
+from kaput.core import FOREVER_NS, SECOND, cluster_and_topic
 from kaput.evidence.schemas import GROUP_LAG, LAG
 
 CLOSE_NS = 3 * SECOND  # between samples, which are taken about every second
@@ -84,20 +84,31 @@ def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[LagSam
     return by_group
 
 
+def clusters_within(where: Sequence[tuple[int, str | None]], from_ns: int, to_ns: int) -> set[str | None]:
+    """In which clusters a group was between two times; empty if that is not known. `where`: of `clusters`."""
+    before = [name for at_ns, name in where if at_ns <= from_ns] or [name for _, name in where[:1]]
+    return {*before[-1:], *(name for at_ns, name in where if from_ns < at_ns <= to_ns)}
+
+
 def _elsewhere(row: Row, where: Sequence[tuple[int, str | None]]) -> bool:
     """Whether a sample is of a cluster in which the group was not. `where`: of `clusters`."""
     cluster = row.get("cluster")
     if cluster is None or len(where) < 2:
         return False
-    then = [name for at_ns, name in where if at_ns <= row["at_ns"]] or [where[0][1]]
-    return bool(then[-1] != cluster)
+    return cluster not in clusters_within(where, row["at_ns"], row["at_ns"])
 
 
-def backlog(samples: Sequence[LagSample], fault_ns: int, until_ns: int) -> Backlog | None:
-    """A group's backlog after a fault; None without a rise before `until_ns`, or samples before the fault."""
+def backlog(
+    samples: Sequence[LagSample], fault_ns: int, until_ns: int, recovered_ns: int = FOREVER_NS
+) -> Backlog | None:
+    """A group's backlog after a fault; None without samples before the fault, or without a rise before
+    `until_ns` that may have begun before `recovered_ns`: up to the first whole sample since then.
+    """
     before = max((one.lag for one in samples if one.at_ns < fault_ns), default=None)
     if before is None:
         return None
+    late = (one.at_ns for one in samples if one.whole and one.at_ns >= max(fault_ns, recovered_ns))
+    until_ns = min(until_ns, next(late, FOREVER_NS) + 1)
     rose = next(
         (n for n, one in enumerate(samples) if fault_ns <= one.at_ns < until_ns and one.lag > before), None
     )

@@ -47,6 +47,14 @@ class Reach:
         """The first of these elections."""
         return min((one.at_ns for one in self.places.values() if one is not None), default=None)
 
+    def recovered_ns(self, ended_ns: int) -> int:
+        """The end of recovery: the heal, or the later time when every ISR was full again; `ended_ns`, the end
+        of the run, of a change that never ends and of a fault without a heal.
+        """
+        if self.fault.healed_ns in (None, self.fault.effective_ns):
+            return self.restored_ns or ended_ns
+        return max(self.fault.healed_ns or 0, self.restored_ns or 0)
+
     @property
     def elected(self) -> bool:
         """Whether any partition got a new leader because of the fault."""

@@ -13,7 +13,7 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.lag import Backlog, backlog
+from kaput.analysis.facts.lag import Backlog, backlog, clusters_within
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.run import Run
@@ -23,6 +23,7 @@ from kaput.analysis.views.messages import Messages
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, ClaimKind, EndedBy
+from kaput.scenario.targets import CLUSTER, CLUSTERS, MIRROR
 from kaput.scenario.vocabulary import NOOP
 
 _FIRST = Sum(("fault", "place"), (), ("at_ns",))
@@ -70,7 +71,7 @@ class Recovery(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         deliveries = _earliest(run.sums["first_deliveries"])
-        backlogs = _backlogs(run.given)
+        backlogs = _backlogs(run)
         elections = [_ms(reach.fault.effective_ns, reach.elected_ns) for reach in run.reaches]
         yield facts(election_ms=max((ms for ms in elections if ms is not None), default=None))
         yield findings(claims=[*_elections(run), *_first_acks(run), *_backlog_claims(backlogs)])
@@ -84,6 +85,7 @@ class Recovery(Question):
                 first_ack_after_ms=_ms(since, first[0]),
                 first_delivery_after_ms=_ms(since, first[1]),
                 backlog_drained_ms=_ms(since, _drained_ns(list(backlogs.get(id_, {}).values()))),
+                backlog_shared_with=_sharing(run, reach.fault, backlogs.get(id_, {})),
                 lag_ended_by=_lag_ended_by(reach.fault, backlogs.get(id_, {}), _resumed_ns(run, reach)),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
@@ -164,17 +166,75 @@ def _lowest(run: Run, place: TopicPartition, one: Reached) -> int | None:
     return lowest if lowest < one.start and run.terms(place).acks_all else None
 
 
-def _backlogs(given: Inputs) -> dict[str, dict[str, Backlog]]:
-    """By fault and group: the backlog of each group that has one, its lag rose before the next fault."""
+def _backlogs(run: Run) -> dict[str, dict[str, Backlog]]:
+    """By fault and group that it can reach: the backlog of each that has one; its lag rose before the next
+    such fault, and before the end of recovery.
+    """
     backlogs: dict[str, dict[str, Backlog]] = {}
-    begins = [one.effective_ns for one in given.faults if one.effective_ns is not None]
-    for one in given.faults:
-        if one.effective_ns is None or one.fault == NOOP:
-            continue
-        until_ns = min((at_ns for at_ns in begins if at_ns > one.effective_ns), default=FOREVER_NS)
-        each = {group: backlog(samples, one.effective_ns, until_ns) for group, samples in given.lags.items()}
-        backlogs[one.id] = {group: rose for group, rose in each.items() if rose is not None}
+    for reach in run.reaches:
+        id_, since, recovered_ns = (
+            reach.fault.id,
+            reach.fault.effective_ns,
+            reach.recovered_ns(run.given.ended_ns),
+        )
+        for group, samples in run.given.lags.items() if since is not None else ():
+            assert since is not None
+            begins = [
+                at
+                for one in run.given.faults
+                if (at := one.effective_ns) is not None
+                and at > since
+                and can_reach(run.given, one, group, at)
+            ]
+            rose = backlog(samples, since, min(begins, default=FOREVER_NS), recovered_ns)
+            if rose is not None and can_reach(run.given, reach.fault, group, rose.from_ns):
+                backlogs.setdefault(id_, {})[group] = rose
     return backlogs
+
+
+def can_reach(given: Inputs, fault: FaultRow, group: str, to_ns: int) -> bool:
+    """Whether a fault can make a group lag by then: of members only their own; of a topic those that read it;
+    of brokers, a cluster or the target of a mirror those in that cluster meanwhile; else any.
+    """
+    since, hit, cluster = fault.effective_ns, fault.hit, fault.cluster
+    if since is None or fault.fault == NOOP:
+        return False
+    if hit.members_of is not None:
+        return hit.members_of == group
+    if hit.whole_topic is not None:
+        topics = given.reads.get(group)
+        return topics is None or given.full_name(hit.whole_topic) in topics
+    if hit.hits == MIRROR:
+        cluster = (hit.name or "").partition("->")[2]
+    elif not fault.brokers and hit.hits not in (CLUSTER, CLUSTERS):
+        return True
+    specs = {spec.cluster for spec in given.group_specs if spec.id == group}
+    here = clusters_within(given.clusters.get(group, ()), since, to_ns) or specs
+    return cluster is None or not here - {None} or cluster in here
+
+
+def _last(backlogs: Mapping[str, Backlog]) -> str:
+    """The group that drained its backlog last."""
+    return max(backlogs, key=lambda group: backlogs[group].to_ns or FOREVER_NS)
+
+
+def _sharing(run: Run, fault: FaultRow, backlogs: Mapping[str, Backlog]) -> list[str]:
+    """Other faults that can reach the group that drained last, took effect before that, and were not over
+    when this one took effect: a broker is back with the ISRs.
+    """
+    since, to_ns = fault.effective_ns, _drained_ns(list(backlogs.values()))
+    if since is None or to_ns is None:
+        return []
+    return [
+        other.fault.id
+        for other in run.reaches
+        if other.fault.id != fault.id
+        and can_reach(run.given, other.fault, _last(backlogs), to_ns)
+        and (at_ns := other.fault.effective_ns or 0) < to_ns
+        and (
+            other.fault.healed_ns is None or max(other.fault.healed_ns, other.restored_ns or 0, at_ns) > since
+        )
+    ]
 
 
 def _backlog_claims(backlogs: Mapping[str, Mapping[str, Backlog]]) -> Iterator[Claim]:

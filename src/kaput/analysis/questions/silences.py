@@ -354,12 +354,9 @@ def _of_faults(run: Run, stories: _Stories, silent: pl.DataFrame) -> Iterator[Re
 
 def _longest_of(run: Run, reach: Reach, silent: pl.DataFrame) -> tuple[int, int, int, bool] | None:
     """(place, from_ns, to_ns, ended), clipped to the fault's effect."""
-    since, healed_ns = reach.fault.effective_ns, reach.fault.healed_ns
+    since, until = reach.fault.effective_ns, reach.recovered_ns(run.given.ended_ns)
     if since is None or not reach.hit:
         return None
-    until = reach.restored_ns or run.given.ended_ns  # a change that never ends has no heal of its own
-    if healed_ns not in (None, since):
-        until = max(healed_ns or 0, reach.restored_ns or 0)
     codes = [run.names.code(place) for place in reach.hit]
     here = silent.filter(pl.col("place").is_in(codes), pl.col("to_ns") > since, pl.col("from_ns") < until)
     cut = here.with_columns(pl.col("from_ns").clip(lower_bound=since)).filter(_LENGTH >= SHORTEST_NS)

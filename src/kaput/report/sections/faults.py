@@ -24,7 +24,6 @@ from kaput.report.sections.availability import waited
 from kaput.report.sections.summary import target_of
 from kaput.report.sentences import confirmation
 from kaput.report.timeline.bars import recovery_bars
-from kaput.scenario.vocabulary import NOOP
 
 
 def section(run: JudgedRun) -> Section | None:
@@ -61,12 +60,13 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield "healed", f"{lasted_s:,.3f} s later" if lasted_s else ""  # a change that never ends
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by, after=fault.id)
     silence = "; ".join(part for part in (by_others(fault, run.findings.claims), silence) if part)
+    name_, lag = _backlog(run, fault)
     for name, ms, more in (
         (Term("leader elected after", "election_ms"), fault.election_ms, _noticed_late(fault)),
         (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
         (Term("first delivery after", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
-        (Term("backlog drained after", "backlog_drained_ms"), fault.backlog_drained_ms, _lag(run, fault)),
+        (Term(name_, "backlog_drained_ms"), fault.backlog_drained_ms, lag),
         (Term("every ISR full again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
@@ -103,32 +103,24 @@ def began_at(fault: FaultFindings) -> str | None:
     return text + (" was noticed" if fault.event_ns is None else "")
 
 
-def _lag(run: JudgedRun, fault: FaultFindings) -> str:
-    """Whose lag grew until the heal, and which faults took effect before the backlog was drained."""
-    return "; ".join(
-        part for part in (_grew_until_heal(run, fault), before_drained(fault, run.findings.faults)) if part
-    )
-
-
-def before_drained(fault: FaultFindings, faults: Sequence[FaultFindings]) -> str:
-    """Which of these took effect before the backlog after `fault` was drained, and were not over when it took
-    effect: part of it may be theirs.
+def _backlog(run: JudgedRun, fault: FaultFindings) -> tuple[str, str]:
+    """The words for a backlog, with the group that drained last; whether its lag grew until the heal, and
+    which other faults may have a part in it.
     """
-    if fault.effective_ns is None or fault.backlog_drained_ms is None:
-        return ""
-    end_ns = fault.effective_ns + fault.backlog_drained_ms * 1e6
-    others = [
-        one.id for one in faults
-        if one.fault != NOOP and one.id != fault.id and 0 < (one.effective_ns or 0) < end_ns
-        and (one.healed_ns is None or max(one.healed_ns, one.effective_ns or 0) > fault.effective_ns)
-    ]  # fmt: skip
-    return f"{first_few(others, 3)} took effect before that" if others else ""
-
-
-def _grew_until_heal(run: JudgedRun, fault: FaultFindings) -> str:
-    """The group whose lag was greatest last."""
     mine = [claim for claim in run.findings.claims if claim.kind == "backlog" and claim.fault == fault.id]
-    last = max(mine, key=lambda claim: claim.figures["greatest_at_ns"], default=None)
+    last = max(mine, key=lambda claim: claim.to_ns or 0, default=None)
+    others = fault.backlog_shared_with
+    more = [
+        _grew_until_heal(fault, mine),
+        f"{first_few(others, 3)} took effect before that" if others else "",
+    ]
+    name = "backlog drained after" if last is None else f"backlog of {last.group} drained after"
+    return name, "; ".join(part for part in more if part)
+
+
+def _grew_until_heal(fault: FaultFindings, backlogs: Sequence[Claim]) -> str:
+    """The group whose lag was greatest last."""
+    last = max(backlogs, key=lambda claim: claim.figures["greatest_at_ns"], default=None)
     if fault.lag_ended_by != "heal" or last is None:
         return ""
     return f"the lag of {last.group} grew until the fault was healed"
