@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from handmade_findings import document
 
-from kaput.evidence.findings import FaultFindings
+from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_claims import Claim
-from kaput.report.sections.faults import began_at, by_others
+from kaput.report.sections import JudgedRun
+from kaput.report.sections.faults import began_at, by_others, partitions
 from kaput.report.timeline.bars import recovery_bars
 
 MS = 1_000_000
@@ -49,6 +50,25 @@ def test_unknown_recovery_steps_are_omitted(known: dict[str, float], row: str, b
     """And no bar ends before it begins: a reader may be told before the writer."""
     *_, last = recovery_bars(fault(**known))
     assert (last.row, last.begin, last.end) == (row, begin, 0.5)
+
+
+@pytest.mark.parametrize(("acked", "named"), [(1, ("", "")), (0, ("orders/1", "orders/0"))])
+def test_partitions_of_election_and_first_acknowledgement_are_named_if_they_differ(
+    acked: int, named: tuple[str, str]
+) -> None:
+    """Orders/1 had its leader first; either may acknowledge first."""
+    of = fault(election_ms=1.0, first_ack_after_ms=3.0)
+    elections = [
+        Claim(kind="election", fault=of.id, topic="orders", partition=n, to_ns=at_ns * MS)
+        for n, at_ns in ((0, 2), (1, 1))
+    ]
+    acks = [
+        Claim(kind="first-ack", fault=of.id, topic="orders", partition=n, to_ns=(3 if n == acked else 4) * MS)
+        for n in (0, 1)
+    ]
+    findings = Findings.model_validate(document() | {"claims": []})
+    findings.claims.extend([*elections, *acks])
+    assert partitions(JudgedRun(findings), of) == named
 
 
 def test_recovery_chart_without_data_is_omitted() -> None:

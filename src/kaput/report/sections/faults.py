@@ -61,9 +61,11 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by, after=fault.id)
     silence = "; ".join(part for part in (by_others(fault, run.findings.claims), silence) if part)
     name_, lag = _backlog(run, fault)
+    first, last = partitions(run, fault)
+    late = "; ".join(part for part in (first, _noticed_late(fault)) if part)
     for name, ms, more in (
-        (Term("leader elected after", "election_ms"), fault.election_ms, _noticed_late(fault)),
-        (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, ""),
+        (Term("leader elected after", "election_ms"), fault.election_ms, late),
+        (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, last),
         (Term("first delivery after", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
         (Term(name_, "backlog_drained_ms"), fault.backlog_drained_ms, lag),
@@ -83,6 +85,18 @@ def by_others(fault: FaultFindings, claims: Sequence[Claim]) -> str:
     ]  # fmt: skip
     others = list(dict.fromkeys(one for one in causes if one is not None))
     return "" if fault.id in others or not others else f"likeliest cause: {first_few(others, 3)}"
+
+
+def partitions(run: JudgedRun, fault: FaultFindings) -> tuple[str, str]:
+    """The partitions of the first election and of the first acknowledgement; empty if it is the same."""
+    mine = [one for one in run.findings.claims if one.fault == fault.id and one.partition is not None]
+    firsts = []
+    for kind in ("election", "first-ack"):
+        times = {f"{one.topic}/{one.partition}": one.to_ns or 0 for one in mine if one.kind == kind}
+        firsts.append([place for place, at_ns in times.items() if at_ns == min(times.values())])
+    if not all(firsts) or set(firsts[0]) & set(firsts[1]):
+        return "", ""
+    return firsts[0][0], firsts[1][0]
 
 
 def _noticed_late(fault: FaultFindings) -> str:
