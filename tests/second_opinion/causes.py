@@ -133,7 +133,9 @@ class Causes:
                 led = [e["leader"] for e in events if e["at_ns"] <= at]
                 found.add(bool(led) and led[-1] in effect.brokers)
             else:
-                found.add(leader in effect.brokers)
+                found.add(
+                    leader in effect.brokers or (group is None and self._asked(place, at) in effect.brokers)
+                )
         only_led = effect.of_requests is not None
         all_acks = False if only_led else True if group is not None else self.tables.all_acks(place)
         if all_acks is not False:
@@ -148,6 +150,14 @@ class Causes:
             both = {one or other for one in found for other in in_isr}
             found = both if all_acks else both | found
         return found or {False}
+
+    def _asked(self, place: Place, at: int) -> int | None:
+        """The leader of the last epoch that had acknowledged anything by then, if its process is there."""
+        acked = {epoch for epoch, first in self.tables.first_acks(place).items() if first <= at}
+        events = [e for e in self.tables.events_of(place) if e["at_ns"] <= at]
+        led = [e for e in events if e["leader"] is not None and e["leader"] >= 0]
+        known = [e["leader"] for e in led if e["leader_epoch"] in acked]
+        return known[-1] if known and self.failovers.effects.is_up(known[-1], at) else None
 
     def _turns(self, effect: Effect) -> list[tuple[Effect, int, int]]:
         """A rolling restart as a restart of each broker, from the return of the one before to its own."""

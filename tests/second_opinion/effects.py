@@ -88,7 +88,7 @@ class Effects:
         found = {e["broker"] for e in self.tables.rows("cluster_events") if e["broker"] is not None}
         for event in self.tables.rows("cluster_events"):
             found.update(event["isr"] or ())
-            if (event["leader"] or -1) >= 0:
+            if event["leader"] is not None and event["leader"] >= 0:
                 found.add(event["leader"])
         for effect in self.all:
             found |= effect.brokers

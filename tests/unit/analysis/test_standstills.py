@@ -274,6 +274,17 @@ def test_delivery_waited_for_a_member_of_the_isr_whose_heal_had_begun(
     assert ("in the ISR of orders/1" in (second.cause or "")) is named
 
 
+def test_leader_that_clients_still_asked_is_a_cause(tmp_path: Path) -> None:
+    """It handed over its partition before the silence began, and clients had not heard of that yet."""
+    history = _history({0: 5_000}, begin=3_400).fault(1, 3_000, 20_000, fault="stop", id="1-stop")
+    history.led(3, 1, 3_300, [2, 3])
+    history.add("cluster_events", kind="stopped", broker=1, at_ns=at(4_500), source="history")
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert first.cause == (
+        "1-stop (broker 1) was in effect; broker 1 was the last that had acknowledged anything in orders/0"
+    )
+
+
 def test_fault_while_nothing_waited_for_its_partition_is_no_cause_of_all_together(tmp_path: Path) -> None:
     """Nothing was sent to partition 0 from 3 to 5 s; what waited then was sent to partition 1."""
     for since, until, cause in [

@@ -92,6 +92,16 @@ class Record:
     fenced: Mapping[tuple[str | None, int], Sequence[int]] = field(default_factory=dict)
     acked: Mapping[TopicPartition, Mapping[int | None, int]] = field(default_factory=dict)
 
+    def asked(self, place: TopicPartition, at_ns: int) -> int | None:
+        """The leader that clients were asking: the last that had acknowledged anything; else who led then."""
+        changes = self.history.changes.get(place, ())
+        led = [one for one in changes if one.at_ns <= at_ns and one.leader is not None and one.leader >= 0]
+        acked = self.acked.get(place, {})
+        return next(
+            (one.leader for one in reversed(led) if acked.get(one.epoch, FOREVER_NS) <= at_ns),
+            led[-1].leader if led else None,
+        )
+
     def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
         """What a partition waited for between two times; the second is that of the first answer."""
         if place not in self.history.changes and waiter.group is None:
@@ -295,13 +305,7 @@ class _Walk:
 
     def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
         """What keeps the leader before from telling clients of its successor, while they reach it."""
-        led = [one for at, one in self.changes if at <= self.from_ns and (one.leader or -1) >= 0]
-        acked = self.record.acked.get(self.place, {})
-        # Clients were asking the last one that acknowledged anything; else the one that led then.
-        asked = next(
-            (one.leader for one in reversed(led) if acked.get(one.epoch, FOREVER_NS) <= self.from_ns),
-            led[-1].leader if led else None,
-        )
+        asked = self.record.asked(self.place, self.from_ns)
         if asked is None or asked == leader:
             return ()
         mine = self._hindering(asked, at_ns, Stage.OLD_LEADER)

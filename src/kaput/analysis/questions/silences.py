@@ -265,6 +265,8 @@ def needed(
             return f"broker {broker} led {place}"
         if state.leader is not None and state.leader < 0 and state.led_last == broker:
             return f"{place} had no leader after broker {broker}"
+        if group is None and _still_asked(run, broker, place, max(at_ns, since[broker][0])):
+            return f"broker {broker} was the last that had acknowledged anything in {place}"
     back_ns = _until_ns(fault) if fault.heal_began_ns is None else fault.heal_began_ns  # perhaps
     away = group is not None and fault.fault in NOT_RUNNING and back_ns > to_ns
     still = (history.before(place, to_ns + MS).isr or ()) if away else ()
@@ -275,6 +277,12 @@ def needed(
         what = "acks=all waits for" if group is None else "records become visible with"
         return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
     return None
+
+
+def _still_asked(run: Run, broker: int, place: TopicPartition, at_ns: int) -> bool:
+    """Whether clients were asking a broker that led before, whose process was there."""
+    cluster = cluster_and_topic(place.topic)[0]
+    return run.record.asked(place, at_ns) == broker and not run.serving.down(broker, at_ns, cluster)
 
 
 def _within_1s(one: Availability) -> Claim:
