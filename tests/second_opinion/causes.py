@@ -24,7 +24,9 @@ class Causes:
         if effect.target.startswith("producer "):
             return {False} if group is not None else self._waited(effect, place, begin, end)
         if effect.target.startswith("member"):
-            return {group is not None and self._owned(effect, scope, begin, end)}
+            if group is None or effect.fault == "join":
+                return {False}
+            return {self._owned(effect, scope, begin, until) for until in (end, min(end, effect.heal_began))}
         if effect.target == "cluster" or effect.target.startswith("topic "):
             topic = effect.target.removeprefix("topic ")
             mine = topic == "cluster" or place is None or self._is_of(topic, place)

@@ -48,6 +48,7 @@ def test_two_leaders_at_once(tmp_path: Path, played: InProcess) -> None:
             leader=2,
             old_leader=1,
             old_leader_in_sync=False,
+            unclean=False,
             fault="1-kill",
             first_ack_ns=at(601),
             last_deposed_ack_ns=at(1101),

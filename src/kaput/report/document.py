@@ -88,6 +88,11 @@ class Cell:
     anchor: str = ""
     link: str = ""
 
+    def first_stories(self, most: int) -> list[str]:
+        """The first stories, and how many more there are, unless the text counts them itself."""
+        more = 0 if "example" in self.text else len(self.stories) - most
+        return [*self.stories[:most], *([f"and {more:,} more"] if more > 0 else [])]
+
 
 @dataclass(frozen=True)
 class Table:

@@ -40,7 +40,8 @@ def _acks(producer: int, place: int, *spells: tuple[float, float], until: float)
 def _reach(fault: str, since: float | None, until: float | None, *places: int) -> Any:
     of = SimpleNamespace(id=fault, effective_ns=None if since is None else int(since * S), healed_ns=None)
     restored = None if until is None else int(until * S)
-    return SimpleNamespace(fault=of, restored_ns=restored, hit=[PLACES[code] for code in places])
+    hit = [PLACES[code] for code in places]
+    return SimpleNamespace(fault=of, recovered_ns=lambda ended_ns: restored or ended_ns, hit=hit)
 
 
 def _run(spells: pl.DataFrame, *reaches: Any, untimed: int = 0) -> Any:

@@ -274,6 +274,19 @@ def test_delivery_waited_for_a_member_of_the_isr_whose_heal_had_begun(
     assert ("in the ISR of orders/1" in (second.cause or "")) is named
 
 
+def test_fault_on_a_member_that_took_over_is_no_cause(tmp_path: Path) -> None:
+    """Its heal had begun before it was assigned anything, and a member that joins holds nothing up."""
+    for fault in ("kill", "join"):
+        target = {"target": "member 1 of billing", "fault": fault, "heal_began_ns": at(3_100)}
+        history = _handed_over().fault(1, 2_900, 5_990, **target)
+        history.rows["faults"][0]["brokers"] = []
+        for event in history.rows["group_events"]:
+            if event["group"] == "billing" and event["at_ns"] <= at(3_000):
+                event["member"] = "member-2"
+        (billing,) = _scope(judged(history, tmp_path / fault), "billing")
+        assert "1-kill" not in (billing.cause or "")
+
+
 def test_leader_that_clients_still_asked_is_a_cause(tmp_path: Path) -> None:
     """It handed over its partition before the silence began, and clients had not heard of that yet."""
     history = _history({0: 5_000}, begin=3_400).fault(1, 3_000, 20_000, fault="stop", id="1-stop")

@@ -451,8 +451,8 @@ class _Walk:
             if state.stage == later.stage == Stage.READY:
                 continue
             condition, record, faults = self._met(state, later, until)
-            if condition == "client" and begin == self.from_ns:
-                # Before anything was unmet, the record does not tell who took the time.
+            if condition == "client":
+                # Before anything was unmet, or in between, the record does not tell who took the time.
                 condition, record = "unknown", self._stalled(begin, until)
             yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, faults=faults)
             begin = until

@@ -267,8 +267,7 @@ def needed(
             return f"{place} had no leader after broker {broker}"
         if group is None and _still_asked(run, broker, place, max(at_ns, since[broker][0])):
             return f"broker {broker} was the last that had acknowledged anything in {place}"
-    back_ns = _until_ns(fault) if fault.heal_began_ns is None else fault.heal_began_ns  # perhaps
-    away = group is not None and fault.fault in NOT_RUNNING and back_ns > to_ns
+    away = group is not None and fault.fault in NOT_RUNNING and _may_be_over_ns(fault) > to_ns
     still = (history.before(place, to_ns + MS).isr or ()) if away else ()
     in_sync = [
         broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
@@ -490,7 +489,7 @@ class RunEvents:
                 for each in singly
                 if (how := self._hit(one, each, group, from_ns)) is not None
             }
-            text = f"{_fault_text(one)} {'was' if _in_effect(one, from_ns, to_ns) else 'had been'} in effect"
+            text = f"{_fault_text(one)} {_when(one, from_ns, to_ns)}"
             if silence.place is not None:
                 text += "".join(f"; {how}" for how in hit.values() if how)
             elif places := [place for place, how in hit.items() if how and place]:
@@ -542,7 +541,11 @@ class RunEvents:
             return None
         since, until = max(fault.effective_ns or 0, from_ns), min(_until_ns(fault), to_ns)
         if fault.hit.members_of is not None:
-            known = group is not None and self._owned(fault, since, until, place, group)
+            # One that joins holds nothing up; one that is assigned something after its heal began is back.
+            back = min(until, _may_be_over_ns(fault))
+            known = (
+                group is not None and fault.fault != "join" and self._owned(fault, since, back, place, group)
+            )
         elif fault.hit.producer is not None:
             known = group is None and self._waited(fault.hit.producer, place, since, until)
         elif fault.hit.hits in (TOPIC, CLUSTER):
@@ -675,8 +678,20 @@ class RunEvents:
                     yield _Event(one.at_ns, *_change_text(one), place=place)
 
 
+def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
+    """When a fault was in effect, seen from a silence."""
+    late_ns = (fault.effective_ns or 0) - from_ns
+    if late_ns >= SHORTEST_NS:
+        return f"took effect {late_ns / SECOND:,.1f} s after it began"
+    return "was in effect" if _in_effect(fault, from_ns, to_ns) else "had been in effect"
+
+
 def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
     return fault.effective_ns is not None and fault.effective_ns < to_ns and _until_ns(fault) > from_ns
+
+
+def _may_be_over_ns(fault: FaultRow) -> int:
+    return _until_ns(fault) if fault.heal_began_ns is None else min(fault.heal_began_ns, _until_ns(fault))
 
 
 def _until_ns(fault: FaultRow) -> int:

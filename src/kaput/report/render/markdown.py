@@ -105,9 +105,8 @@ def _table(table: Table) -> Iterator[str]:
     yield ""
     if table.left_out:
         yield f"{plural(table.left_out, 'more row')} not shown\n"
-    stories = [
-        s for row in table.rows for cell in row if not isinstance(cell, str) for s in cell.stories[:_STORIES]
-    ]
+    cells = [cell for row in table.rows for cell in row if isinstance(cell, Cell)]
+    stories = [story for cell in cells for story in cell.first_stories(_STORIES)]
     if stories and table.stories:
         yield from _folded("Examples", [*(f"- {_escaped(story)}" for story in stories), ""])
 

@@ -148,7 +148,7 @@ def _lines(table: Table, indent: str) -> Text:
 def _stories(row: Sequence[str | Cell]) -> Iterator[str]:
     for cell in row:
         if isinstance(cell, Cell):
-            yield from cell.stories[:_STORIES]
+            yield from cell.first_stories(_STORIES)
 
 
 def _transposed(table: Table) -> Table:

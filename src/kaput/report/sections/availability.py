@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from kaput.core import clock, plural
@@ -136,9 +137,9 @@ def _share(run: JudgedRun, service: Availability) -> str:
     # Who waits sends little, so few messages are late: fewer than half of those of a constant rate.
     if silent >= _MUCH_OF_THE_TIME and late < _share_of_time(service, 1) / 2:
         return f"{share}, but little was sent meanwhile: {percent(silent)} of the time was silent."
-    slow = next((one for one in run.findings.latency_ms.around_faults if one.when == "during"), None)
-    p99 = slow.ack.p99 if slow is not None else None
-    if p99 is not None and p99 >= 1000 and not service.standstills:
+    around = {one.when: one.ack.p99 for one in run.findings.latency_ms.around_faults}
+    p99, before = around.get("during"), around.get("before")
+    if p99 is not None and p99 >= max(1000, before or 0) and not service.standstills:
         return f"{share}; during the faults it took up to {p99 / 1e3:,.1f} s (99th percentile)."
     return f"{share}."
 
@@ -260,7 +261,9 @@ def section(run: JudgedRun) -> Section | None:
         rows = [[_scope(one), *_row(run, one)] for one in others]
         caption = (Term("Standstills", "standstill"), " of partitions and groups, the longest first")
         table = Table(["scope", *_HEADER], rows, "lrrll", caption=caption, stories=False)
-        blocks.append(limited(table, _ROWS))
+        every = sum(one.standstills for one in shares if not _of_service(one))
+        shown = limited(table, _ROWS)
+        blocks.append(replace(shown, left_out=max(shown.left_out, every - len(shown.rows))))
     return Section(Term("Availability", "availability"), blocks, key="availability")
 
 

@@ -72,6 +72,7 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         (Term("every ISR full again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
+    yield from _never_drained(run, fault)
     yield from _affected_messages(fault)
 
 
@@ -130,6 +131,14 @@ def _backlog(run: JudgedRun, fault: FaultFindings) -> tuple[str, str]:
     ]
     name = "backlog drained after" if last is None else f"backlog of {last.group} drained after"
     return name, "; ".join(part for part in more if part)
+
+
+def _never_drained(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
+    """The backlogs that were still there at the last sample."""
+    for one in run.findings.claims:
+        if one.kind == "backlog" and one.fault == fault.id and one.to_ns is None:
+            greatest = f"{one.figures['greatest']:,.0f}"
+            yield f"backlog of {one.group}", f"up to {greatest}, and not drained at the last sample"
 
 
 def _grew_until_heal(fault: FaultFindings, backlogs: Sequence[Claim]) -> str:

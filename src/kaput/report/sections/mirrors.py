@@ -75,6 +75,8 @@ def _compared(mirror: str, found: ComparedMirror) -> str:
     if found.status is None:
         return f"{mirror} could not be compared: {found.why}"
     lost = f": {'; '.join(found.lost)}" if found.lost else ""
+    if found.status == "differs by design":
+        return f"{mirror} compared (records, settings, positions): nothing is lost, but it {found.status}"
     return f"{mirror} compared record by record: {found.status}{lost}"
 
 

@@ -197,14 +197,14 @@ def _slumps(findings: Findings) -> Iterator[str]:
 
 
 def _stalls(findings: Findings) -> Iterator[str]:
-    """The longest time without an acknowledgement, and the time until the new leader's first one."""
+    """The longest time without an acknowledgement of a partition, and until a new leader's first one."""
     gaps = [fault.unavailable_ms for fault in findings.faults if fault.unavailable_ms is not None]
     if gaps:
-        yield f"no acknowledgement for {milliseconds(max(gaps))}"
+        yield f"no acknowledgement of a partition for up to {milliseconds(max(gaps))}"
     first = [c.first_ack_ns - c.elected_ns for c in findings.leader_changes if c.first_ack_ns is not None]
     if first:
         waited = milliseconds(max(0, *first) / 1e6)
-        yield f"first acknowledgement of the new epoch {waited} after the election"
+        yield f"first acknowledgement of a new epoch up to {waited} after the election"
 
 
 def _affected(kill: FaultFindings) -> str:
