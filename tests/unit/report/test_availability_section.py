@@ -14,7 +14,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Standstill, Wait
 from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import Entry, compare
-from kaput.report.document import Table
+from kaput.report.document import Cell, Table
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
 from kaput.report.sections import JudgedRun
@@ -323,3 +323,27 @@ def test_expectations_are_in_the_report(raw: dict[str, Any]) -> None:
 )
 def test_a_percentage_claims_all_or_none_only_where_it_is_so(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+def test_standstills_that_findings_left_out_are_counted(stood_still: dict[str, Any]) -> None:
+    """Only the longest hundred are in findings.json; the shares have how many there were."""
+    for one in stood_still["availability"]:
+        if one.get("topic") is not None:
+            one["standstills"] = 250
+    part = section(JudgedRun(Findings.model_validate(stood_still)))
+    assert part is not None
+    (table,) = (
+        each for each in part.blocks if isinstance(each, Table) and "Standstills" in str(each.caption)
+    )
+    partitions = sum(one.get("topic") is not None for one in stood_still["availability"])
+    groups = sum(
+        one["standstills"] for one in stood_still["availability"] if one.get("group") and not one.get("topic")
+    )
+    assert table.left_out == 250 * partitions + groups - len(table.rows)
+
+
+def test_more_stories_than_shown_are_counted() -> None:
+    """Unless the cell counts them itself."""
+    assert Cell("2-kill", stories=list("abcd")).first_stories(3) == ["a", "b", "c", "and 1 more"]
+    assert Cell("2-kill", stories=list("abc")).first_stories(3) == list("abc")
+    assert Cell("4 examples", stories=list("abcd")).first_stories(3) == list("abc")
