@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from kaput.core import FOREVER_NS
 from kaput.scenario import vocabulary
 from kaput.scenario.targets import Target, recorded_target
 
@@ -39,6 +40,11 @@ class FaultRow:
     def proven(self) -> bool:
         """Whether it is proven to have taken effect (see vocabulary.proven)."""
         return vocabulary.proven(self.fault, self.confirmed, self.effective_ns)
+
+    @property
+    def may_end_ns(self) -> int:
+        """The earliest time at which it may have been over: a heal works before a probe confirms it."""
+        return min(FOREVER_NS if at is None else at for at in (self.heal_began_ns, self.healed_ns))
 
     def row(self) -> tuple[Any, ...]:
         """The values, in that order."""

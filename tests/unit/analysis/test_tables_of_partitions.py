@@ -34,10 +34,12 @@ def _given(
 ) -> Any:
     """Faults by kind, injected, effective and healed."""
     names = ("fault", "injected_ns", "effective_ns", "healed_ns")
-    more = {"brokers": [1], "heal_began_ns": None}
     topics = {"orders": SimpleNamespace(assignment=[[3, 2, 1]])}
     return SimpleNamespace(
-        faults=[SimpleNamespace(**dict(zip(names, fault, strict=True)), **more) for fault in faults],
+        faults=[
+            SimpleNamespace(**dict(zip(names, fault, strict=True)), brokers=[1], may_end_ns=fault[3])
+            for fault in faults
+        ],
         manifest=SimpleNamespace(ended_ns=ended),
         cluster_events=[],
         scenario=SimpleNamespace(topic=topics.get) if known else None,

@@ -286,7 +286,7 @@ def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) 
     assert fault.effective_ns is not None
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     how: How = _HOW.get(fault.fault, "slow")
-    may_end_ns = _may_end_ns(fault, end_ns)
+    may_end_ns = fault.may_end_ns
     mine = [row for row in group_events if fault.hit.includes_member(row["group"], row["member"])]
     before = {row["member"] for row in mine if row["at_ns"] <= fault.effective_ns}
     back = [
@@ -300,10 +300,6 @@ def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) 
     ]
     to_ns = min(may_end_ns, *back) if back else end_ns
     return Hindrance(-1, how, fault.effective_ns, to_ns, may_end_ns, fault.id, fault.cluster)
-
-
-def _may_end_ns(fault: FaultRow, end_ns: int) -> int:
-    return end_ns if fault.heal_began_ns is None else min(end_ns, fault.heal_began_ns)
 
 
 def _of_broker(
@@ -328,10 +324,10 @@ def _of_broker(
         started = [at for _, at in lives if at is not None and from_ns <= at]
         if started and fault.healed_ns is not None:
             return Hindrance(broker, how, from_ns, min(started), min(started), fault.id, fault.cluster)
-        may_end_ns = min(started, default=_may_end_ns(fault, end_ns))
+        may_end_ns = min(started, default=fault.may_end_ns)
         end_ns = min((at for at in signs_of_life if may_end_ns < at < end_ns), default=end_ns)
         return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster)
-    may_end_ns = _may_end_ns(fault, end_ns)
+    may_end_ns = fault.may_end_ns
     cut = _far_side(fault, scenario) if how == "cut" else (False, False, frozenset[int]())
     # Controllers that unfence or elect it before the heal is confirmed had reached it.
     back = any(may_end_ns < at < end_ns for at in signs_of_life)

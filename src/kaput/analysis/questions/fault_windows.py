@@ -14,8 +14,9 @@ from kaput.analysis.engine.spells import DONE
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.questions.availability import PRODUCERS
+from kaput.analysis.questions.likely_causes import held_up
 from kaput.analysis.questions.losses import of_fault
-from kaput.analysis.questions.silences import end_of_silence, held_up, silences_by_place
+from kaput.analysis.questions.silences import end_of_silence, silences_by_place
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.tables import Extents

@@ -18,7 +18,6 @@ from kaput.analysis.facts.serving import Serving, deaths
 from kaput.analysis.run import Run
 from kaput.analysis.views.rows import Rows
 from kaput.core import MS, TopicPartition, cluster_and_topic
-from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings import UnreadPartition
 from kaput.evidence.findings_parts import PartitionSnapshot, PartitionTable, When
 from kaput.scenario.vocabulary import NOOP
@@ -101,14 +100,9 @@ def _moments(given: Inputs, history: LeaderHistory) -> Iterator[tuple[When, int]
     if faults:
         yield "before", min(min(one.injected_ns, one.effective_ns or 0) for one in faults)
         on_brokers = [one for one in faults if one.brokers] or faults
-        yield "during", max(_heal_began_ns(one) or end_ns for one in on_brokers)
+        # By the time that a heal is confirmed, its brokers may be back.
+        yield "during", max(end_ns if one.healed_ns is None else one.may_end_ns for one in on_brokers)
     yield "after", end_ns
-
-
-def _heal_began_ns(fault: FaultRow) -> int | None:
-    """When its heal began: by the time that it is confirmed, its brokers may be back."""
-    began, healed = fault.heal_began_ns, fault.healed_ns
-    return healed if healed is None or began is None else min(began, healed)
 
 
 def _state(

@@ -171,24 +171,17 @@ def _backlogs(run: Run) -> dict[str, dict[str, Backlog]]:
     such fault, and before the end of recovery.
     """
     backlogs: dict[str, dict[str, Backlog]] = {}
+    took_effect = [(one, one.effective_ns) for one in run.given.faults if one.effective_ns is not None]
     for reach in run.reaches:
-        id_, since, recovered_ns = (
-            reach.fault.id,
-            reach.fault.effective_ns,
-            reach.recovered_ns(run.given.ended_ns),
-        )
-        for group, samples in run.given.lags.items() if since is not None else ():
-            assert since is not None
-            begins = [
-                at
-                for one in run.given.faults
-                if (at := one.effective_ns) is not None
-                and at > since
-                and can_reach(run.given, one, group, at)
-            ]
-            rose = backlog(samples, since, min(begins, default=FOREVER_NS), recovered_ns)
-            if rose is not None and can_reach(run.given, reach.fault, group, rose.from_ns):
-                backlogs.setdefault(id_, {})[group] = rose
+        one, since = reach.fault, reach.fault.effective_ns
+        if since is None:
+            continue
+        recovered_ns = reach.recovered_ns(run.given.ended_ns)
+        for group, samples in run.given.lags.items():
+            nexts = (at for next_, at in took_effect if at > since and can_reach(run.given, next_, group, at))
+            rose = backlog(samples, since, min(nexts, default=FOREVER_NS), recovered_ns)
+            if rose is not None and can_reach(run.given, one, group, rose.from_ns):
+                backlogs.setdefault(one.id, {})[group] = rose
     return backlogs
 
 

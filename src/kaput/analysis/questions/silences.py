@@ -5,30 +5,21 @@ what it waited for. Standstill, unavailability and outage are this one notion (d
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import groupby
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
-from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING, pauses
-from kaput.analysis.facts.leader_history import Change, may_concern
+from kaput.analysis.engine.spells import DONE, WAITING, pauses
 from kaput.analysis.facts.reach import Reach
-from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING, step_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, Timeouts
+from kaput.analysis.questions.likely_causes import Cause, RunEvents, Silence, Single, plan_moves
 from kaput.analysis.run import Run
-from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, counted, first_few
-from kaput.evidence.fault_rows import FaultRow
+from kaput.core import FOREVER_NS, MS, SECOND, counted
 from kaput.evidence.findings import Unavailability
-from kaput.evidence.findings_claims import Availability, Claim, EndedBy, NotableEvent, Standstill, Wait
-from kaput.scenario.fault_kinds import ChangeConfigOptions
-from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
-from kaput.scenario.vocabulary import NOOP
+from kaput.evidence.findings_claims import Availability, Claim, Standstill
 
 _ALL_PLACES = -2  # instead of a place: all partitions together
 _MAX_SHOWN = 100  # silences of all partitions together, and of single partitions; also for each group
@@ -36,63 +27,6 @@ _MAX_CAUSES = 3  # named of one silence
 _SCOPE = ("group", "place")
 _STREAM = ("producer", "place")
 _LENGTH = pl.col("to_ns") - pl.col("from_ns")
-
-
-@dataclass(frozen=True)
-class Silence:
-    """One silence. `place`: None for all partitions together; `group`: None of acknowledgements; `producer`:
-    None of all together. `ended`: by an acknowledgement (or a delivery).
-    """
-
-    place: TopicPartition | None
-    group: str | None
-    producer: int | None
-    from_ns: int
-    to_ns: int
-    ended: bool
-    story: Story
-
-    @property
-    def ended_by(self) -> EndedBy | None:
-        """What ended it; None if it ended with the load."""
-        return self.story.ended_by if self.ended else None
-
-    @property
-    def waited_for(self) -> list[Wait]:
-        """What it waited for; nothing if it ended with the load."""
-        return self.story.waits if self.ended else []
-
-    @property
-    def _subject(self) -> dict[str, Any]:
-        return {
-            "cluster": self.place and cluster_and_topic(self.place.topic)[0],
-            "topic": self.place and self.place.topic,
-            "partition": self.place and self.place.partition,
-            "group": self.group,
-            "producer": self.producer,
-            "from_ns": self.from_ns,
-            "to_ns": self.to_ns,
-        }
-
-    def caused_by(self, cause: Cause) -> Claim:
-        """The claim that this is a cause of it."""
-        about = {"fault": cause.fault, "figures": {"since_ns": cause.since_ns}, "why": cause.text}
-        return Claim(kind="cause", **self._subject, **about)
-
-    def claim(self, kind: str = "silence", fault_id: str | None = None) -> Claim:
-        """The claim that findings.json has of it."""
-        return Claim.model_validate(
-            {
-                "kind": kind,
-                **self._subject,
-                "fault": fault_id,
-                "figures": {"length_ms": (self.to_ns - self.from_ns) / MS},
-                "waited_for": self.waited_for,
-                "ended_by": self.ended_by,
-                "decidable": not self.ended or self.story.decidable,
-                "why": self.story.why if self.ended else "no acknowledgement ended it",
-            }
-        )
 
 
 class Silences(Question):
@@ -148,7 +82,7 @@ class _Stories:
         story = Story(why="no single partition stood still until its end")
         if first is not None:
             story = run.story(run.names.located(first), from_ns, to_ns, name, producer)
-        if not story.decidable and (moves := _moves(run, from_ns, to_ns, name)):
+        if not story.decidable and (moves := plan_moves(run, from_ns, to_ns, name)):
             story = replace(story, why=moves[0].text)
         return Silence(where, name, producer, from_ns, to_ns, ended, story)
 
@@ -164,21 +98,12 @@ def _with_all_places(spells: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([spells.filter(pl.col("place") != NOWHERE), every])
 
 
-class _Single(NamedTuple):
-    """The silence of a single partition. `place`: None if no partition is known."""
-
-    place: TopicPartition | None
-    from_ns: int
-    to_ns: int
-    ended: bool
-
-
-def _silent_places(run: Run, silent: pl.DataFrame) -> dict[str | None, list[_Single]]:
-    found: dict[str | None, list[_Single]] = {}
+def _silent_places(run: Run, silent: pl.DataFrame) -> dict[str | None, list[Single]]:
+    found: dict[str | None, list[Single]] = {}
     single = silent.filter(pl.col("place") != _ALL_PLACES).select(*_SCOPE, "from_ns", "to_ns", "ended")
     for group, place, *times in single.iter_rows():
         name = None if group == PRODUCERS else run.given.groups[group]
-        found.setdefault(name, []).append(_Single(run.names.located(place), *times))
+        found.setdefault(name, []).append(Single(run.names.located(place), *times))
     return found
 
 
@@ -227,61 +152,6 @@ def end_of_silence(
     until_ns = FOREVER_NS if healed_ns is None else healed_ns
     mine = (one for one in silences if one[1] > effective_ns and one[0] < until_ns)
     return next((to_ns + (not ended) for _, to_ns, ended in mine), None)
-
-
-def held_up(run: Run, fault: FaultRow, place: TopicPartition, silence: tuple[int, int, bool]) -> bool:
-    """Whether a fault is a likely cause of a silence of a partition."""
-    (from_ns, to_ns, ended), since_ns = silence, fault.effective_ns
-    if since_ns is None or not _in_effect(fault, from_ns, to_ns):
-        return False
-    if needed(run, fault, place, (max(since_ns, from_ns), to_ns), None) is not None:
-        return True
-    waits = run.story(place, from_ns, to_ns, None, None).waits if ended else ()
-    return any(wait.condition == "heal" and fault.id in wait.faults for wait in waits)
-
-
-def needed(
-    run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
-) -> str | None:
-    """What a fault's brokers were to a partition at the first of two times (in a rolling restart, when it was
-    their turn): its leader, or members of the ISR if acknowledgements (or deliveries) wait for that; None if
-    nothing. A delivery at the second time did not wait for members that do not run and are still in the ISR.
-    """
-    history, (at_ns, to_ns) = run.leader_history, within
-    if place not in history.changes or not may_concern(fault, place):
-        return None
-    api = run.given.asked_by_clients(fault)
-    if group is None and api is not None and api not in ACKS_WAIT_FOR:
-        return None
-    turns = run.serving.turns.get(fault.id, {})
-    since = {broker: turns.get(broker, within) for broker in fault.brokers}
-    then = {
-        broker: history.before(place, max(at_ns, from_ns))
-        for broker, (from_ns, until_ns) in since.items()
-        if from_ns < to_ns and until_ns > at_ns
-    }
-    for broker, state in then.items():
-        if state.leader == broker:
-            return f"broker {broker} led {place}"
-        if state.leader is not None and state.leader < 0 and state.led_last == broker:
-            return f"{place} had no leader after broker {broker}"
-        if group is None and _still_asked(run, broker, place, max(at_ns, since[broker][0])):
-            return f"broker {broker} was the last that had acknowledged anything in {place}"
-    away = group is not None and fault.fault in NOT_RUNNING and _may_be_over_ns(fault) > to_ns
-    still = (history.before(place, to_ns + MS).isr or ()) if away else ()
-    in_sync = [
-        broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
-    ]
-    if in_sync and api is None and (group is not None or run.terms(place).acks_all):
-        what = "acks=all waits for" if group is None else "records become visible with"
-        return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
-    return None
-
-
-def _still_asked(run: Run, broker: int, place: TopicPartition, at_ns: int) -> bool:
-    """Whether clients were asking a broker that led before, whose process was there."""
-    cluster = cluster_and_topic(place.topic)[0]
-    return run.record.asked(place, at_ns) == broker and not run.serving.down(broker, at_ns, cluster)
 
 
 def _within_1s(one: Availability) -> Claim:
@@ -406,318 +276,3 @@ def _availability(run: Run, spells: pl.DataFrame, silent: pl.DataFrame) -> Itera
             within_timeout=in_time,
             within_timeout_share=in_time / n if n and in_time is not None else None,
         )
-
-
-_BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
-_MAX_EVENTS = 20  # of one standstill
-_MAX_NAMED = 3  # partitions of one change
-_MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
-
-
-class _Event(NamedTuple):
-    """An event; `place` or `group` if it concerns only that partition or group."""
-
-    at_ns: int
-    kind: str
-    what: str
-    place: TopicPartition | None = None
-    group: str | None = None
-
-    def concerns(self, place: TopicPartition | None, group: str | None) -> bool:
-        """Whether it may concern the partition and the group. None stands for any."""
-        return (None in (place, self.place) or self.place == place) and (
-            None in (group, self.group) or self.group == group
-        )
-
-
-class Cause(NamedTuple):
-    """What held up a silence, likely. `fault`: its id; None for a rebalance, or a step of the plan."""
-
-    text: str
-    since_ns: int
-    fault: str | None = None
-
-
-def _moves(run: Run, from_ns: int, to_ns: int, group: str | None) -> list[Cause]:
-    """The first step of the plan that moved these clients meanwhile."""
-    kinds = _MOVES_PRODUCERS if group is None else _MOVES_GROUPS
-    return [
-        Cause(f"the plan's step {step['step']} was under way", step["started_ns"])
-        for step in run.given.evidence.rows("plan")
-        if step["kind"] in kinds
-        and step["started_ns"] < to_ns
-        and (step["ended_ns"] is None or step["ended_ns"] > from_ns)
-    ][:1]
-
-
-class RunEvents:
-    """`silent`: by group (None: acknowledgements), the silences of its single partitions."""
-
-    def __init__(self, run: Run, silent: Mapping[str | None, Sequence[_Single]]) -> None:
-        self._run, self._faults, self._silent = run, run.given.faults, silent
-
-    def happened(
-        self, from_ns: int, to_ns: int, place: TopicPartition | None, group: str | None
-    ) -> tuple[list[NotableEvent], int]:
-        """The first events within a time, and how many more. Without `place` (`group`): of all of them."""
-        # Cluster events have a resolution of 1 ms.
-        first = bisect_left(self._events, from_ns // MS * MS, key=lambda one: one.at_ns)
-        last = bisect_right(self._events, to_ns // MS * MS + MS - 1, key=lambda one: one.at_ns)
-        mine = (one for one in self._events[first:last] if one.concerns(place, group))
-        texts = [
-            (at_ns, kind, _places_prefix(str(one.place) for one in same if one.place) + what)
-            for (at_ns, kind, what), same in groupby(mine, key=lambda one: one[:3])
-        ]
-        shown = [NotableEvent(at_ns=at, kind=kind, what=what) for at, kind, what in texts[:_MAX_EVENTS]]
-        return shown, max(0, len(texts) - _MAX_EVENTS)
-
-    def causes(self, silence: Silence) -> list[Cause]:
-        """The likeliest causes of a silence: faults whose heal it waited for, or that were in effect and hit
-        this partition (or its owner in the group); else a rebalance of the group that it waited for; else a
-        step of the plan that moved these clients. None of them: not known.
-        """
-        from_ns, to_ns, group = silence.from_ns, silence.to_ns, silence.group
-        healed = {fault for wait in silence.waited_for if wait.condition == "heal" for fault in wait.faults}
-        ended = {fault for wait in silence.waited_for if wait.condition == "setting" for fault in wait.faults}
-        singly = self._singly(silence)
-        likely: list[Cause] = []
-        for one in self._faults:
-            if one.fault == NOOP or one.id in ended or (one.effective_ns or to_ns) >= to_ns:
-                continue
-            hit = {
-                each.place: how
-                for each in singly
-                if (how := self._hit(one, each, group, from_ns)) is not None
-            }
-            text = f"{_fault_text(one)} {_when(one, from_ns, to_ns)}"
-            if silence.place is not None:
-                text += "".join(f"; {how}" for how in hit.values() if how)
-            elif places := [place for place, how in hit.items() if how and place]:
-                text += f", and hit {first_few(places, _MAX_NAMED)}"
-            if not hit and one.id in healed and _in_effect(one, from_ns, to_ns):
-                text += "; it waited for the heal"
-            elif not hit:
-                continue
-            likely.append(Cause(text, one.effective_ns or from_ns, one.id))
-        return likely or self._rebalances(silence) or _moves(self._run, from_ns, to_ns, group)
-
-    def _rebalances(self, silence: Silence) -> list[Cause]:
-        if not any(wait.condition == "rebalance" for wait in silence.waited_for):
-            return []
-        return [
-            Cause(f"group {one.group} rebalanced: {one.trigger}", one.started_ns)
-            for one in self._run.rebalances.found
-            if one.group == silence.group
-            and one.started_ns < silence.from_ns + SHORTEST_NS
-            and (one.ended_ns is None or one.ended_ns >= silence.from_ns)
-        ][:1]
-
-    def _singly(self, silence: Silence) -> list[_Single]:
-        """The silence of a partition; of one of all partitions, those of single ones meanwhile: a fault on a
-        partition where nothing waited holds up nothing. If there are none at all, that of every partition.
-        """
-        from_ns, to_ns, group = silence.from_ns, silence.to_ns, silence.group
-        if silence.place is not None:
-            return [_Single(silence.place, from_ns, to_ns, silence.ended)]
-        meanwhile = [
-            one for one in self._silent.get(group, ()) if one.from_ns < to_ns and one.to_ns > from_ns
-        ]
-        if meanwhile:
-            return meanwhile
-        every = self._run.leader_history.changes if group is None else self._run.given.places_of(group)
-        return [_Single(one, from_ns, to_ns, silence.ended) for one in [*every] or [None]]
-
-    def _hit(self, fault: FaultRow, silence: _Single, group: str | None, all_ns: int) -> str | None:
-        """How a fault hit a partition in a silence, or its owner in a group: what its brokers were to it
-        (empty: it has none). None if it did not; or came when it had been a silence already, or was over
-        when all were silent (`all_ns`), and can have been behind no condition that was unmet from then on.
-        """
-        place, from_ns, to_ns, ended = silence
-        if not _in_effect(fault, from_ns, to_ns):
-            return None
-        over = _until_ns(fault) <= all_ns
-        late = ended and (over or fault.injected_ns >= from_ns + SHORTEST_NS)
-        if late and not self._unmet_since(fault, silence, group, all_ns if over else fault.effective_ns or 0):
-            return None
-        since, until = max(fault.effective_ns or 0, from_ns), min(_until_ns(fault), to_ns)
-        if fault.hit.members_of is not None:
-            # One that joins holds nothing up; one that is assigned something after its heal began is back.
-            back = min(until, _may_be_over_ns(fault))
-            known = (
-                group is not None and fault.fault != "join" and self._owned(fault, since, back, place, group)
-            )
-        elif fault.hit.producer is not None:
-            known = group is None and self._waited(fault.hit.producer, place, since, until)
-        elif fault.hit.hits in (TOPIC, CLUSTER):
-            mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
-            known = mine and _until_ns(fault) > (fault.effective_ns or 0)
-        else:
-            # Of what came late, or was over, it is not known: no condition is about copies.
-            copies = {} if late else self._copies(place, group, since, until)
-            if fault.hit.hits == MIRROR:
-                known = any(fault.hit.name in mirrors for mirrors in copies.values())
-            else:
-                each = [] if place is None else [place, *copies]
-                hows = (needed(self._run, fault, one, (since, to_ns), group) for one in each)
-                return next((how for how in hows if how is not None), None)
-        return "" if known else None
-
-    def _copies(
-        self, place: TopicPartition | None, group: str | None, from_ns: int, to_ns: int
-    ) -> dict[TopicPartition, frozenset[str]]:
-        """The copies of a partition that a group read meanwhile, and the mirrors through which they came."""
-        names, given = self._run.names, self._run.given
-        if place is None or group is None or not self._run.mirrors:
-            return {}
-        visited = given.clusters.get(group, ())
-        ends = [*(since for since, _ in visited[1:]), FOREVER_NS]
-        spans = zip(visited, ends, strict=True)
-        clusters = {one for (since, one), until in spans if since < to_ns and until > from_ns}
-        ways: dict[int, frozenset[str]] = {names.topics.index(place.topic): frozenset()}
-        todo = [*ways]
-        for topic in todo:
-            for mirror in self._run.mirrors:
-                copy = mirror.topics.get(topic)
-                if copy is not None and copy not in ways:
-                    ways[copy] = ways[topic] | {mirror.name}
-                    todo.append(copy)
-        found = {TopicPartition(names.topics[one], place.partition): by for one, by in ways.items() if by}
-        reads = given.reads[group]
-        return {
-            one: mirrors
-            for one, mirrors in found.items()
-            if cluster_and_topic(one.topic)[0] in clusters and (reads is None or one.topic in reads)
-        }
-
-    def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
-        """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
-        step = step_of(fault, self._run.given.scenario)
-        options = None if step is None else step.options
-        if not isinstance(options, ChangeConfigOptions) or set(options.config) != {"min.insync.replicas"}:
-            return False
-        minimum = self._run.terms(place).min_isr
-        values = [value for one, _, value in minimum.steps if one.fault == fault.id]
-        return max(values, default=minimum.configured) <= minimum.configured
-
-    def _unmet_since(self, fault: FaultRow, silence: _Single, group: str | None, since_ns: int) -> bool:
-        """Whether a condition was unmet after some time that a fault can have been behind."""
-        if silence.place is None:
-            return False
-        story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
-        later = [wait for wait in story.waits if wait.to_ns > since_ns]
-        if fault.brokers or fault.hit.hits in (TOPIC, CLUSTER):
-            return any(wait.condition not in ("client", "unknown") for wait in later)
-        mine = "rebalance" if fault.hit.members_of is not None else None
-        return any(wait.condition == mine or fault.id in wait.faults for wait in later)
-
-    def _owned(
-        self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
-    ) -> bool:
-        """Whether the member hit owned the partition in that time, or was its last owner."""
-        for (of_group, one), history in self._run.record.owners.items():
-            if (of_group, one) != (group, place):
-                continue
-            ends = [*(at for at, _ in history[1:]), FOREVER_NS]
-            last: frozenset[str] = frozenset()
-            for (since, members), until in zip(history, ends, strict=True):
-                last = members or last
-                hit = any(fault.hit.includes_member(group, member) for member in last)
-                if hit and since < to_ns and until > from_ns:
-                    return True
-        return False
-
-    def _is_about(self, fault: FaultRow, place: TopicPartition) -> bool:
-        """Whether a fault on a topic or on the whole cluster is about that partition."""
-        topic = fault.hit.whole_topic
-        return topic is None or place.topic == self._run.given.full_name(topic)
-
-    def _waited(self, producer: int, place: TopicPartition | None, from_ns: int, to_ns: int) -> bool:
-        """Whether a message of a producer waited meanwhile, for a second or in vain."""
-        slack_ns = pl.when(kind=FAILED).then(SHORTEST_NS).otherwise(0)
-        mine = self._run.sums["service_spells"].filter(
-            pl.col("kind").is_in([LONG, FAILED]),
-            pl.col("first_ns") < to_ns,
-            pl.col("last_ns") + slack_ns > from_ns,
-            group=PRODUCERS,
-            producer=producer,
-        )
-        return bool(mine.height if place is None else mine.filter(place=self._run.names.code(place)).height)
-
-    @cached_property
-    def _events(self) -> list[_Event]:
-        every = [*self._of_faults(), *self._of_brokers(), *self._of_groups(), *self._of_partitions()]
-        return sorted(every, key=lambda one: (*one[:3], str(one.place)))
-
-    def _of_faults(self) -> Iterator[_Event]:
-        for one in self._faults:
-            if one.effective_ns is not None:
-                yield _Event(one.effective_ns, "fault", f"{_fault_text(one)} took effect")
-            if one.healed_ns is not None:
-                yield _Event(one.healed_ns, "heal", f"{_fault_text(one)} was healed")
-
-    def _of_brokers(self) -> Iterator[_Event]:
-        for row in self._run.given.cluster_events:
-            if row["kind"] in _BROKER_KINDS and row["broker"] is not None:
-                yield _Event(row["at_ns"], row["kind"], f"broker {row['broker']} {row['kind']}")
-
-    def _of_groups(self) -> Iterator[_Event]:
-        for one in self._run.rebalances.found:
-            until = "" if one.ended_ns is None else f" for {(one.ended_ns - one.started_ns) / 1e9:.1f} s"
-            if one.ended_ns is not None and one.resumed_ns is not None:
-                until += f" (read again {(one.resumed_ns - one.started_ns) / 1e9:.1f} s after it began)"
-            what = f"group {one.group} rebalanced{until}: {one.trigger}"
-            yield _Event(one.started_ns, "rebalance", what, group=one.group)
-        last = self._run.sums["sent"]["last_attempt_ns"].max()
-        if isinstance(last, int):
-            yield _Event(last, "load-end", "everything had been sent")
-
-    def _of_partitions(self) -> Iterator[_Event]:
-        for place, changes in self._run.leader_history.changes.items():
-            for one in changes:
-                if _known(one):
-                    yield _Event(one.at_ns, *_change_text(one), place=place)
-
-
-def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
-    """When a fault was in effect, seen from a silence."""
-    late_ns = (fault.effective_ns or 0) - from_ns
-    if late_ns >= SHORTEST_NS:
-        return f"took effect {late_ns / SECOND:,.1f} s after it began"
-    return "was in effect" if _in_effect(fault, from_ns, to_ns) else "had been in effect"
-
-
-def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
-    return fault.effective_ns is not None and fault.effective_ns < to_ns and _until_ns(fault) > from_ns
-
-
-def _may_be_over_ns(fault: FaultRow) -> int:
-    return _until_ns(fault) if fault.heal_began_ns is None else min(fault.heal_began_ns, _until_ns(fault))
-
-
-def _until_ns(fault: FaultRow) -> int:
-    return FOREVER_NS if fault.healed_ns is None else fault.healed_ns
-
-
-def _fault_text(fault: FaultRow) -> str:
-    return f"{fault.id} ({fault.target})"
-
-
-def _known(change: Change) -> bool:
-    return (
-        change.isr is not None if change.kind == "isr" else change.is_election and change.leader is not None
-    )
-
-
-def _change_text(change: Change) -> tuple[str, str]:
-    if change.kind == "isr":
-        return "isr", f"ISR {', '.join(map(str, change.isr or ())) or 'empty'}"
-    if change.leader == -1:
-        return "no-leader", "no leader"
-    isr = "" if change.isr is None else f", ISR {', '.join(map(str, change.isr)) or 'empty'}"
-    return "election", f"broker {change.leader} was elected{isr}"
-
-
-def _places_prefix(places: Iterable[str]) -> str:
-    """`orders/0, orders/1: `: the prefix for partitions with the same change at the same time."""
-    named = first_few(list(places), _MAX_NAMED)
-    return f"{named}: " if named else ""
