@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.questions.groups import _final_lag, _per_s
+from kaput.analysis.questions.groups import _lag, _per_s
 from kaput.core import TopicPartition
 
 S = 1_000_000_000
@@ -71,6 +71,8 @@ def test_final_lag_of_a_group(commits: list[Any], told: int | None) -> None:
         commits=_by_place(commits),
         ends={FIRST: (10, 4), SECOND: (20, 4), OTHER: (3, 3)},
         clusters={},
+        lags={},
     )
-    run: Any = SimpleNamespace(given=given, begins={(1, SECOND): 12, (0, SECOND): 1})
-    assert _final_lag(run, 1) == told
+    partitions = SimpleNamespace(after_last={}, complete=dict.fromkeys((FIRST, SECOND, OTHER), False))
+    run: Any = SimpleNamespace(given=given, partitions=partitions, begins={(1, SECOND): 12, (0, SECOND): 1})
+    assert _lag(run, 1).final == told

@@ -234,8 +234,11 @@ def _changes(
     ordered = _in_order(rows)
     led = [row for row in ordered if row["kind"] == "leader"]
     # A leader that another one (or none) followed in the same ms led nothing; nor did one that was not there.
-    brief = {id(one) for one, later in pairwise(led) if one["at_ns"] // MS == later["at_ns"] // MS}
-    absent = {id(one) for one, later in pairwise(led) if _was_down(one, later["at_ns"], is_down)}
+    brief = {
+        id(one)
+        for one, later in pairwise(led)
+        if one["at_ns"] // MS == later["at_ns"] // MS or _was_down(one, later["at_ns"], is_down)
+    }
     for row in ordered:
         if (life := sum(at // MS <= row["at_ns"] // MS for at in recreated)) > lives:
             lives, led_before, eligible, lost_ns = life, None, None, None
@@ -250,7 +253,7 @@ def _changes(
             led_before,
             within_ns=row["within_ns"] or 0,
             elr=tuple(row["elr"] or ()),
-            led_nothing=id(row) in {*brief, *absent},
+            led_nothing=id(row) in brief,
         )
         if change.kind == "leader":
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.

@@ -35,11 +35,7 @@ class Groups(Question):
                 isolation=given.isolations[index],
                 delivered_per_s=_per_s(run, index),
                 longest_commit_gap_ms=_commit_gap_ms(given, name),
-                lag=Lag(
-                    max=_greatest_lag(given, name),
-                    final=_final_lag(run, index),
-                    final_without_record=_final_lag_without_record(run, index),
-                ),
+                lag=_lag(run, index),
                 members=_share_members(run, index) or _members(run, index),
             )
             yield group_facts(index, group=name, drained=given.drained[index])
@@ -105,30 +101,30 @@ def _share_members(run: Run, index: int) -> list[ShareMemberFindings]:
     ]
 
 
-def _greatest_lag(given: Inputs, group: str) -> int | None:
-    return max((one.lag for one in given.lags.get(group, ())), default=None)
-
-
-def _final_lag(run: Run, index: int) -> int | None:
-    """The lag at the end, in the group's cluster; None if commits or an end offset are unknown."""
+def _lag(run: Run, index: int) -> Lag:
+    """The greatest lag, and at the end, in the group's cluster; of that the offsets behind the last record of
+    a log that was read to its end.
+    """
+    ends, after_last = run.given.ends, run.partitions.after_last
+    greatest = max((one.lag for one in run.given.lags.get(run.given.groups[index], ())), default=None)
     positions = _positions(run, index)
     if positions is None:
-        return None
-    return sum(max(0, run.given.ends[place][0] - offset) for place, offset in positions.items())
-
-
-def _final_lag_without_record(run: Run, index: int) -> int:
-    """Of these, the offsets behind the last record of a log that was read to its end."""
-    ends, after_last = run.given.ends, run.partitions.after_last
-    return sum(
-        max(0, ends[place][0] - max(offset, after_last.get(place, 0)))
-        for place, offset in (_positions(run, index) or {}).items()
-        if run.partitions.complete[place]
+        return Lag(max=greatest, final=None)
+    return Lag(
+        max=greatest,
+        final=sum(max(0, ends[place][0] - offset) for place, offset in positions.items()),
+        final_without_record=sum(
+            max(0, ends[place][0] - max(offset, after_last.get(place, 0)))
+            for place, offset in positions.items()
+            if run.partitions.complete[place]
+        ),
     )
 
 
 def _positions(run: Run, index: int) -> dict[TopicPartition, int] | None:
-    """By partition, where the group was at the end: what it had committed, else where it began."""
+    """By partition, where the group was at the end: what it had committed, else where it began. None if
+    commits or an end offset are unknown.
+    """
     given, name = run.given, run.given.groups[index]
     known = {
         place_of(event)

@@ -206,8 +206,8 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
         words["heal"] = "the start of a broker"
     elif after is not None and set(healed) != {after}:
         words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"
-    if why := next((wait.record for wait in waits if wait.condition == "unknown"), ""):
-        words["unknown"] += f" ({why})"
+    if record := next((wait.record for wait in waits if wait.condition == "unknown"), ""):
+        words["unknown"] += f" ({record})"
     parts = [f"{seconds:,.1f} s for {words[condition]}" for condition, seconds in noticeable(waits)]
     longer = (
         "; a longer fault means a longer outage" if after in (None, *healed) and needs_heal(waits) else ""
