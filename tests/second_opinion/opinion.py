@@ -515,7 +515,11 @@ class Examiner:
             yield equal(f"{words}: unowned", row["unowned_partition_seconds"], unowned, 1e-6)
             previous = before.get(group)
             known, why = self.rebalances.trigger(
-                group, row["trigger"], begin, previous and (previous["ended_ns"] or previous["started_ns"])
+                group,
+                row["trigger"],
+                begin,
+                end,
+                previous and (previous["ended_ns"] or previous["started_ns"]),
             )
             yield Opinion(f"{words}: trigger {row['trigger']}", TRUE if known else FALSE, why)
             before[group] = row

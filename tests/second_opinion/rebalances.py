@@ -105,7 +105,9 @@ class Rebalances:
 
     # Triggers.
 
-    def trigger(self, group: str, words: str, begin: int, before: int | None) -> tuple[bool, str]:
+    def trigger(
+        self, group: str, words: str, begin: int, end: int | None, before: int | None
+    ) -> tuple[bool, str]:
         """Whether a trigger may be the right one, and why not. `before`: the last change of the rebalance
         before.
         """
@@ -116,8 +118,11 @@ class Rebalances:
         sure = [one for one in every if one.sure]
         last = max((one.at for one in sure), default=None)
         kind, who = _parsed(words)
+        new = self._new(group, begin, FOREVER if end is None else end)
+        if kind == "new":
+            return last is None and self._named(who) == new, f"{sure[-3:]} came before it, or {new} were new"
         if kind in ("unknown", "lost"):
-            return last is None, f"{sure[-3:]} came before it"
+            return last is None and not new, f"{sure[-3:]} came before it, or {new} were new"
         if kind in ("moved", "came back"):
             return self._moved_or_back(group, kind, who, begin), "not by its assignments"
         mine = [one for one in every if one.words[0] == kind and one.words[1] in who]
@@ -194,6 +199,24 @@ class Rebalances:
     def _injected(self, fault: str) -> int:
         return min(row["injected_ns"] for row in self.tables.rows("faults") if row["id"] == fault)
 
+    def _new(self, group: str, begin: int, end: int) -> set[tuple[str | None, str, int]]:
+        """How many partitions of each cluster's topic a group was first assigned in a rebalance, if it had
+        others.
+        """
+        first: dict[Place, int] = {}
+        for event in self._events(group):
+            place = self.tables.place(event)
+            if event["kind"] == "assigned" and place is not None:
+                first.setdefault(place, event["at_ns"])
+        had_others = min(first.values(), default=begin) < begin
+        new = [place[:2] for place, at in first.items() if had_others and begin <= at <= end]
+        return {(*topic, new.count(topic)) for topic in new}
+
+    def _named(self, counts: list[str]) -> set[tuple[str | None, str, int]]:
+        """As `_new`, from words like `4 of dc2:orders`."""
+        each = [one.split(" of ", 1) for one in counts]
+        return {(*self.tables.place_of(None, topic, 0)[:2], int(count)) for count, topic in each}
+
     def _moved_or_back(self, group: str, kind: str, who: list[str], begin: int) -> bool:
         given = [e for e in self._events(group) if e["kind"] == "assigned" and e["at_ns"] >= begin]
         if kind == "moved":
@@ -229,6 +252,7 @@ def _parsed(words: str) -> tuple[str, list[str]]:
         r"(.+) lost (?:its|their) partitions": "lost",
         r"the group was moved to (.+)": "moved",
         r"broker (\d+) stopped": "stopped",
+        r"partitions new to the group: (.+)": "new",
         r"(unknown)": "unknown",
     }
     for pattern, kind in patterns.items():

@@ -307,6 +307,21 @@ def test_added_partitions_are_a_separate_rebalance(tmp_path: Path) -> None:
     assert second.trigger == "resize topic orders"
 
 
+def test_partitions_that_are_new_to_a_group_are_the_trigger(tmp_path: Path) -> None:
+    """A topic that grew without a fault, minutes after the group had the rest of it, and another that is
+    first assigned with it.
+    """
+    history = _group(3)
+    history.rows["group_events"].pop()  # its last partition comes later
+    history.event("revoked", 90_000, partition=None).event("assigned", 90_000, 3, partition=0)
+    for partition in (1, 2):
+        history.event("assigned", 90_000, 0, partition=partition)
+    history.event("assigned", 90_010, 0, topic="refunds", partition=0).handed(2, 0, 2, 90_200)
+    first, second = judged(history, tmp_path).rebalances
+    assert first.trigger == "m1 joined"
+    assert second.trigger == "partitions new to the group: 1 of orders, 1 of refunds"
+
+
 def test_anomalies_are_attributed_to_members(tmp_path: Path) -> None:
     """m1 jumps over a record and commits it; m2 has that and the next, of a partition that is not its own."""
     history = _group(1).acked(0, 3, 3).acked(0, 4, 4).handed(4, 0, 4, 200).event("committed", 300, 5)

@@ -6,7 +6,7 @@ around a rebalance (questions/handovers.py), which the tasks count.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -34,7 +34,8 @@ class Rebalance:
     something in it. `whole_ns`: when every partition first had an owner again; `changed_ns`: its last change;
     `topics`: those assigned to anybody in the group by then; `resumed_ns`: when the last partition that had
     an owner before it was read again; `unresumed`: how many were not. `moved`: the cluster it was moved to;
-    `closes`: not a rebalance, but the end of the group.
+    `closes`: not a rebalance, but the end of the group; `fresh`: partitions that were first assigned in it,
+    in a group that had others before.
     """
 
     group: str
@@ -54,6 +55,7 @@ class Rebalance:
     returned: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+    fresh: set[TopicPartition] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ class _Ownership:
             self._note_lost(one, at_ns)
         last.unowned_ns += 0 if since_ns is None else at_ns - since_ns
         again = last.moved is not None or (since_ns is not None and place in self._before)
+        if self._before and place not in self._last_handover:
+            last.fresh.add(place)
         self._hand_over(Assigned(self.group, member, place, at_ns, len(self.rebalances) - 1, again))
         last.assigned[member] = at_ns
         if self._lost.pop(member, last.started_ns) < last.started_ns:
@@ -286,7 +290,7 @@ def explain(
                 *_faults(rebalance, faults, cluster_events, from_ns),
                 *_brokers(rebalance, cluster_events, from_ns),
             ]
-            rebalance.trigger = _likeliest(every) or _lost(rebalance) or UNKNOWN
+            rebalance.trigger = _likeliest(every) or _new_partitions(rebalance) or _lost(rebalance) or UNKNOWN
 
 
 class _Trigger(NamedTuple):
@@ -378,6 +382,13 @@ def _returns_and_moves(rebalance: Rebalance) -> Iterator[_Trigger]:
         yield _Trigger(rebalance.started_ns, 5, f"the group was moved to {rebalance.moved}")
     if rebalance.returned:
         yield _Trigger(rebalance.started_ns, 2, f"{', '.join(sorted(rebalance.returned))} came back")
+
+
+def _new_partitions(rebalance: Rebalance) -> str | None:
+    """How many partitions, of which topics, the group had never been assigned before."""
+    counts = Counter(topic for topic, _ in rebalance.fresh)
+    new = [f"{count} of {topic}" for topic, count in sorted(counts.items())]
+    return f"partitions new to the group: {', '.join(new)}" if new else None
 
 
 def _lost(rebalance: Rebalance) -> str | None:
