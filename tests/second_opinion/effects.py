@@ -33,6 +33,7 @@ class Effect(NamedTuple):
     bit: bool
     step: Row
     asked: int = 0  # when it was injected
+    works: tuple[tuple[int, int], ...] = ()  # from when to when a flapping link let everything pass
 
     @property
     def of_requests(self) -> str | None:
@@ -75,7 +76,12 @@ class Effects:
                 bool(row["bit"]),
                 steps[index] if known else {},
                 row["injected_ns"],
+                self._works(row, healed),
             )
+
+    def _works(self, row: Row, healed: int) -> tuple[tuple[int, int], ...]:
+        times = row.get("toggles_ns") or []
+        return tuple(zip(times[::2], [*times[1::2], healed], strict=False))
 
     @cached_property
     def of_brokers(self) -> list[Effect]:
@@ -153,7 +159,8 @@ class Effects:
 
     def in_effect(self, at: int) -> list[Effect]:
         """At this time."""
-        return [e for e in self.all if e.begin <= at < e.healed]
+        now = [e for e in self.all if e.begin <= at < e.healed]
+        return [e for e in now if not any(up <= at < down for up, down in e.works)]
 
     def cut(self, one: int, other: int, at: int) -> list[Effect]:
         """The faults in effect that let nothing pass between two nodes, or a node and CLIENTS."""
@@ -262,6 +269,7 @@ class Effects:
     def moments(self) -> set[int]:
         """Every time at which an effect began or ended, or a process started, stopped or was unfenced."""
         found = {t for e in self.all for t in (e.begin, e.healed)}
+        found |= {t for e in self.all for span in e.works for t in span}
         found |= {e.asked for e in self.all if e.fault == "change-config"}
         found |= {end for boots in self.boots.values() for _, end in boots}
         return found | {t for changes in self.processes.values() for t, _ in changes}

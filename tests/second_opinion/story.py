@@ -213,7 +213,8 @@ class Story:
         now = self.state(at).isr
         nexts = (state.isr for when, state in self.states if at < when <= end and state.isr != now)
         left = member not in next(nexts, (member,))
-        over = [e for e in self.effects.all if since < e.healed <= at]
+        ends = [(e, end) for e in self.effects.all for end in (e.healed, *(up for up, _ in e.works))]
+        over = [e for e, end in ends if since < end <= at]
         return left and any(self.effects.cuts(e, member, leader) for e in over)
 
     def stages(

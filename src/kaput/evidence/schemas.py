@@ -416,6 +416,13 @@ _ALL = (
             Column("noticed_ns", LONG, "when kaput noticed it", "it waited for none", optional=True),
             Column("heal_began_ns", LONG, "when its heal began", "it was not, or unknown", optional=True),
             replace(OF_CLUSTER, about="the cluster that was hit", null="the only one, or several"),
+            Column(
+                "toggles_ns",
+                pa.list_(LONG),
+                "of a flap: when the link worked again, and when it was cut again, in turn",
+                "not a flap, or unknown",
+                optional=True,
+            ),
         ),
     ),
     FRAMES,

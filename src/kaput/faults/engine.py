@@ -242,6 +242,7 @@ class FaultEngine:
             confirmed=effect.confirmed,
             proof=effect.proof,
             heal_began_ns=heal_began_ns,
+            toggles_ns=effect.toggles_ns,
         )
         with self._recording:
             self._on_record(life.record)

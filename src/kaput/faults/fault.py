@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from kaput.cluster.admin import Admin, PartitionState
@@ -90,16 +90,18 @@ class Clock:
 @dataclass(frozen=True)
 class Effect:
     """When the fault took effect (ns; None if never), whether that is confirmed, and the proof as a
-    sentence.
+    sentence. `toggles_ns`: when a flapping link worked again, and was cut again, in turn.
     """
 
     effective_ns: int | None
     confirmed: bool
     proof: str
+    toggles_ns: tuple[int, ...] = ()
 
     def with_proof(self, details: str, still_confirmed: bool) -> Effect:
         """The effect with one more sentence; not confirmed any more unless `still_confirmed`."""
-        return Effect(self.effective_ns, self.confirmed and still_confirmed, f"{self.proof}; {details}")
+        proof = f"{self.proof}; {details}"
+        return replace(self, confirmed=self.confirmed and still_confirmed, proof=proof)
 
     def with_nothing_to_heal(self) -> tuple[int, Effect]:
         """What `heal` returns for a change that is over once it has taken effect."""

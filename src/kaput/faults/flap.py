@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
 
 from kaput.cluster.node import Node
+from kaput.core import SECOND
 from kaput.errors import LabError
 from kaput.faults import probes
 from kaput.faults.cut import Cut
-from kaput.faults.fault import Effect, Scene
+from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.scenario.fault_kinds import FlapOptions
 
 
@@ -25,6 +28,7 @@ class Flap(Cut):
         self._stop = threading.Event()
         self._cuts, self._earlier = 1, 0  # cuts so far, and packets dropped by past cuts
         self._down = True
+        self._toggles: list[int] = []  # when it worked again, and was cut again, in turn
         self._trouble: list[str] = []
         self._thread = threading.Thread(target=self._flap, name="flap", daemon=True)
 
@@ -40,8 +44,16 @@ class Flap(Cut):
             return super().heal(nodes, effect)
         self._thread.join()  # every wait in it is bounded
         healed, after = super().heal(nodes, effect)
-        details = "; ".join([f"times cut: {self._cuts}", *self._trouble])
+        details = "; ".join([f"times cut: {self._cuts}{self._when(effect.effective_ns)}", *self._trouble])
+        after = replace(after, toggles_ns=tuple(self._toggles))
         return healed, after.with_proof(details, not self._trouble)
+
+    def _when(self, effective_ns: int) -> str:
+        """` (it worked from 12.0 to 18.0 s after its effect)`"""
+        seconds = [f"{(at - effective_ns) / SECOND:.1f}" for at in self._toggles]
+        pairs = zip_longest(seconds[::2], seconds[1::2], fillvalue="the heal")
+        spans = [f"from {up} to {down}" for up, down in pairs]
+        return f" (it worked {', '.join(spans)} s after its effect)" if spans else ""
 
     def dropped(self) -> int:
         return self._earlier + super().dropped()
@@ -70,6 +82,7 @@ class Flap(Cut):
         """Removes the barriers; blocked connections must work again."""
         gone = self._gone()
         self._earlier, self._down = self.dropped(), False
+        self._toggles.append(now_ns())
         self.lift()
         left, _ = probes.healed(self._askable(self._busy()), self.scene)
         self._trouble = gone + [
@@ -80,6 +93,7 @@ class Flap(Cut):
     def _prove_cut(self, timeout_s: float) -> None:
         """Adds the barriers again; connections must fail because of them."""
         self.put()
+        self._toggles.append(now_ns())
         self._down = True
         self._cuts += 1
         leaks = probes.reached(self._forbidden, self.scene, timeout_s)

@@ -144,7 +144,7 @@ def serving(
     lives, signs = downtimes(events), _signs_of_life(events)
     brokers: dict[int, list[Hindrance]] = defaultdict(list)
     clients: dict[str, list[Hindrance]] = defaultdict(list)
-    for fault in faults:
+    for fault in (cut for one in faults for cut in one.cuts()):
         if fault.effective_ns is None or fault.fault == NOOP:
             continue
         for target in [*_denied(fault, scenario), *([] if fault.brokers else [fault.target])]:
