@@ -83,8 +83,8 @@ def test_first_screen_shows_verdict_cause_and_times(wide: Opened) -> None:
     for said in (
         "HELD, with permitted loss",
         "750 acknowledged messages lost",
-        "Broker 1 alone acknowledged every message lost, as leader of orders/0, until 45.0 s",
-        "broker 2 was elected at 24.0 s without them",
+        "Broker 1 alone acknowledged every message lost in orders/0, until 45.0 s",
+        "broker 2 was elected at 24.0 s, had none of them",
         "isolate of leader-of orders/0 (broker 1) at 15.0 s for 30.0 s: confirmed",
     ):
         assert said in top

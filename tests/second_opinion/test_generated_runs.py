@@ -251,9 +251,21 @@ def _denied() -> History:
     return history
 
 
+def _flapping() -> History:
+    """The leader's link is cut at 5 s, works from 11 to 13 s, and is cut until 20 s."""
+    step = {"at": "5s", "fault": "flap", "target": "broker 1", "for": "15s", "down": "6s", "up": "2s"}
+    history = _written(faults=[step])
+    history.fault(1, 5_000, 20_000, fault="flap", id="1-flap", toggles_ns=[at(11_000), at(13_000)])
+    return history.led(2, 1, 9_000, [2, 3])
+
+
 @pytest.mark.parametrize(
     ("history", "waited"),
-    [(_without_controllers(), ["heal", "election", "client"]), (_denied(), ["heal", "client"])],
+    [
+        (_without_controllers(), ["heal", "election", "client"]),
+        (_denied(), ["heal", "client"]),
+        (_flapping(), ["election", "heal", "client"]),
+    ],
 )
 def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str], tmp_path: Path) -> None:
     """What the simulated cluster does not have: a majority of controllers, and rights."""

@@ -35,7 +35,7 @@ from kaput.evidence.foreign_columns import (
 )
 from kaput.evidence.foreign_lines import NAMES_FIRST, UnreadableLines, blocks, is_csv, is_lines
 from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group
-from kaput.evidence.schemas import TABLES, Column, EvidenceTable
+from kaput.evidence.schemas import TABLES, TIMES, Column, EvidenceTable
 from kaput.evidence.sealing import parquet_writer
 
 _VERSION = 4
@@ -221,7 +221,7 @@ def _bases(column: Column) -> tuple[str, list[str]]:
 
 
 def _is_time(column: Column) -> bool:
-    return column.name.endswith(("_ns", "_ms")) and column.name != "within_ns"
+    return column.type != TIMES and column.name.endswith(("_ns", "_ms")) and column.name != "within_ns"
 
 
 def _source_of(table: EvidenceTable, column: Column, names: Iterable[str]) -> str | None:

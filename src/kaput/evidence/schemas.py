@@ -48,7 +48,7 @@ class EvidenceTable:
 
 CLUSTER = "cluster"  # the column that every table about clusters has
 INT, LONG, TEXT, BOOL = pa.int32(), pa.int64(), pa.string(), pa.bool_()
-BROKERS = pa.list_(INT)
+BROKERS, TIMES = pa.list_(INT), pa.list_(LONG)
 
 PRODUCER = Column("producer", INT, "the producer of the message")
 SEQ = Column("seq", LONG, "its number at that producer, from 0")
@@ -418,7 +418,7 @@ _ALL = (
             replace(OF_CLUSTER, about="the cluster that was hit", null="the only one, or several"),
             Column(
                 "toggles_ns",
-                pa.list_(LONG),
+                TIMES,
                 "of a flap: when the link worked again, and when it was cut again, in turn",
                 "not a flap, or unknown",
                 optional=True,

@@ -530,6 +530,18 @@ def test_isr_that_grows_shows_that_a_heal_worked_when_it_began() -> None:
     assert _waits(story) == [("heal", 10, 20), ("isr", 20, 20.6), ("client", 20.6, 20.7)]
 
 
+def test_leader_behind_a_flapping_link_keeps_its_clients_until_the_link_works() -> None:
+    """Cut at 10 s, deposed at 19 s, up at 22 s: clients hear of its successor. Cut again at 28 s."""
+    history = _led().fault(1, 10_000, 40_000, fault="flap", id="1-flap", toggles_ns=[at(22_000), at(28_000)])
+    history.led(2, 1, 19_000, [2, 3])
+    story = _story(history, 10, 22.2)
+    assert _waits(story) == [("election", 10, 19), ("heal", 19, 22), ("client", 22, 22.2)]
+    assert story.waits[1].record == "the link of 1-flap worked again" and not needs_heal(story.waits)
+    history.led(2, 1, 36_900, [2], kind="isr")
+    history.led(2, 1, 25_000, [1, 2, 3], kind="isr")
+    assert _waits(_story(history, 28, 37)) == [("isr", 28, 36.9), ("client", 36.9, 37)]
+
+
 # What the record does not show.
 
 

@@ -39,8 +39,8 @@ def test_the_cause_is_a_sentence_with_its_times(run: Run) -> None:
     """Which broker acknowledged the lost messages, until when, and which log replaced its own."""
     top = head(JudgedRun(run[1]))
     assert top.why == (
-        "Broker 1 alone acknowledged every message lost, as leader of orders/0, until 45.0 s; broker 2 was "
-        "elected at 24.0 s without them, and its log replaced the old leader's."
+        "Broker 1 alone acknowledged every message lost in orders/0, until 45.0 s; broker 2 was "
+        "elected at 24.0 s, had none of them, and its log replaced the old leader's."
     )
     assert "at 15.0 s for 30.0 s: confirmed" in top.done
 

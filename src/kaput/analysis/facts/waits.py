@@ -505,6 +505,8 @@ class _Walk:
             one for one in state.behind if one not in later.behind and one.may_end_ns <= at_ns
         ]
         faults = sorted({one.fault for one in over if one.fault is not None})
+        if faults and all(fault.endswith("-flap") for fault in faults):
+            return "heal", f"the link of {', '.join(faults)} worked again", faults
         if faults:
             return "heal", f"{', '.join(faults)} {'were' if faults[1:] else 'was'} healed", faults
         brokers = ", ".join(sorted({str(one.broker) for one in over}))

@@ -41,7 +41,7 @@ _CONDITIONS: dict[EndedBy, str] = {
     "isr": "a change of the in-sync replicas",
     "setting": "a change of min.insync.replicas",
     "rebalance": "an owner in the group",
-    "client": "the client",
+    "client": "client and leader",
     "unknown": "something that is not recorded",
 }
 
@@ -55,18 +55,20 @@ def outages(run: JudgedRun) -> list[str]:
 
 
 def _load(run: JudgedRun) -> Iterator[str]:
-    """A sentence if less than 90 % of the load was reached before the first fault (or in all); else, if it
-    slumped for longer than it was silent.
+    """A sentence if less than 90 % of the load was sent or acknowledged before the first fault (or in all);
+    else, if it slumped for longer than it was silent.
     """
     before = " before the first fault" if any(fault.effective_ns for fault in run.findings.faults) else ""
     for claim in run.findings.claims:
         if claim.kind == "load":
-            asked, reached = claim.figures["asked_per_s"], claim.figures["reached_per_s"]
+            asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
+            if sent < ENOUGH * asked:
+                share = f"{sent:,.0f} of {asked:,.0f} messages a second ({percent(sent / asked)})"
+                yield f"The load fell short: {share} were sent, {reached:,.0f} acknowledged{before}."
+                return
             if reached < ENOUGH * asked:
-                yield (
-                    f"The load fell short: {reached:,.0f} of {asked:,.0f} messages a second "
-                    f"({percent(reached / asked)}) were acknowledged{before}."
-                )
+                share = f"{reached:,.0f} of {asked:,.0f} messages a second ({percent(reached / asked)})"
+                yield f"Acknowledgements fell behind the load{before}: {share}."
                 return
     service = next((one for one in run.findings.availability if _of_service(one)), None)
     silent_s = service.standstill_s + 2 * service.standstills if service is not None else 0.0
@@ -74,8 +76,8 @@ def _load(run: JudgedRun) -> Iterator[str]:
         # Around each silence, whole seconds may be partly silent.
         if slump.what == "acked" and slump.total_s - silent_s >= _LONG_S:
             yield (
-                f"The load fell short at times: {slump.total_s:,} seconds had fewer than "
-                f"{number(slump.below_per_s)} acknowledged messages each (80 % of the load)."
+                f"In {slump.total_s:,} seconds, fewer than {number(slump.below_per_s)} messages were "
+                "acknowledged (80 % of the load)."
             )
 
 
@@ -193,8 +195,8 @@ def _why(run: JudgedRun, one: Standstill) -> str:
 
 
 def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None) -> str:
-    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for the client`. `after`: it is
-    said of this fault; heals of others are named.
+    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for client and leader`. `after`:
+    it is about this fault; heals of others are named.
     """
     if by is None:
         return "no acknowledgement ended it"
@@ -204,6 +206,8 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
     words = dict(_CONDITIONS)
     if not healed:
         words["heal"] = "the start of a broker"
+    elif all(fault.endswith("-flap") for fault in healed):
+        words["heal"] = "a link that works"
     elif after is not None and set(healed) != {after}:
         words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"
     if record := next((wait.record for wait in waits if wait.condition == "unknown"), ""):

@@ -159,8 +159,8 @@ def _overwritten(change: LeaderChange, run: JudgedRun) -> str:
     elected = _at(run, change.elected_ns, " at ")
     replaced = "its log" if change.leader_was is None else "the log of the next one that served"
     return (
-        f"{old} alone acknowledged {lost}, as leader of {partition}{last}; broker {change.leader} was elected"
-        f"{elected} without them, and {replaced} replaced the old leader's."
+        f"{old} alone acknowledged {lost} in {partition}{last}; broker {change.leader} was elected{elected}, "
+        f"had none of them, and {replaced} replaced the old leader's."
     )
 
 
