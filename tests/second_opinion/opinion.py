@@ -454,7 +454,7 @@ class Examiner:
         for n, sample in enumerate(samples):
             if sample.at >= effect.begin and sample.lag in greatest:
                 near = [s.at for s in samples[max(n - 1, 0) : n + 2] if abs(s.at - sample.at) <= 3 * SECOND]
-                if near[0] <= effect.healed <= near[-1]:
+                if near[0] <= self.rebalances.serves(effect) <= near[-1]:
                     return True
         return False
 
@@ -466,7 +466,7 @@ class Examiner:
             for r in self.tables.rows("log")
             if (place := self.tables.place(r)) in epochs and (r["leader_epoch"] or 0) >= epochs[place]
         }
-        early = (d for d in self.tables.rows("deliveries") if d["polled_ns"] < effect.healed)
+        early = (d for d in self.tables.rows("deliveries") if d["polled_ns"] < self.rebalances.serves(effect))
         served = {place for d in early if ((place := self.tables.place(d)), d["offset"]) in taken}
         return bool(epochs) and served == epochs.keys()
 

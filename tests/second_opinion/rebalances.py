@@ -159,7 +159,7 @@ class Rebalances:
             injected = self._injected(effect.id)
             if effect.begin > low and injected // MS <= begin // MS:
                 yield Candidate(min(effect.begin, begin), _FAULTS, ("fault", words), sure)
-            end = self._serves(effect)
+            end = self.serves(effect)
             if low < end and end // MS <= begin // MS and effect.fault not in topics:
                 yield Candidate(end, _FAULTS, ("end", words), end <= begin)
         for event in self.tables.rows("cluster_events"):
@@ -184,7 +184,7 @@ class Rebalances:
         given = any(e["kind"] == "assigned" and e["at_ns"] <= event["at_ns"] + SECOND for e in mine)
         return at if given else FOREVER
 
-    def _serves(self, effect: Effect) -> int:
+    def serves(self, effect: Effect) -> int:
         """When a broker whose process a fault ended was unfenced again, if the cluster records that."""
         unfenced = [e for e in self.tables.rows("cluster_events") if e["kind"] == "unfenced"]
         mine = [e["at_ns"] for e in unfenced if e["broker"] in effect.brokers]

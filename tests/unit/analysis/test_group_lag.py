@@ -109,6 +109,16 @@ def test_what_was_drained_before_the_heal_did_not_wait_for_it(tmp_path: Path) ->
     assert (fault.backlog_drained_ms, fault.lag_ended_by) == (5_000, "unknown")
 
 
+@pytest.mark.parametrize(("unfenced_ms", "by"), [(14_500, "heal"), (15_500, "unknown")])
+def test_a_broker_that_is_not_back_yet_ends_no_lag(unfenced_ms: int, by: str, tmp_path: Path) -> None:
+    """Its process was started as the lag turned, at 14 s: it serves once it is unfenced."""
+    lags = {9_000: 3, 11_000: 100, 13_000: 190, 14_000: 200, 15_000: 150, 16_000: 0}
+    history = _paused_follower(lags, 14_000)
+    history.rows["faults"][0] |= {"fault": "kill", "id": "1-kill"}
+    history.add("cluster_events", kind="unfenced", broker=3, at_ns=at(unfenced_ms), source="controller")
+    assert judged(history, tmp_path).faults[0].lag_ended_by == by
+
+
 @pytest.mark.parametrize(
     ("healed_ms", "by"), [(12_999, "unknown"), (13_000, "heal"), (15_000, "heal"), (15_001, "unknown")]
 )

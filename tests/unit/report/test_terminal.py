@@ -109,7 +109,8 @@ def test_text_report_shows_members_lag_and_rebalances(raw: dict[str, Any]) -> No
     text = to_text(Findings.model_validate(raw), "x").plain
     for said in (
         "403 records redelivered",
-        "no commit for up to 9,480 ms, lag up to 12,345, 0 offsets not committed at the end, 2 rebalances",
+        "no commit for up to 9,480 ms, sampled lag up to 12,345, 0 offsets not committed at the end, "
+        "2 rebalances",
         "member-1   20,000                4          0",
         "member-2        0                0          7",
         "idle: member-2, member-3",

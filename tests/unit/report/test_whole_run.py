@@ -108,7 +108,7 @@ def test_rebalances_are_bars_marks_and_a_table(run: Run, timeline: TimelineData)
     ]
     judged = JudgedRun(run[1])
     assert [row[:3] for row in groups.rebalances_table(judged, run[1].rebalances).rows] == [
-        ["-2.000", "m1, m2 joined", "0 ms"],
+        ["-2.000", "m1, m2 joined", "-"],
         ["30.000", "m2 was killed", "3,000 ms"],
     ]
     handovers = groups.handovers_table(judged, run[1].rebalances)

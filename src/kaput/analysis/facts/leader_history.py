@@ -380,3 +380,12 @@ def polled_ns(events: Iterable[Mapping[str, Any]]) -> int | None:
     """How much earlier than recorded a change may be; None if the cluster itself recorded it."""
     changes = (row for row in events if row["kind"] in ("leader", "isr"))
     return max((row["within_ns"] for row in changes if row["within_ns"] is not None), default=None)
+
+
+def served_ns(fault: FaultRow, cluster_events: Sequence[Mapping[str, Any]]) -> int | None:
+    """When its brokers served again: a process that ended has to be unfenced, if such events are recorded."""
+    if fault.healed_ns is None or fault.fault not in ENDS_PROCESS or not fault.brokers:
+        return fault.healed_ns
+    every = [row for row in cluster_events if row["kind"] == "unfenced" and row["broker"] in fault.brokers]
+    back = [row["at_ns"] for row in every if row["at_ns"] > (fault.effective_ns or 0)]
+    return min(back, default=None) if every else fault.healed_ns

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, place_of
-from kaput.analysis.facts.leader_history import ENDS_PROCESS
+from kaput.analysis.facts.leader_history import served_ns
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.schemas import SEEK
@@ -412,18 +412,9 @@ def _faults(
         if effective_ns > from_ns and _precedes(fault.injected_ns, rebalance):
             at_ns = min(effective_ns, rebalance.started_ns)
             yield _Trigger(at_ns, 1, f"{fault.fault} {fault.target}")
-        healed_ns = None if fault.fault == RESIZE else _served_ns(fault, cluster_events)
+        healed_ns = None if fault.fault == RESIZE else served_ns(fault, cluster_events)
         if healed_ns is not None and healed_ns > from_ns and _precedes(healed_ns, rebalance):
             yield _Trigger(healed_ns, 1, f"end of {fault.fault} {fault.target}")
-
-
-def _served_ns(fault: FaultRow, cluster_events: Sequence[Mapping[str, Any]]) -> int | None:
-    """When its brokers served again: a process that ended has to be unfenced, if such events are recorded."""
-    if fault.healed_ns is None or fault.fault not in ENDS_PROCESS or not fault.brokers:
-        return fault.healed_ns
-    every = [row for row in cluster_events if row["kind"] == "unfenced" and row["broker"] in fault.brokers]
-    back = [row["at_ns"] for row in every if row["at_ns"] > (fault.effective_ns or 0)]
-    return min(back, default=None) if every else fault.healed_ns
 
 
 def _may_concern(fault: FaultRow, rebalance: Rebalance) -> bool:

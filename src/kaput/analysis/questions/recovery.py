@@ -14,6 +14,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.lag import Backlog, backlog, clusters_within
+from kaput.analysis.facts.leader_history import served_ns
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.run import Run
@@ -86,7 +87,11 @@ class Recovery(Question):
                 first_delivery_after_ms=_ms(since, first[1]),
                 backlog_drained_ms=_ms(since, _drained_ns(list(backlogs.get(id_, {}).values()))),
                 backlog_shared_with=_sharing(run, reach.fault, backlogs.get(id_, {})),
-                lag_ended_by=_lag_ended_by(reach.fault, backlogs.get(id_, {}), _resumed_ns(run, reach)),
+                lag_ended_by=_lag_ended_by(
+                    replace(reach.fault, healed_ns=served_ns(reach.fault, run.given.cluster_events)),
+                    backlogs.get(id_, {}),
+                    _resumed_ns(run, reach),
+                ),
                 isr_restored_ms=_ms(reach.fault.healed_ns, reach.restored_ns),
                 isr_ended_by=_isr_ended_by(reach),
             )
@@ -264,9 +269,9 @@ def _resumed_ns(run: Run, reach: Reach) -> int | None:
 def _lag_ended_by(
     fault: FaultRow, backlogs: Mapping[str, Backlog], resumed_ns: int | None = None
 ) -> EndedBy | None:
-    """What ended the growth of the lag of the group whose lag grew the longest: the heal, if the lag stopped
-    growing between the samples around it, and new leaders did not all serve before it. None if it grew for
-    less than a second.
+    """What ended the growth of the lag of the group whose lag grew the longest: the heal (of a process: when
+    it served again), if the lag stopped growing between the samples around it, and new leaders did not all
+    serve before it. None if it grew for less than a second.
     """
     group = max(backlogs, key=lambda name: backlogs[name].grew_until_ns, default="")
     last = backlogs.get(group)

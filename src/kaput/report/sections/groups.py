@@ -47,10 +47,10 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
     summary = (Term("Fates", "fate"), f" for this group, and its members ({len(group.members)})")
     blocks.append(Folded(summary, list(_fates_and_members(run, group))))
     kind = f" ({group.type})" if run.described or group.type != "classic" else ""
-    return NamedPart(group.group + kind, ", ".join(_summary(group, rebalances)), blocks)
+    return NamedPart(group.group + kind, ", ".join(_summary(run, group, rebalances)), blocks)
 
 
-def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:
+def _summary(run: JudgedRun, group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:
     yield "drained" if group.drained else "NOT drained: undelivered messages prove nothing"
     yield f"{plural(group.delivered_messages, 'message')} delivered"
     if group.redelivered:
@@ -62,7 +62,10 @@ def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Itera
     if group.longest_commit_gap_ms is not None:
         yield f"no commit for up to {milliseconds(group.longest_commit_gap_ms)}"
     if group.lag.max is not None:
-        yield f"lag up to {group.lag.max:,}"
+        # A group that a plan moved is sampled only where it was.
+        plan = run.findings.plan
+        moved = plan is not None and group.group in {one.group for one in plan.groups}
+        yield f"sampled lag up to {group.lag.max:,}{f' in {plan.source}' if plan and moved else ''}"
     if group.lag.final is not None:
         behind = group.lag.final_without_record
         more = f", {behind:,} of them behind the last record (markers of transactions, or what was removed)"
@@ -121,8 +124,10 @@ def rebalances_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Tab
     columns: dict[str, Callable[[RebalanceFindings], str | float]] = {
         Term("rebalance at (s)", "rebalance"): lambda one: _seconds(run, one.started_ns),
         Term("trigger"): lambda one: one.trigger,
-        Term("owners after", "rebalance"): lambda one: _ms_after(one, one.ended_ns),
-        Term("read again after", "rebalance"): _read_again,
+        Term("owners after", "rebalance"): lambda one: (
+            NOTHING if _first(one) else _ms_after(one, one.ended_ns)
+        ),
+        Term("read again after", "rebalance"): lambda one: _read_again(run, one),
         "members": lambda one: one.members,
         Term("unowned partition-seconds", "unowned_partition_seconds"): (
             lambda one: one.unowned_partition_seconds
@@ -136,17 +141,27 @@ def _ms_after(one: RebalanceFindings, at_ns: int | None) -> str:
     return milliseconds(None if at_ns is None else (at_ns - one.started_ns) / 1e6)
 
 
-def _read_again(one: RebalanceFindings) -> str:
-    after = _ms_after(one, one.resumed_ns)
+def _first(one: RebalanceFindings) -> bool:
+    """Whether no partition had an owner before."""
+    return one.resumed_ns is None and not one.unresumed_partitions
+
+
+def _read_again(run: JudgedRun, one: RebalanceFindings) -> str:
+    over_s = run.seconds(one.ended_ns)
+    after = (
+        "with the load"
+        if over_s is not None and over_s < 0 and one.resumed_ns
+        else _ms_after(one, one.resumed_ns)
+    )
     return f"{after} ({one.unresumed_partitions:,} not)" if one.unresumed_partitions else after
 
 
 def _rebalance_notes(rebalances: list[RebalanceFindings]) -> Iterator[str]:
     """What the table of rebalances does not know."""
-    if any(one.ended_ns is None for one in rebalances):
+    if any(one.ended_ns is None and not _first(one) for one in rebalances):
         yield f"owners after {NOTHING}: some partition never got an owner again"
-    if any(one.resumed_ns is None and not one.unresumed_partitions for one in rebalances):
-        yield f"read again after {NOTHING}: no partition had an owner before"
+    if any(map(_first, rebalances)):
+        yield f"owners after {NOTHING}, read again after {NOTHING}: no partition had an owner before"
     if any(one.unresumed_partitions for one in rebalances):
         yield "not: partitions from which nothing was delivered to the new owner"
 

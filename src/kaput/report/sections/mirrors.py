@@ -31,7 +31,7 @@ _COLUMNS: dict[str, Callable[[MirrorFindings], str | Cell | float | None]] = {
     Term("mirrored twice", "mirrored-twice"): lambda one: one.mirrored_twice,
     Term("reordered", "mirror-reordered"): lambda one: bad_if_any(one.reordered),
     Term("looped"): lambda one: one.looped,
-    "longest lag": lambda one: NOTHING if one.lag_max is None else plural(one.lag_max, "record"),
+    "greatest sampled lag": lambda one: NOTHING if one.lag_max is None else plural(one.lag_max, "record"),
 }
 
 
