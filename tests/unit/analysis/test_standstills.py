@@ -302,7 +302,7 @@ def test_fault_while_nothing_waited_for_its_partition_is_no_cause_of_all_togethe
     """Nothing was sent to partition 0 from 3 to 5 s; what waited then was sent to partition 1."""
     for since, until, cause in [
         (3_500, 3_900, None),
-        (3_500, 5_100, "1-kill (broker 1) was in effect, and hit orders/0"),
+        (3_500, 5_100, "1-kill (broker 1) was in effect until 3.9 s before its end, and hit orders/0"),
     ]:
         history = _history({0: 9_000, 1: 8_950}).led(None, None, 0, [2, 3], kind="isr", partition=1)
         mine = [row for row in history.rows["sends"] if row["partition"] == 0]
@@ -358,7 +358,7 @@ def test_clients_that_come_late_to_a_new_leader_are_waited_for(tmp_path: Path) -
     (first,) = _scope(judged(history, tmp_path), partition=0)
     assert _waits(first.waited_for) == [("election", 3_000, 8_000), ("client", 8_000, 16_000)]
     assert first.ended_by == "election"
-    assert first.cause == "1-kill (broker 1) was in effect; broker 1 led orders/0"
+    assert first.cause == "1-kill (broker 1) was in effect until 1.0 s before its end; broker 1 led orders/0"
 
 
 def test_unavailability_of_a_fault_names_its_end_cause(tmp_path: Path) -> None:

@@ -421,7 +421,12 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     late_ns = (fault.effective_ns or 0) - from_ns
     if late_ns >= SHORTEST_NS:
         return f"took effect {late_ns / SECOND:,.1f} s after it began"
-    return "was in effect" if _in_effect(fault, from_ns, to_ns) else "had been in effect"
+    if not _in_effect(fault, from_ns, to_ns):
+        return "had been in effect"
+    over_ns = to_ns - _until_ns(fault)
+    return "was in effect" + (
+        f" until {over_ns / SECOND:,.1f} s before its end" if over_ns >= SHORTEST_NS else ""
+    )
 
 
 def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:

@@ -31,7 +31,7 @@ _MEANINGS = (
     "waiting, measured from the previous one. Seconds: the sum of all standstills. Within the timeout: "
     "before the producer's delivery timeout."
 )
-_HEADER = ["from (s)", "seconds", Term("waited for", "ended_by"), "likeliest cause"]
+_HEADER = ["from (s)", "seconds", Term("waited for"), "likeliest cause"]
 _MUCH_OF_THE_TIME = 0.05
 _LONG_S = 5
 ENOUGH = 0.9  # of the load that was asked for
