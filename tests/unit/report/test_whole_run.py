@@ -11,13 +11,14 @@ from fakes.isolation import LOST, judged
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_parts import MeanRates, Slump
 from kaput.evidence.folder import RunFolder
+from kaput.report.charts.lines import _with_gaps
 from kaput.report.charts.rows import timeline_rows
 from kaput.report.run_report import to_html
 from kaput.report.sections import JudgedRun, groups, leaders
 from kaput.report.sections.summary import faults_in_a_line, head
 from kaput.report.timeline import bars
 from kaput.report.timeline.bars import Bar, TimelineClock
-from kaput.report.timeline.reading import TimelineData, read_timeline
+from kaput.report.timeline.reading import LagPoint, TimelineData, read_timeline
 
 Run = tuple[RunFolder, Findings]
 
@@ -93,6 +94,20 @@ def test_a_partition_of_which_only_isrs_are_recorded_has_no_leader_on_the_timeli
     assert list(bars.isrs([leader], clock)) == []
     assert [(bar.row, bar.end, bar.text) for bar in bars.leaders([leader], run[1], clock)] == [
         ("t/0", 9.0, "broker 1, epoch 0")
+    ]
+
+
+def test_a_line_of_samples_ends_where_samples_are_missing() -> None:
+    """None came from 3 to 12 s: the lag of 76 before that is no value of these seconds."""
+    points = [
+        LagPoint(at, "billing", lag) for at, lag in ((1.0, 260), (2.0, 80), (3.0, 76), (12.0, 143), (13.0, 9))
+    ]
+    rows = [(row["at"], row["lag"]) for row in _with_gaps(points)]
+    assert rows == [(1.0, 260), (2.0, 80), (3.0, 76), (4.0, None), (12.0, 143), (13.0, 9)]
+    assert [row["at"] for row in _with_gaps([LagPoint(at * 5.0, "billing", 1) for at in range(3)])] == [
+        0,
+        5,
+        10,
     ]
 
 
@@ -206,4 +221,4 @@ def test_rates_section_requires_a_target_rate(run: Run) -> None:
     slump = Slump(what="acked", below_per_s=40, longest_s=1, total_s=2)
     rates = findings.rates.model_copy(update={"ordered_per_s": 50.0, "slumps": [slump], "means": [mean]})
     page = to_html(folder, findings.model_copy(update={"rates": rates}))
-    assert "acked: below 40 per second for up to 1 second, 2 in total" in page
+    assert "acked: below 40 for up to 1 whole second, 2 in total" in page

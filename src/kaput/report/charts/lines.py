@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
+from statistics import median
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -214,13 +216,24 @@ def _samples(
 ) -> DrawnRow:
     """A line, or a band, for each of the first groups (or mirrors)."""
     colors = series(list(dict.fromkeys(point.group for point in samples))[:MOST_GROUPS])
-    shown = [point._asdict() for point in samples if point.group in colors]
+    shown = [
+        point for group in colors for point in _with_gaps([one for one in samples if one.group == group])
+    ]
     chart = alt.Chart(alt.NamedData(timeline.key + name))
     marks = chart.mark_area(opacity=0.55, **_STEPS) if band else chart.mark_line(strokeWidth=1.6, **_STEPS)
     stack = None if band else alt.Undefined
     y = alt.Y("lag:Q", title=None, stack=stack, axis=y_axis())
     drawn = layers(timeline, marks.encode(x("at"), y, color_of("group", colors, legend())), height=70)
     return DrawnRow(name, title, about, colors, chart=drawn, data={name: shown})
+
+
+def _with_gaps(points: Sequence[LagPoint]) -> Iterator[dict[str, Any]]:
+    """As rows; where samples are missing (no leader answered), a row without a value ends the line."""
+    usual = median(later.at - one.at for one, later in pairwise(points)) if points[1:] else 0.0
+    for one, later in zip_longest(points, points[1:]):
+        yield one._asdict()
+        if later is not None and later.at - one.at > 3 * max(usual, 1.0):
+            yield one._asdict() | {"at": one.at + usual, "lag": None}
 
 
 _STEPS: dict[str, Any] = {"interpolate": "step-after", "clip": True}

@@ -142,7 +142,7 @@ def _share(run: JudgedRun, service: Availability) -> str:
     around = {one.when: one.ack.p99 for one in run.findings.latency_ms.around_faults}
     p99, before = around.get("during"), around.get("before")
     if p99 is not None and p99 >= max(1000, before or 0) and not service.standstills:
-        return f"{share}; during the faults it took up to {p99 / 1e3:,.1f} s (99th percentile)."
+        return f"{share}; during the faults their 99th percentile was {p99 / 1e3:,.1f} s."
     return f"{share}."
 
 

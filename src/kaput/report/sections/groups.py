@@ -108,7 +108,8 @@ def members_table(group: GroupFindings) -> Table:
     shared = [m for m in group.members if isinstance(m, ShareMemberFindings)]
     if shared:
         rows = [[m.member, number(m.delivered), *(number(getattr(m, n)) for n in counts)] for m in shared]
-        return limited(Table(["member", "delivered", *counts], rows), _MOST_MEMBERS)
+        header = ["member", "delivered", *counts[:-1], "acknowledgements that failed"]
+        return limited(Table(header, rows), _MOST_MEMBERS)
     # Columns for refused commits and anomalies, if there are any.
     refused = ["commits refused"] if any(m.commits_refused for m in group.members) else []
     anomalies = sorted({name for m in group.members for name in m.anomalies})

@@ -26,7 +26,9 @@ _COLUMNS: dict[str, Callable[[MirrorFindings], str | Cell | float | None]] = {
     "acknowledged": lambda one: one.acknowledged,
     "mirrored": lambda one: one.mirrored,
     Term("unmirrored"): lambda one: one.unmirrored,
-    Term("RPO"): lambda one: "not known" if one.rpo_messages is None else bad_if_any(one.rpo_messages),
+    Term("RPO at the end", "RPO"): lambda one: (
+        "not known" if one.rpo_messages is None else bad_if_any(one.rpo_messages)
+    ),
     Term("in seconds", "RPO"): lambda one: "not known" if one.rpo_s is None else seconds(one.rpo_s),
     Term("mirrored twice", "mirrored-twice"): lambda one: one.mirrored_twice,
     Term("reordered", "mirror-reordered"): lambda one: bad_if_any(one.reordered),

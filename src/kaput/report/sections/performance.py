@@ -28,9 +28,9 @@ def rates(run: JudgedRun) -> Section | None:
 def _below_target(findings: Findings) -> list[str]:
     sentences = [f"target: {number(findings.rates.ordered_per_s)} per second"]
     for slump in findings.rates.slumps:
-        below = f"below {number(slump.below_per_s)} per second"
-        how_long = f"{below} for up to {plural(slump.longest_s, 'second')}, {slump.total_s:,} in total"
-        sentences.append(f"{slump.what}: {how_long if slump.total_s else f'never {below}'}")
+        below = f"below {number(slump.below_per_s)}"
+        how_long = f"{below} for up to {plural(slump.longest_s, 'whole second')}, {slump.total_s:,} in total"
+        sentences.append(f"{slump.what}: {how_long if slump.total_s else f'in no whole second {below}'}")
     if (cpu_us := findings.rates.cpu_us_per_message) is not None:
         begun = findings.rates.cpu_processes_begun
         its = f", including the start of {plural(begun, 'process', 'processes')}" if begun else ""

@@ -66,6 +66,13 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
         once = spec.idempotence or never_retries(spec)
         retries = "" if once else "; a retry may store a message twice"
         rows.append((name, text, _PROMISES[str(spec.acks)] + retries))
+    for mirror in scenario.mirrors:
+        promise = (
+            "committed copies are there once" if mirror.exactly_once else "a restart may copy records twice"
+        )
+        settings = "".join(f" {name}={value}" for name, value in mirror.config.items())
+        text = f"{mirror.engine}, exactly-once: {str(mirror.exactly_once).lower()}, policy {mirror.policy}"
+        rows.append((f"mirror {mirror.name}", f"{text}{settings}", promise))
     for group in scenario.workload.groups:
         config = "".join(f" {name}={value}" for name, value in group.config.items())
         rows.append((f"group {group.id}", f"{group.members_in_words}{config}", ""))

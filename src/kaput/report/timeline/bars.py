@@ -233,7 +233,8 @@ def event_marks(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Ite
             leader = row["leader"]
             if place in led and led[place] != leader:
                 leads = "no leader of" if leader is None or leader < 0 else f"broker {leader} leads"
-                text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']})"
+                in_sync = f", ISR {', '.join(map(str, row['isr']))}" if row["isr"] else ""
+                text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']}{in_sync})"
             led[place] = leader
         elif kind == "isr":
             text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
