@@ -73,8 +73,8 @@ def test_text_report_contains_every_finding(findings: Findings) -> None:
         "leader elected after 9,480 ms",
         "lost 23: 0.6 % of the 3,987 that were acknowledged in the loss window",
         "loss window 1,990 ms, 3,990 attempts in it",
-        "affected 1,234 of 5,678 messages attempted in the partitions that it hit, in each from its effect "
-        "to the end of its silence",
+        "affected 1,234 of 5,678 messages attempted in the partitions that it hit: in each, from its effect "
+        "to the end of the silence",
         "lost          23         23          0  deposed-leader 23 (5 examples)",
         "duplicate      7          7          0  8 extra copies",
         "billing (classic): drained, 39,977 messages delivered",
