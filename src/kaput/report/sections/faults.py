@@ -162,6 +162,6 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.sent_in_window:
         yield (
             Term("affected"),
-            f"{fault.affected:,} of {fault.sent_in_window:,} messages attempted in the partitions that it hit: "
-            "in each, from its effect to the end of the silence or the new leader's first acknowledgement",
+            f"{fault.affected:,} of {fault.sent_in_window:,} messages attempted in the partitions that it hit"
+            ": in each, from its effect to the end of the silence or the new leader's first acknowledgement",
         )
