@@ -39,6 +39,7 @@ class FakeMember(FakeNode):
     pace: int = 1
     records: int = 0
     pace_report: FakePaceReport | None = None
+    joined_ns: int | None = None
     recorded: list[tuple[dict[TopicPartition, int], int]] = field(default_factory=list)
 
     @property
@@ -54,6 +55,7 @@ class FakeMember(FakeNode):
 
     def start(self) -> None:
         super().start()
+        self.joined_ns = now_ns()
         if self.ready and self.groups is not None:
             self.groups.rebalance()
 

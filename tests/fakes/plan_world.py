@@ -56,23 +56,34 @@ class FakeCluster(RunCluster):
 
 @dataclass
 class FakeClients:
-    """`told`: what they were asked to do, in order. `late`: these do not answer in time."""
+    """`told`: what they were asked to do, in order. `late`: these do not answer in time. `mute`: producers
+    that are not acknowledged anything after a move.
+    """
 
     told: list[tuple[Any, ...]] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     given_up: int = 0
+    stops_after_s: float = 1
+    mute: frozenset[int] = frozenset()
+    looks: int = 0
     places: dict[object, str] = field(default_factory=dict)
 
     def hold_producers(self, numbers: Collection[int] | None = None, hold: Hold | None = None) -> Moved:
         """Each gives up as many messages."""
         self.told.append(("hold", sorted(numbers or ())))
-        report = {"began_ns": 0, "at_ns": 10**9, "next_seq": 5, "given_up": self.given_up}
+        report = {"began_ns": 0, "at_ns": self.stops_after_s * 1e9, "next_seq": 5, "given_up": self.given_up}
         return Moved([report] * len(numbers or ()), self.late)
 
     def move_producers(self, to: Destination, numbers: Collection[int] | None = None) -> Moved:
         self.told.append(("move", sorted(numbers or ()), to.cluster))
         self.places.update(dict.fromkeys(numbers or (), to.cluster))
-        return Moved([{"error": None}] * len(numbers or ()), self.late)
+        moved: list[Mapping[str, Any]] = [{"producer": number, "acked": 10} for number in numbers or ()]
+        return Moved(moved, self.late)
+
+    def acked(self, producer: int) -> int:
+        """Each look finds the next acknowledgement of the next producer; none of those that are `mute`."""
+        self.looks += 1
+        return 10 + (producer not in self.mute and self.looks > 2 * producer)
 
     def hold_groups(self, groups: Collection[str] | None = None, hold: Hold | None = None) -> Moved:
         """They had read ten of the first partition."""

@@ -149,7 +149,7 @@ def test_clients_switch_over_from_a_live_cluster(stack: ExitStack, owner: Owner,
         (f"{number} {step['step']}", "done") for number, step in enumerate(plan, start=1)
     ]
     assert steps[0]["proof"] == "dc1 answers" and "1 producer stopped" in steps[2]["proof"]
-    assert "1 producer continued in dc2; it had their first messages" in steps[3]["proof"]
+    assert "1 producer continued in dc2; it had its first acknowledgement there" in steps[3]["proof"]
     assert steps[4]["proof"] == "billing continued in dc2: orders/0 at 0, orders/1 at 0"
     assert all(row["started_ns"] <= row["ended_ns"] for row in steps)
     sends = {row["seq"]: row["cluster"] for row in centers.rows("sends") if row["outcome"] == "acked"}

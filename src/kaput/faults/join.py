@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.core import MS, plural
-from kaput.faults.fault import WAIT_S, Effect, Scene, name_all, now_ns
-from kaput.faults.members import MemberFault, own_partitions
+from kaput.core import plural
+from kaput.faults.fault import WAIT_S, Effect, Scene, ms, name_all, now_ns
+from kaput.faults.members import MemberFault, joined_ns, own_partitions
 from kaput.faults.process_target import Member
 
 _STOP_S = 60.0
@@ -33,9 +33,9 @@ class Join(MemberFault):
         if not self.wait(lambda: all(member.running and member.ready for member in self._new)):
             details = f"{name_all(self._new)}: not in the group {WAIT_S:.0f} s after its start"
             return Effect(None, False, details)
-        joined = now_ns()
+        joined = joined_ns(self._new)
         self._pids = {member.id: member.pid for member in self._new}
-        return Effect(joined, True, f"{name_all(self._new)}: joined after {(joined - started) / MS:,.0f} ms")
+        return Effect(joined, True, f"{name_all(self._new)}: joined after {ms(started, joined)}")
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         if effect.effective_ns is None and not self._new:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kaput.core import MS, SECOND, TopicPartition
-from kaput.faults.fault import Effect, Fault, ProcessFault, Scene, name_all, now_ns
+from kaput.core import SECOND, TopicPartition
+from kaput.faults.fault import Effect, Fault, ProcessFault, Scene, ms, name_all, now_ns
 from kaput.faults.process_target import Member, Owned
 from kaput.scenario.targets import MEMBERS
 
@@ -51,9 +51,17 @@ def taken_over_ns(places: frozenset[TopicPartition], since_ns: int, owned: Seque
     return since_ns if places <= frozenset().union(*now) else None
 
 
-def its_partitions(places: frozenset[TopicPartition]) -> str:
-    """`its 5 partitions`"""
-    return "its partition" if len(places) == 1 else f"its {len(places)} partitions"
+def joined_ns(members: Sequence[Member]) -> int:
+    """When the last of them had joined its group, as they reported."""
+    return max((at_ns for member in members if (at_ns := member.joined_ns) is not None), default=now_ns())
+
+
+def new_owners(places: frozenset[TopicPartition], members: int, found: bool) -> str:
+    """`its partition had a new owner`, `their 5 partitions did not all have new owners`"""
+    its = "its" if members == 1 else "their"
+    if len(places) == 1:
+        return f"{its} partition had {'a' if found else 'no'} new owner"
+    return f"{its} {len(places)} partitions {'had' if found else 'did not all have'} new owners"
 
 
 def owned_by_all(members: Sequence[Member]) -> frozenset[TopicPartition]:
@@ -107,12 +115,11 @@ class Down(MemberFault):
             return None, effect
         self.wait(lambda: all(member.ready or not member.running for member in self._hit))
         away = name_all([member for member in self._hit if not (member.running and member.ready)])
-        back = now_ns()
         if away:
-            return None, effect.with_proof(
-                f"{away}: not in the group {(back - started) / SECOND:.1f} s later", False
-            )
-        return back, effect.with_proof(f"in the group again after {(back - started) / MS:,.0f} ms", True)
+            waited_s = (now_ns() - started) / SECOND
+            return None, effect.with_proof(f"{away}: not in the group {waited_s:.1f} s later", False)
+        back = joined_ns(self._hit)
+        return back, effect.with_proof(f"in the group again after {ms(started, back)}", True)
 
     def _heal_by_takeover(self, effect: Effect, since_ns: int) -> tuple[int | None, Effect]:
         back = [member for member in self._hit if member.running]
@@ -138,11 +145,7 @@ class Down(MemberFault):
         if not self._places:
             return "it owned no partition" if len(self._hit) == 1 else "they owned no partition"
         taken_ns = self.taken_over_ns(self._places, since_ns, self._hit)
-        if taken_ns is None:
-            lasted_ms = (now_ns() - since_ns) / MS
-            return (
-                f"{its_partitions(self._places)} had not all gone to other members {lasted_ms:,.0f} ms later"
-            )
-        return (
-            f"{its_partitions(self._places)} went to other members {(taken_ns - since_ns) / MS:,.0f} ms later"
-        )
+        text = new_owners(self._places, len(self._hit), taken_ns is not None)
+        after = ms(since_ns, now_ns() if taken_ns is None else taken_ns)
+        end = "SIGTERM" if self._end.name == "stop" else "its end" if len(self._hit) == 1 else "their end"
+        return f"{text} {after} after {end}"

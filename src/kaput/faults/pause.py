@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, ProcessFault, Scene, name_all, now_ns
-from kaput.faults.members import MemberFault, its_partitions, own_partitions, owned_at
+from kaput.faults.fault import Effect, ProcessFault, Scene, ms, name_all, now_ns
+from kaput.faults.members import MemberFault, new_owners, own_partitions, owned_at
 from kaput.faults.process_target import Member, ProcessTarget
 
 TIMEOUT_S = 5.0  # for all threads to stop, or to resume
@@ -99,13 +99,15 @@ class PauseMember(MemberFault):
             return self._pause.heal(members, effect)
         # Not what they owned before SIGSTOP: until it took effect, that may have changed.
         places = owned_at(members, stopped_ns)
-        taken_ns = self.taken_over_ns(places, stopped_ns, members)
         healed, after = self._pause.heal(members, effect)
+        taken_ns = self.taken_over_ns(places, stopped_ns, members)
+        if taken_ns is not None and healed is not None and taken_ns > healed:
+            taken_ns = None
         if not places:
             details = "no partition was owned"
-        elif taken_ns is None:
-            details = f"{its_partitions(places)} had not all gone to other members by then"
         else:
-            after_ms = (taken_ns - stopped_ns) / MS
-            details = f"{its_partitions(places)} went to other members {after_ms:,.0f} ms after it stopped"
+            details = new_owners(places, len(members), taken_ns is not None)
+            who = "it" if len(members) == 1 else "they"
+            after_ms = "" if taken_ns is None else f"{ms(stopped_ns, taken_ns)} after {who} stopped"
+            details += f" {after_ms or 'by the heal'}"
         return healed, after.with_proof(details, still_confirmed=True)

@@ -105,6 +105,10 @@ class Member(ProcessTarget, Protocol):
         """Whether its process has joined the group."""
 
     @property
+    def joined_ns(self) -> int | None:
+        """When its process had joined the group, as it reported; None before that."""
+
+    @property
     def owned(self) -> Owned:
         """Its partitions over time, across all of its processes; no item if it never reports any."""
 

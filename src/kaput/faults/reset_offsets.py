@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, in_parallel, ms, name_all, now_ns, start_again
-from kaput.faults.members import MemberFault
+from kaput.faults.members import MemberFault, joined_ns
 from kaput.faults.process_target import Member
 from kaput.faults.stop import TIMEOUT_S
 from kaput.scenario.fault_kinds import ResetOffsetsOptions
@@ -45,7 +45,7 @@ class ResetOffsets(MemberFault):
         away = [member for member in running if not (member.running and member.ready)]
         lower = {place for place, offset in after.items() if offset < before.get(place, 0)}
         moved = ", ".join(f"{place} from {before[place]:,} to {after[place]:,}" for place in sorted(lower))
-        state = f"{name_all(away)} not back" if away else f"back after {ms(began, now_ns())}"
+        state = f"{name_all(away)} not back" if away else f"back after {ms(began, joined_ns(running))}"
         there = bool(lower) and restart.complete and not away
         return Effect(effective, there, f"group {group}: {moved or 'no offset was lower'}; {state}")
 

@@ -19,6 +19,7 @@ from kaput.processes.ownership import Owner
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Topic
 from kaput.workload.client_spec import WarmUpSpec
+from kaput.workload.librdkafka.warm_up import FAST_MS
 from kaput.workload.supervision.client_process import ClientProcess, start_client
 
 TOPIC = "kaput-warm-up"
@@ -32,8 +33,8 @@ _BUSY_PERCENT, _IDLE_WINDOW_S, _IDLE_WITHIN_S = 50, 0.3, 2.0
 def warmed_up(
     cluster: RunCluster, owner: Owner, scratch: Path, limit_ms: int, note: Callable[[str], None]
 ) -> Iterator[None]:
-    """Warms up while the block runs; afterwards the brokers are warm, and the topic is deleted. Does nothing
-    if the brokers are already warm. Notes a cluster that cannot be warmed up.
+    """Warms up while the block runs, then deletes the topic. Does nothing if the brokers are already warm.
+    Notes how warm they are.
     """
     if cluster.warm or not limit_ms:
         yield
@@ -42,7 +43,7 @@ def warmed_up(
         try:
             client = _start(cluster, admin, owner, scratch, limit_ms)
         except LabError as error:
-            note(f"the brokers are not warmed up: {error}")
+            note(cluster.prefixed(f"the brokers are not warmed up: {error}"))
             yield
             return
         yield
@@ -50,10 +51,10 @@ def warmed_up(
             client.wait(limit_ms / 1000 + _START_S)
             admin.delete_topic(TOPIC)
         except LabError as error:
-            note(f"the brokers may not be warm: {error}")
+            note(cluster.prefixed(f"the brokers may not be warm: {error}"))
             return
     _wait_for_idle_cores()
-    note(client.sentence())
+    note(cluster.prefixed(warm_sentence(client.warm)))
 
 
 def _wait_for_idle_cores() -> None:
@@ -68,12 +69,12 @@ class _Client:
 
     def __init__(self) -> None:
         self.process: ClientProcess | None = None
-        self._warm: Mapping[str, Any] = {}
+        self.warm: Mapping[str, Any] | None = None  # the result
 
     def on_message(self, message: Mapping[str, Any]) -> None:
         """Keeps the result of the warm-up."""
         if message["kind"] == "warm":
-            self._warm = message
+            self.warm = message
 
     def wait(self, timeout_s: float) -> None:
         """Waits for its end, then kills it, as after `timeout_s`. Raises LabError if it ended on its own."""
@@ -83,12 +84,18 @@ class _Client:
             self.process.check("done")
         self.process.process.kill()
 
-    def sentence(self) -> str:
-        """How warm the brokers are."""
-        p99_ms = self._warm.get("p99_ms")
-        if p99_ms is None:
-            return "the brokers may not be warm: nothing was acknowledged"
-        return f"brokers warmed up in {self._warm['seconds']} s: 99 % of acknowledgements within {p99_ms} ms"
+
+def warm_sentence(warm: Mapping[str, Any] | None) -> str:
+    """How warm the brokers are; None: the warm-up did not end in time."""
+    if warm is None:
+        return "it is not known whether the brokers are warm: the warm-up did not end"
+    seconds, p99_ms = warm["seconds"], warm["p99_ms"]
+    if p99_ms is None:
+        return f"brokers are not warm after {seconds} s: nothing was acknowledged"
+    found = f"99 % of acknowledgements within {p99_ms:,.{0 if p99_ms >= 100 else 1}f} ms"
+    if p99_ms <= FAST_MS:
+        return f"brokers warmed up in {seconds} s: {found}"
+    return f"brokers are not warm after {seconds} s: {found} (goal: {FAST_MS:.0f} ms)"
 
 
 def _start(cluster: RunCluster, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:

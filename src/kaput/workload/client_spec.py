@@ -27,8 +27,8 @@ from kaput.cluster.access import Access
 from kaput.processes.skip_pandas import skip_pandas
 from kaput.scenario.vocabulary import GroupType
 
-# ready: can start. threshold: the N-th attempt over all producers was made. sent: every attempt was made.
-# done: every outcome is known and recorded. trouble: the client cannot continue.
+# ready: can start; a member joined at `at_ns`. threshold: the N-th attempt over all producers was made.
+# sent: every attempt was made. done: every outcome is known and recorded. trouble: it cannot continue.
 # owns: a member's partitions from now on. pace: how long its records take. finding: an error of a client
 # that is the user's own program; the run continues. client-pid: the child process that sends or reads.
 # replayed: messages of a store that Kafka has acknowledged. replay: a replay's summary, at its end.

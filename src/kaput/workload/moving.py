@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 from confluent_kafka import KafkaException
 
 from kaput.workload.client_spec import MemberSpec, NotAuthorizedError, ProducerSpec, notify
+from kaput.workload.counters import FIELDS
 
 S = TypeVar("S", bound=ProducerSpec | MemberSpec)
 _MOVED_AT_ONCE_SETTLE_S = 5.0  # for a client that is moved without a hold; plan steps always specify it
@@ -105,6 +106,10 @@ class MovableSender(Protocol):
         """Whether it is stopping."""
 
     @property
+    def counts(self) -> memoryview:
+        """Its live counters (counters.py)."""
+
+    @property
     def next_seq(self) -> int:
         """The number of its next message."""
 
@@ -163,5 +168,5 @@ class ProducerMove:
         self.held = False
         notify(
             "moved", producer=sender.spec.producer, cluster=move.to.cluster, at_ns=time.time_ns(),
-            next_seq=sender.next_seq, error=error,
+            next_seq=sender.next_seq, acked=sender.counts[FIELDS.index("acked")], error=error,
         )  # fmt: skip

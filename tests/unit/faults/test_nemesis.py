@@ -453,7 +453,7 @@ def test_member_faults_record_members_and_no_brokers(tmp_path: Path) -> None:
     assert drawn in {f"member {i} of billing" for i in (1, 2, 3)} and drawn in rows[0]["proof"]
     assert [row["target"] for row in rows[1:]] == ["members 1, 2, 3 of billing", "member 2 of billing"]
     assert [member.running for member in groups.made] == [True, False, True]
-    assert rows[2]["healed_ns"] is not None and "went to other members" in rows[2]["proof"]
+    assert rows[2]["healed_ns"] is not None and "had a new owner" in rows[2]["proof"]
     assert all(node.done == [] for node in nodes.values())
     assert ("before", "1-kill", [], []) in witness.heard
 

@@ -51,14 +51,21 @@ def played(admin: FakeAdmin, **options: Any) -> tuple[Any, FakeGroups]:
 
 
 @pytest.mark.parametrize(("back", "offsets"), [(None, (20, 20)), (25, (75, 20)), (5, (95, 25))])
-def test_offsets_are_set_back_and_recorded(back: int | None, offsets: tuple[int, int]) -> None:
-    """Not below the beginning of the log; the group is back, also if it took a while to be empty."""
+def test_offsets_are_set_back_and_recorded(
+    back: int | None, offsets: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not below the beginning of the log; the group is back, also if it took a while to be empty: when its
+    last member says that it joined.
+    """
+    monkeypatch.setattr("kaput.faults.reset_offsets.now_ns", lambda: 0)
     admin = Coordinator(full=3)
     effect, groups = played(admin, back=back)
     assert effect.confirmed and all(member.running for member in groups.made)
     assert admin.offsets == dict(zip((ONE, TWO), offsets, strict=True))
     assert groups.made[0].recorded == [(admin.offsets, effect.effective_ns)]
     assert f"orders/0 from 100 to {offsets[0]}, orders/1 from 30 to {offsets[1]}; back after" in effect.proof
+    joined_ns = max(member.joined_ns or 0 for member in groups.made)
+    assert effect.proof.endswith(f"; back after {joined_ns / 1e6:,.0f} ms")
 
 
 def test_reset_is_not_proven_by_the_answer_alone() -> None:

@@ -38,6 +38,11 @@ def test_recovery_steps_are_contiguous() -> None:
     ]
 
 
+def test_a_change_that_stays_has_no_bar() -> None:
+    """It has no duration."""
+    assert list(recovery_bars(fault(healed_ns=0))) == []
+
+
 @pytest.mark.parametrize(
     ("known", "row", "begin"),
     [

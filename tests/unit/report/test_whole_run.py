@@ -72,6 +72,16 @@ def test_the_brokers_of_a_fault_are_named_once(findings: Findings) -> None:
     assert faults_in_a_line(JudgedRun(one)) == f"{fault.fault} of broker 1: confirmed"
 
 
+@pytest.mark.parametrize(("lasted_s", "text"), [(2, " for 2.0 s"), (0, "")])
+def test_a_change_that_stays_has_no_duration(findings: Findings, lasted_s: int, text: str) -> None:
+    """It is over when it has taken effect."""
+    at_ns = findings.run.started_ns + 3_700_000_000
+    times = {"effective_ns": at_ns, "healed_ns": at_ns + lasted_s * 10**9}
+    fault = findings.faults[0].model_copy(update={"target": "broker 1", "brokers": [1], **times})
+    one = findings.model_copy(update={"faults": [fault]})
+    assert faults_in_a_line(JudgedRun(one)) == f"{fault.fault} of broker 1 at 3.7 s{text}: confirmed"
+
+
 def test_the_deposed_leader_has_a_line_of_its_own(timeline: TimelineData) -> None:
     """Below the partition that it led: two leaders at once are seen as two."""
     rows = {

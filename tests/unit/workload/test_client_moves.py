@@ -101,6 +101,8 @@ def test_moved_producer_continues_with_the_next_message(clients: Clients, cluste
     assert held.late == [] and held.given_up == 0 and supervisor.count("attempted") == report["next_seq"]
     moved = supervisor.move_producers(Destination("dc2", clusters[1]))
     assert [each["next_seq"] for each in moved.reports] == [report["next_seq"]] and moved.errors == []
+    assert [each["acked"] for each in moved.reports] == [report["next_seq"]]
+    wait_for(lambda: supervisor.acked(0) > report["next_seq"], "the first acknowledgement there", 30)
     assert supervisor.cluster_of_producer(0) == "dc2"
     sends = clients.ended(supervisor)
     assert [row["seq"] for row in sends] == list(range(1000)) and clients.outcomes() == {"acked": 1000}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kaput.runner.warm_up import warm_sentence
 from kaput.workload.librdkafka.warm_up import FAST_MS, percentile_99, settled
 
 
@@ -29,6 +30,22 @@ def test_brokers_are_warm_when_latencies_are_short_or_no_longer_fall(
 ) -> None:
     """Two windows without a better one; a window without acknowledgements is the worst."""
     assert settled(windows) is expected
+
+
+@pytest.mark.parametrize(
+    ("p99_ms", "sentence"),
+    [
+        (12.3, "brokers warmed up in 3.1 s: 99 % of acknowledgements within 12.3 ms"),
+        (FAST_MS, "brokers warmed up in 3.1 s: 99 % of acknowledgements within 20.0 ms"),
+        (20.1, "brokers are not warm after 3.1 s: 99 % of acknowledgements within 20.1 ms (goal: 20 ms)"),
+        (2635.6, "brokers are not warm after 3.1 s: 99 % of acknowledgements within 2,636 ms (goal: 20 ms)"),
+        (None, "brokers are not warm after 3.1 s: nothing was acknowledged"),
+    ],
+)
+def test_brokers_are_called_warm_only_at_the_goal(p99_ms: float | None, sentence: str) -> None:
+    """A warm-up that gave up does not call them so, nor one of which no result is known."""
+    assert warm_sentence({"seconds": 3.1, "p99_ms": p99_ms}) == sentence
+    assert warm_sentence(None).startswith("it is not known whether the brokers are warm")
 
 
 def test_the_99th_percentile_is_one_of_the_values() -> None:

@@ -109,7 +109,7 @@ def faults_in_a_line(run: JudgedRun) -> str:
 def _fault(fault: FaultFindings, run: JudgedRun) -> str:
     """`isolate of leader-of orders/0 (broker 1) at 15.0 s for 30.0 s: confirmed`."""
     when = _at(run, fault.effective_ns, " at ")
-    if when and fault.healed_ns is not None and fault.effective_ns is not None:
+    if when and fault.effective_ns is not None and fault.healed_ns not in (None, fault.effective_ns):
         when += f" for {(fault.healed_ns - fault.effective_ns) / 1e9:,.1f} s"
     return f"{fault.fault} of {target_of(fault)}{when}: {confirmation(fault)}"
 

@@ -254,7 +254,8 @@ def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
     healed = None
     if fault.healed_ns is not None and fault.effective_ns is not None:
         healed = (fault.healed_ns - fault.effective_ns) / 1e9
-        yield Bar("the fault", 0.0, healed, "fault", f"{healed:,.1f} s until the heal")
+        if healed:  # a change that stays has no duration
+            yield Bar("the fault", 0.0, healed, "fault", f"{healed:,.1f} s until the heal")
     if elected is not None:
         yield Bar("election", 0.0, elected / 1e3, "cluster", f"{elected:,.0f} ms")
     if first is not None:

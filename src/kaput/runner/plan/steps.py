@@ -141,9 +141,9 @@ def fence(world: PlanWorld, step: PlanStep) -> str:
         in_parallel(lambda node: node.terminate(_STOP_S), nodes)
     left = [node for node in nodes if node.running]
     if left:
-        raise LabError(f"{name_all(left)} still runs {time.monotonic() - began:.1f} s later")
+        raise LabError(f"{name_all(left)} still runs {_since(began)} later")
     word = "SIGKILL" if step.how == "kill" else "SIGTERM"
-    return f"{name_all(nodes)}: {word}, all gone after {time.monotonic() - began:.1f} s"
+    return f"{name_all(nodes)}: {word}, all gone after {_since(began)}"
 
 
 def promote(world: PlanWorld, step: PlanStep) -> str:
@@ -155,11 +155,11 @@ def promote(world: PlanWorld, step: PlanStep) -> str:
     began = time.monotonic()
     world.mirrors.stop(mirror.name, _STOP_MIRROR_S if reached else _STOP_CUT_OFF_S)
     world.note_switch(mirror.to)
-    return f"{copied}; the mirror has ended {time.monotonic() - began:.1f} s after it was told to"
+    return f"{copied}; the mirror has ended {_since(began)} later"
 
 
 def move_producers(world: PlanWorld, step: PlanStep) -> str:
-    """Producers continue in the other cluster."""
+    """Producers continue in the other cluster; waits until each has an acknowledgement there."""
     to = world.cluster(step.to)
     numbers = world.producers_at(but=to.name, among=step.producers)
     if not numbers:
@@ -168,21 +168,25 @@ def move_producers(world: PlanWorld, step: PlanStep) -> str:
     held = world.clients.hold_producers(free, Hold(step.settle_s)) if free else None
     world.held |= set(free)
     world.note_switch(to.name)
-    before = sum(world.ends(to.name).values())
+    began = time.monotonic()
     moved = world.clients.move_producers(to.destination, numbers)
     world.held -= set(numbers)
     if moved.late or moved.errors:
         raise LabError("; ".join(moved.late + moved.errors))
     if not moved.reports:
         return f"no producer had anything left to send to {to.name}"
-    began = time.monotonic()
-    grown = world.wait(lambda: sum(world.ends(to.name).values()) > before, _FIRST_S)
+
+    def silent() -> int:
+        return sum(world.clients.acked(each["producer"]) <= each["acked"] for each in moved.reports)
+
+    world.wait(lambda: not silent(), _FIRST_S)
     text = f"{plural(len(moved.reports), 'producer')} continued in {to.name}"
     if held is not None and held.given_up:
         text += f", with the outcome of {held.given_up:,} messages unknown"
-    if grown:
-        return f"{text}; it had their first messages within {time.monotonic() - began:.1f} s"
-    return f"{text}; nothing new was stored there within {_FIRST_S:.0f} s"
+    if without := silent():
+        return f"{text}; {without:,} of them had no acknowledgement there within {_since(began)}"
+    each = "it" if len(moved.reports) == 1 else "each"
+    return f"{text}; {each} had its first acknowledgement there within {_since(began)}"
 
 
 def move_groups(world: PlanWorld, step: PlanStep) -> str:
@@ -202,7 +206,7 @@ def heal(world: PlanWorld, step: PlanStep) -> str:
     began = time.monotonic()
     for cluster in world.clusters.values():
         _await_answer(world, cluster.name)
-    return f"ended: {', '.join(healed)}; all clusters answer {time.monotonic() - began:.1f} s later"
+    return f"ended: {', '.join(healed)}; all clusters answer {_since(began)} later"
 
 
 def mirror_back(world: PlanWorld, step: PlanStep) -> str:
@@ -217,9 +221,9 @@ def mirror_back(world: PlanWorld, step: PlanStep) -> str:
     began = time.monotonic()
     world.mirrors.start(mirror.name)
     world.mirrors.await_ready()
-    ready_s = time.monotonic() - began
+    ready = _since(began)
     copied = _await_copied(world, mirror, step.wait_s, final=False)
-    return f"{mirror.name} mirrors after {ready_s:.1f} s; {copied}"
+    return f"{mirror.name} mirrors after {ready}; {copied}"
 
 
 def fail_back(world: PlanWorld, step: PlanStep) -> str:
@@ -274,7 +278,7 @@ def _hold_producers(world: PlanWorld, cluster: str, step: PlanStep) -> str:
         raise LabError("; ".join(held.late))
     longest = max((each["at_ns"] - each["began_ns"] for each in held.reports), default=0) / 1e9
     return (
-        f"{plural(len(numbers), 'producer')} stopped within {longest:.1f} s, "
+        f"{plural(len(numbers), 'producer')} stopped within {_duration(longest)}, "
         f"with the outcome of {held.given_up:,} messages unknown"
     )
 
@@ -290,15 +294,12 @@ def _await_copied(world: PlanWorld, mirror: Mirror, wait_s: float, *, final: boo
     missing = world.mirrors.copied(mirror.name, wait_s)
     if missing:
         return "; ".join(missing)
-    text = f"everything was copied after {time.monotonic() - began:.1f} s"
-    if not (mirror.groups and final):
-        return text
-    waited_s = _await_final_positions(world, mirror, wait_s)
-    return f"{text}, and positions of groups were final {waited_s:.1f} s later"
+    text = f"everything was copied after {_since(began)}"
+    return f"{text}, and {_await_final_positions(world, mirror, wait_s)}" if mirror.groups and final else text
 
 
-def _await_final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> float:
-    """Waits until the groups' positions in the target do not move any more; the seconds waited."""
+def _await_final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> str:
+    """Waits until the groups' positions in the target do not move any more; returns a clause."""
     admin = world.cluster(mirror.to).admin
     calm_s = _INTERVALS * max(mirror.offset_sync, mirror.checkpoints) / 1000
     began = changed = time.monotonic()
@@ -309,4 +310,17 @@ def _await_final_positions(world: PlanWorld, mirror: Mirror, limit_s: float) -> 
             last, changed = now, time.monotonic()
         if world.aborted.wait(0.1):
             break
-    return time.monotonic() - began
+    calm, took = time.monotonic() - changed, _duration(changed - began)
+    if calm < calm_s:
+        least = f"which is less than {_duration(calm_s)}"
+        return f"positions of groups may not be final: unchanged for {_duration(calm)}, {least}"
+    return f"positions of groups were final within {took} of that (watched for {_duration(calm)} more)"
+
+
+def _since(began: float) -> str:
+    return _duration(time.monotonic() - began)
+
+
+def _duration(seconds: float) -> str:
+    """`2.6 s`; `16 ms` if it is less than 0.1 s."""
+    return f"{seconds:.1f} s" if seconds >= 0.1 else f"{max(1, round(seconds * 1000))} ms"

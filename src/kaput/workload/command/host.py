@@ -41,6 +41,7 @@ class MemberRecord:
         self._codec = Codec(uuid.UUID(spec.run_id))
         self._recording = threading.Lock()
         self._assigned: set[TopicPartition] = set()
+        self.joined_ns: int | None = None
 
     def joined(self, at_ns: int) -> None:
         """Called when it has joined its group, with or without partitions."""
@@ -77,6 +78,8 @@ class MemberRecord:
         offset: int | None = None,
     ) -> None:
         """Writes one row of group_events."""
+        if kind == "joined":
+            self.joined_ns = at_ns
         with self._recording:
             self._events.row(
                 group=self._spec.group, member=self._spec.member, kind=kind, topic=topic,
@@ -137,7 +140,7 @@ class HostedMember(ABC):
     def run(self) -> None:
         """Reads until stopped. Raises ProgramError if the program ends before that."""
         self.await_ready()
-        notify("ready", library=self.library)
+        notify("ready", library=self.library, at_ns=self.record.joined_ns)
         while not self.stopping.wait(FLUSH_S):
             self.record.flush()
             self.follow()

@@ -35,10 +35,10 @@ def tune_garbage_collection() -> None:
     gc.set_threshold(_YOUNG)
 
 
-def notify_ready() -> None:
-    """Reports `ready`, and the library's actual version."""
+def notify_ready(at_ns: int | None = None) -> None:
+    """Reports `ready`, and the library's actual version. `at_ns`: when a member joined its group."""
     library = f"confluent-kafka {confluent_kafka.__version__}, librdkafka {confluent_kafka.libversion()[0]}"
-    notify("ready", library=library)
+    notify("ready", library=library, at_ns=at_ns)
 
 
 def quiet_logger() -> logging.Logger:

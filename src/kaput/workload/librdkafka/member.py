@@ -62,7 +62,7 @@ class GroupMember:
         self.stopping = threading.Event()
         self.pace = Pace(spec.processing_ms)
         self.move = MemberMove(self)
-        self._ready = False
+        self._ready, self._joined_ns = False, 0
         self._client_number = 0  # how often it has moved
         self._flushed_at = time.monotonic()
         self._assigned: set[TopicPartition] = set()
@@ -227,6 +227,8 @@ class GroupMember:
                 "offset": at.offset if at.offset >= 0 else None,
             }
         spec, now = self.spec, time.time_ns()
+        if kind == "joined":
+            self._joined_ns = now
         self.events.row(group=spec.group, member=spec.member, kind=kind, at_ns=now, **place)
 
     def _joined(self) -> None:
@@ -242,7 +244,7 @@ class GroupMember:
         if self._client_number:
             notify("moved", cluster=self.spec.cluster, at_ns=time.time_ns())
         else:
-            notify_ready()
+            notify_ready(self._joined_ns)
 
     def _report_start_offsets(self, partitions: list[PartitionOffset]) -> list[PartitionOffset]:
         """After a move, reports each partition's start offset once: only the member knows it. Returns the

@@ -236,13 +236,14 @@ class ShareMember:
     def _report_ready(self) -> None:
         if not self._ready:
             self._ready = True
-            self._event("joined")
-            notify_ready()
+            notify_ready(self._event("joined"))
 
-    def _event(self, kind: str) -> None:
+    def _event(self, kind: str) -> int:
+        """Records it, as of now; returns the time (ns)."""
         spec, now = self.spec, time.time_ns()
         self._group_events.row(group=spec.group, member=spec.member, kind=kind, at_ns=now)
         self._group_events.flush()
+        return now
 
 
 def main() -> None:

@@ -57,6 +57,8 @@ class ClientProcess:
     """The kind of client, for reports."""
     library: str = ""
     """The library it reported when ready, such as `kafka-clients 4.3.1`."""
+    ready_ns: int | None = None
+    """When a member had joined its group, as it reported."""
     producer: int | None = None
     """Its producer number, if it sends."""
     killed: bool = False
@@ -186,6 +188,7 @@ class ClientProcess:
                 self.moves[message["kind"]].append(message)
             elif message["kind"] in self.reported:
                 self.library = message.get("library") or self.library
+                self.ready_ns = message.get("at_ns") if message["kind"] == "ready" else self.ready_ns
                 self.reported[message["kind"]].set()
             else:
                 on_message(message)
@@ -306,6 +309,11 @@ class MemberSlot(PausableProcess):
     def ready(self) -> bool:
         """Whether its process has joined the group."""
         return bool(self._clients) and self.client.reported["ready"].is_set()
+
+    @property
+    def joined_ns(self) -> int | None:
+        """When its process had joined the group, as it reported."""
+        return self.client.ready_ns
 
     def owns(self) -> frozenset[TopicPartition]:
         """Its partitions, as last reported."""

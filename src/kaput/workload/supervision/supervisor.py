@@ -350,6 +350,10 @@ class Supervisor:
         """The live total of one counter: attempted, or an outcome."""
         return self._counters.total(FIELDS.index(name))
 
+    def acked(self, producer: int) -> int:
+        """The live count of that producer's acknowledgements."""
+        return int(self._counters.row(producer)[FIELDS.index("acked")])
+
     def all_reported(self, kind: str) -> bool:
         """Whether every producer reported `sent` or `done`, or was killed. Raises LabError if one ended."""
         for client in self.producers:
