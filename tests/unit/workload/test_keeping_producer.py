@@ -22,6 +22,7 @@ from kaput.scenario.model import Scenario
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.keeping_producer import KeepingSender
 from kaput.workload.supervision.launches import LaunchPlan
+from waiting import wait_for
 
 
 def sender_of(
@@ -75,6 +76,22 @@ def test_failed_messages_are_kept_and_recorded(tmp_path: Path, monkeypatch: pyte
         row["at_ns"] >= sends[row["seq"]]["attempt_ns"] and "timed out" in row["error"] for row in kept
     )
     assert len(list(records_of(keep.SQLite(tmp_path / "kept.db")))) == 40
+
+
+def test_polls_of_the_store_producer_itself_record_outcomes(tmp_path: Path, brokers: str) -> None:
+    """It polls while it waits for room or a store, and works on stores after a poll."""
+    Counters(tmp_path / "counters", 1, create=True)
+    keep.SQLite(tmp_path / "kept.db").close()
+    options = {
+        "stores": {"local": f"sqlite:{tmp_path / 'kept.db'}"}, "policy": "block", "block_for": 100,
+        "ordered": False, "spool_first": False, "resends": 0, "queue": 10_000,
+    }  # fmt: skip
+    sender = KeepingSender(producer_spec(tmp_path, on_failure=options, config={"bootstrap.servers": brokers}))
+    sender.send(0, 1)
+    wait_for(lambda: sender.client.poll(0.1) > 0, "the report")
+    assert sender.counts[1] == 1
+    sender.send(1, 2)
+    assert sender.client.flush(30) == 0 and sender.counts[1] == 2
 
 
 def test_messages_refused_by_policy_or_client_are_not_kept(

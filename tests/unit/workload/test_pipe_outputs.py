@@ -194,6 +194,20 @@ def test_member_seeks_to_committed_offsets_after_an_abort(making: Any, tmp_path:
     assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["committed", "aborted"]
 
 
+def test_outcomes_are_recorded_while_the_next_record_is_worked_on(
+    making: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each poll is noted with what was sent before: there are some between any two messages."""
+    found, _ = member(making, tmp_path)
+    found.pace.change(5)
+    client: Any = found.outputs.client
+    monkeypatch.setattr(client, "poll", lambda _s: client.done.append("poll") or time.sleep(0.001))
+    found._handle(records(0, 2), 100)
+    done = [name for n, name in enumerate(client.done) if client.done[n - 1 : n] != [name]]
+    assert done[:5] == ["begin", "poll", "send", "poll", "send"]
+    closed(found.outputs, tmp_path, found)
+
+
 def test_member_processes_all_records_in_batches(making: Any, tmp_path: Path) -> None:
     """Three at a time, each handed over after the one before; each offset that was committed is an event."""
     found, reader = member(making, tmp_path)

@@ -114,6 +114,23 @@ def test_partition_selection(tmp_path: Path, partitions: int, round_robin: bool,
     assert client.taken[65][2] == wanted
 
 
+def test_slow_sends_do_not_keep_callbacks_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer that is always a little late has no time between its messages, and polls nevertheless."""
+    sender, client = sender_of(tmp_path, rate=200, messages=40)
+    produce = client.produce
+    monkeypatch.setattr(client, "produce", lambda *of: (time.sleep(0.006), produce(*of)))
+    sender.send_all()
+    assert client.polls
+
+
+def test_time_between_messages_is_spent_with_callbacks(tmp_path: Path) -> None:
+    """For as long as was asked, whatever comes meanwhile."""
+    sender, client = sender_of(tmp_path)
+    began = time.monotonic()
+    sender.serve_for(0.02)
+    assert time.monotonic() - began >= 0.02 and client.polls
+
+
 def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
     """The message is attempted again, none is left out, none is sent twice."""
     sender, client = sender_of(tmp_path, {0: BufferError(), 70: BufferError(), 199: BufferError()})

@@ -6,6 +6,7 @@ Records one outcome per message, and a row in the table `kept` for each kept mes
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,26 @@ from kaput.workload.moving import MoveTo
 
 _CLOSE_S = 30.0
 _MOVE_S = 1.0  # outcomes have already been waited for
+
+
+class _Client(Producer):
+    """Calls `recorded` when callbacks have run: kaput.keep runs them while it waits, and before it works on
+    stores.
+    """
+
+    def __init__(self, settings: dict[str, Any], recorded: Callable[[], None]) -> None:
+        super().__init__(settings, logger=quiet_logger())
+        self._recorded = recorded
+
+    def poll(self, timeout: float = -1) -> int:
+        served = super().poll(timeout)
+        self._recorded()
+        return served
+
+    def flush(self, timeout: float = -1) -> int:
+        left = super().flush(timeout)
+        self._recorded()
+        return left
 
 
 class KeepingSender(Sender):
@@ -56,7 +77,7 @@ class KeepingSender(Sender):
         )
 
     def _create_kafka_client(self, settings: dict[str, Any]) -> Producer:
-        self._kafka = Producer(settings, logger=quiet_logger())
+        self._kafka = _Client(settings, self.reports.take)
         return self._kafka
 
     def connect(self, timeout_s: float = 30) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from confluent_kafka import Consumer
@@ -66,12 +66,12 @@ class Pace:
                 self._ms = self._wanted
                 self._records = self._spent_ns = 0
 
-    def work(self) -> None:
-        """Spends the time of one record."""
+    def work(self, spend: Callable[[float], None] = time.sleep) -> None:
+        """Spends the time of one record; `spend` takes seconds."""
         self.settle()
         began = time.perf_counter_ns()
         if self._ms:
-            time.sleep(self._ms / 1000)
+            spend(self._ms / 1000)
         with self._lock:
             self._records += 1
             self._spent_ns += time.perf_counter_ns() - began

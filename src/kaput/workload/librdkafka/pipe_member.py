@@ -135,7 +135,7 @@ class PipeMember(GroupMember):
         times = count(polled_ns)
 
         def work(message: Message) -> None:
-            self.pace.work()
+            self.pace.work(self.outputs.serve_for)
             positions.update(self.deliveries.take([message], next(times)))
             self._flush()
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, as_completed, wait
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ FLUSH_ROWS = 8192
 FLUSH_S = 0.2
 PURGE_S = 10  # for the delivery reports of purged messages
 POLL_EVERY = 64  # sends between two polls for callbacks
+POLL_S = 0.01  # sends that take longer than this together are followed by a poll
 TICK_S = 0.001  # librdkafka rounds timeouts down to whole milliseconds
 
 
@@ -57,7 +58,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.enough = threading.Event()
         self.reports = OutcomeRecorder(self.recorder, spec, self.counts)
         self.move = ProducerMove(self)
-        self._flushed_at = time.monotonic()
+        self._flushed_at = self._served_at = time.monotonic()
         self._requests = RequestCounts(spec, client_settings(spec))
         self._open_client()
 
@@ -136,7 +137,7 @@ class Sender(NumberedProducer[ProducerSpec]):
                 continue
             last = seq + min(due, POLL_EVERY)
             seq = self._advance(seq, last if spec.messages is None else min(last, spec.messages))
-            if seq - served >= POLL_EVERY:
+            if seq - served >= POLL_EVERY or time.monotonic() - self._served_at >= POLL_S:
                 self.serve(0)
                 served = seq
 
@@ -207,6 +208,18 @@ class Sender(NumberedProducer[ProducerSpec]):
                 count = int(keys)
                 return (b"%d" % (n % count) for n in itertools.count(seq))
 
+    def await_others(self, all_sent: threading.Event) -> None:
+        """Runs callbacks until the other producers of its process have sent everything; moves with them."""
+        while not (all_sent.is_set() or self.ending):
+            self.serve(0.05)
+            self.move.follow()
+
+    def serve_for(self, seconds: float) -> None:
+        """Runs callbacks for that long."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.serve(min(max(left, TICK_S), 0.05))
+
     def finish(self) -> None:
         """Waits for every outcome; purges what librdkafka still holds after its own timeout."""
         limit = time.monotonic() + self.timeout_ms() / 1000 + 30
@@ -235,7 +248,8 @@ class Sender(NumberedProducer[ProducerSpec]):
         """Runs callbacks; flushes their rows when there are many, or after a while."""
         self.poll(timeout_s)
         self.reports.take()
-        now, pending = time.monotonic(), self.reports.pending
+        self._served_at = now = time.monotonic()
+        pending = self.reports.pending
         if pending >= FLUSH_ROWS or (pending and now - self._flushed_at >= FLUSH_S):
             self.reports.flush()
             self._flushed_at = now
@@ -285,13 +299,23 @@ def run_together(senders: Sequence[Sender]) -> None:
             notify_ready()
             sys.stdin.readline()
             follow_input(partial(_stop_all, senders), partial(_instruct_all, senders))
-            _wait_all(pool.submit(sender.send_all) for sender in senders)
+            sending = {pool.submit(sender.send_all): sender for sender in senders}
+            all_sent, finishing = threading.Event(), []
+            for part in as_completed(sending):
+                part.result()
+                finishing.append(pool.submit(_finish, sending[part], all_sent))
             notify("sent", attempted=sum(sender.counts[0] for sender in senders))
-            _wait_all(pool.submit(sender.finish) for sender in senders)
+            all_sent.set()
+            _wait_all(finishing)
         finally:
             _stop_all(senders)
     acked = sum(sender.counts[1] for sender in senders)
     notify("done", attempted=sum(sender.counts[0] for sender in senders), acked=acked)
+
+
+def _finish(sender: Sender, all_sent: threading.Event) -> None:
+    sender.await_others(all_sent)
+    sender.finish()
 
 
 def _wait_all(parts: Iterable[Future[None]]) -> None:
