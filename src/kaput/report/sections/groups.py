@@ -23,6 +23,7 @@ from kaput.report.document import (
 )
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.fates import adds_up
+from kaput.report.sentences import WITHOUT_RECORD
 
 _MOST_REBALANCES = 50  # of a group
 _MOST_MEMBERS = 100
@@ -47,10 +48,10 @@ def _item(run: JudgedRun, group: GroupFindings) -> NamedPart:
     summary = (Term("Fates", "fate"), f" for this group, and its members ({len(group.members)})")
     blocks.append(Folded(summary, list(_fates_and_members(run, group))))
     kind = f" ({group.type})" if run.described or group.type != "classic" else ""
-    return NamedPart(group.group + kind, ", ".join(_summary(group, rebalances)), blocks)
+    return NamedPart(group.group + kind, ", ".join(_summary(run, group, rebalances)), blocks)
 
 
-def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:
+def _summary(run: JudgedRun, group: GroupFindings, rebalances: list[RebalanceFindings]) -> Iterator[str]:
     yield "drained" if group.drained else "NOT drained: undelivered messages prove nothing"
     yield f"{plural(group.delivered_messages, 'message')} delivered"
     if group.redelivered:
@@ -65,7 +66,9 @@ def _summary(group: GroupFindings, rebalances: list[RebalanceFindings]) -> Itera
         yield f"lag up to {group.lag.max:,}"
     if group.lag.final is not None:
         behind = group.lag.final_without_record
-        more = f", {behind:,} of them behind the last record (markers of transactions, or what was removed)"
+        markers = run.findings.high_watermark_arithmetic.markers
+        what = "markers of transactions" if markers else WITHOUT_RECORD
+        more = f", {behind:,} of them behind the last record ({what})"
         yield f"{plural(group.lag.final, 'offset')} not committed at the end{more if behind else ''}"
     if rebalances:
         yield plural(len(rebalances), "rebalance")
