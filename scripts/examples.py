@@ -54,7 +54,7 @@ def examples() -> dict[str, str]:
         "demo": _code(summary([_entry(_judged(name)) for name in PAIR]).rstrip()),
         "outages": _code(_table([killed, isolated], _COLUMNS), *lines),
         "two-leaders": _code(verdict_sentence(alone), *leader_sentences(JudgedRun(alone))),
-        "report": _report(PAIR[0], ("Why", "Faults", "Leader changes")),
+        "report": _report(PAIR[0], ("Why", "Faults", "Leaders")),
         "orders": _report("orders", ("Why", "Expectations", "Availability", "Faults", "Consumer groups")),
     }
 

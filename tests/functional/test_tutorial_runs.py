@@ -41,7 +41,7 @@ def test_the_tutorial_works_as_it_is_written(tmp_path: Path) -> None:
     status, shown = run(commands[1])
     assert status == 0, shown
     assert "HELD: 40,000 sent, 40,000 acknowledged, no acknowledged message lost." in shown
-    for part in ("Why", "Expectations", "Availability", "Faults", "Leader changes", "Consumer groups"):
+    for part in ("Why", "Expectations", "Availability", "Faults", "Leaders", "Consumer groups"):
         assert re.search(rf"^{part}$", shown, re.MULTILINE), part
     assert re.search(r"^ +idle: member-\d$", shown, re.MULTILINE)
 

@@ -161,12 +161,18 @@ class HighWatermarkArithmetic(FindingsPart):
     acked: int
     """Acknowledged messages."""
     end_offsets: int
-    """Sum of the end offsets."""
+    """Sum of the end offsets, without `mirrored`."""
+    mirrored: int | None = None
+    """Mirrored copies that readers are given; null in findings of an older kaput."""
     difference: int
     """Their difference, which hides a loss behind a stored but unacknowledged message."""
     holes: int | None = None
     """Offsets below the end offsets without a record that was read: markers of transactions, and what was
     removed, never stored or not read; null if an end offset is unknown."""
+    markers: dict[str, int] = {}
+    """All holes by cluster ("" where a run has one cluster), if they can only be markers of transactions:
+    every log begins at 0 and was read to its end, none is compacted, and nothing that was acknowledged is
+    gone. Else empty."""
 
 
 class UnreadPartition(FindingsPart):
@@ -241,6 +247,8 @@ class Findings(RunCounts, FindingsPart):
     """By injection."""
     leader_changes: list[LeaderChange] = []
     """Changes of leader that a fault caused, or that overwrote acknowledgements."""
+    led_elsewhere: dict[str, int] = {}
+    """By topic that no client of the run uses, such as Kafka's own: partitions that got another leader."""
     partition_tables: list[PartitionTable] = []
     """Leaders and in-sync replicas before, during and after the faults."""
     rebalances: list[RebalanceFindings] = []

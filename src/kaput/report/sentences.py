@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from kaput.core import first_few, plural
 from kaput.evidence.findings import FaultFindings, Findings
@@ -12,6 +13,7 @@ from kaput.scenario.vocabulary import PROMISE
 _LOSS_PERMITTED = re.compile(r"[\d,]+ acknowledged messages? (?:are|is) lost, permitted: (.+)\.")
 _UNCLEAR = "not known to be permitted"
 _NAMED = 3  # partitions in a sentence
+WITHOUT_RECORD = "markers of transactions, or what was removed"  # offsets without a record
 
 
 def verdict_sentence(findings: Findings) -> str:
@@ -122,7 +124,8 @@ def arithmetic_sentence(findings: Findings) -> str:
     without = [f"{one.topic}/{one.partition}" for one in findings.unread_partitions if one.end_offset is None]
     if without:
         return f"not possible: no end offset of {first_few(without, _NAMED)} is recorded."
-    copies = " (without mirrored copies)" if findings.mirrors else ""
+    mirrored = "" if sums.mirrored is None else f"{sums.mirrored:,} "
+    copies = f" of all clusters (without {mirrored}mirrored copies)" if findings.mirrors else ""
     sentence = (
         f"{sums.acked:,} acknowledged minus {sums.end_offsets:,} in the end offsets{copies} gives "
         f"{sums.difference:,} lost; the exact count is {findings.lost:,}"
@@ -165,9 +168,16 @@ def _also_in_end_offsets(findings: Findings) -> dict[str, int]:
         "extra copy|extra copies": copies,
         "foreign record|foreign records": foreign,
         "record that readers are not given|records that readers are not given": hidden,
-        "offset without a record (markers of transactions, or what was removed)"
-        "|offsets without a record (markers of transactions, or what was removed)": holes,
+        **_holes(holes, sums.markers),
     }
+
+
+def _holes(holes: int, markers: Mapping[str, int]) -> dict[str, int]:
+    if not markers:
+        without = f"without a record ({WITHOUT_RECORD})"
+        return {f"offset {without}|offsets {without}": holes}
+    where = {f" in {cluster}" if cluster else "": n for cluster, n in markers.items()}
+    return {f"marker of a transaction{at}|markers of transactions{at}": n for at, n in where.items()}
 
 
 def _acked_elsewhere(findings: Findings) -> dict[str, int]:

@@ -12,17 +12,22 @@ from typing import Literal, NamedTuple
 
 Part = Literal["topic", "producer", "mirror"]
 Missing = Literal["log", "group", "store"]
+Need = Literal[
+    "store", "transaction", "transaction of a producer", "mirror", "group", "share group", "pipe"
+]  # fmt: skip
 
 
 class AnomalyKind(NamedTuple):
     """An anomaly. `what`: a description; `by`: whether it is counted once for the run, for each group, or
     once for the run and also by the topic, producer or mirror of each case; `missing`: what a message was not
-    found in, so that it proves nothing if that was not read to the end.
+    found in, so that it proves nothing if that was not read to the end; `needs`: what a run has to have
+    for it (those of groups also need a group).
     """
 
     what: str
     by: Literal["run", "group"] | Part = "run"
     missing: Missing | None = None
+    needs: Need | None = None
 
 
 ANOMALIES: Mapping[str, AnomalyKind] = {
@@ -36,17 +41,21 @@ ANOMALIES: Mapping[str, AnomalyKind] = {
     "reordered": AnomalyKind("Stored after a later message of the same producer."),
     "inconsistent-offset": AnomalyKind("One offset with two identities."),
     "lost-in-store": AnomalyKind(
-        "Kept by a store, and no longer in the log or in any store.", missing="store"
+        "Kept by a store, and no longer in the log or in any store.", missing="store", needs="store"
     ),
-    "torn-transaction": AnomalyKind("Transactions of which a part is stored, and a part not."),
-    "lost-commit": AnomalyKind("Committed transactions with nothing visible."),
+    "torn-transaction": AnomalyKind(
+        "Transactions of which a part is stored, and a part not.", needs="transaction of a producer"
+    ),
+    "lost-commit": AnomalyKind(
+        "Committed transactions with nothing visible.", needs="transaction of a producer"
+    ),
     "hanging-transaction": AnomalyKind(
-        "Last stable offsets that stalled for longer than a transaction may stay open."
+        "Last stable offsets that stalled for longer than a transaction may stay open.", needs="transaction"
     ),
-    "unmirrored": AnomalyKind("Acknowledged in a mirror's source, and not in its target."),
-    "mirrored-twice": AnomalyKind("More often in a mirror's target than in its source."),
-    "mirror-reordered": AnomalyKind("Mirrored after a later record of the same partition."),
-    "looped": AnomalyKind("Brought back by mirrors to the cluster that they were sent to."),
+    "unmirrored": AnomalyKind("Acknowledged in a mirror's source, and not in its target.", needs="mirror"),
+    "mirrored-twice": AnomalyKind("More often in a mirror's target than in its source.", needs="mirror"),
+    "mirror-reordered": AnomalyKind("Mirrored after a later record of the same partition.", needs="mirror"),
+    "looped": AnomalyKind("Brought back by mirrors to the cluster that they were sent to.", needs="mirror"),
     "unseen": AnomalyKind("Stored, never delivered.", by="group", missing="group"),
     "redelivered": AnomalyKind("Delivered more than once.", by="group"),
     "poll-skip": AnomalyKind("Deliveries that jump over stored records.", by="group"),
@@ -55,26 +64,36 @@ ANOMALIES: Mapping[str, AnomalyKind] = {
     "unassigned-delivery": AnomalyKind("Deliveries from partitions that the member did not own.", by="group"),
     "vanished": AnomalyKind("Delivered, stored nowhere.", by="group", missing="log"),
     "translated-ahead": AnomalyKind(
-        "Below the position of a group that was moved, and never delivered to it.", by="group"
+        "Below the position of a group that was moved, and never delivered to it.", by="group", needs="mirror"
     ),
     "translated-behind": AnomalyKind(
-        "Delivered to a group before it was moved to a position at or below them.", by="group"
+        "Delivered to a group before it was moved to a position at or below them.", by="group", needs="mirror"
     ),
-    "double-accept": AnomalyKind("Records that a share group accepted more than once.", by="group"),
+    "double-accept": AnomalyKind(
+        "Records that a share group accepted more than once.", by="group", needs="share group"
+    ),
     "delivered-after-accept": AnomalyKind(
-        "Records that a share group delivered after an accept of them was confirmed.", by="group"
+        "Records that a share group delivered after an accept of them was confirmed.",
+        by="group",
+        needs="share group",
     ),
     "over-delivered": AnomalyKind(
-        "Records that a share group delivered more often than its limit.", by="group"
+        "Records that a share group delivered more often than its limit.", by="group", needs="share group"
     ),
     "lost-release": AnomalyKind(
-        "Records that came back to a share group and were never delivered again.", by="group"
+        "Records that came back to a share group and were never delivered again.",
+        by="group",
+        needs="share group",
     ),
     "aborted-read": AnomalyKind(
-        "Messages of transactions that never committed, delivered with read_committed.", by="group"
+        "Messages of transactions that never committed, delivered with read_committed.",
+        by="group",
+        needs="transaction of a producer",
     ),
-    "processed-twice": AnomalyKind("Inputs of a pipe with more than one output.", by="group"),
-    "unprocessed": AnomalyKind("Inputs of a pipe without an output.", by="group", missing="group"),
+    "processed-twice": AnomalyKind("Inputs of a pipe with more than one output.", by="group", needs="pipe"),
+    "unprocessed": AnomalyKind(
+        "Inputs of a pipe without an output.", by="group", missing="group", needs="pipe"
+    ),
 }
 GROUP_ANOMALIES = {name: one for name, one in ANOMALIES.items() if one.by == "group"}
 RUN_ANOMALIES = {name: one for name, one in ANOMALIES.items() if name not in GROUP_ANOMALIES}

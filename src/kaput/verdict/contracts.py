@@ -262,8 +262,7 @@ def on_reordered(scenario: Scenario, late: Reordered) -> Ruling:
         return permitted("what failed is sent again after newer messages (`resends`)")
     if _idempotent(spec):
         return violation("an idempotent producer keeps its order")
-    in_flight = _setting(spec, _IN_FLIGHT)
-    if in_flight is None or in_flight > 1:
+    if several_in_flight(spec):
         what = "requests in flight" if never_retries(spec) else "retries with more than one request in flight"
         return permitted(f"{what} may overtake each other")
     if late.across_leaders:
@@ -274,6 +273,12 @@ def on_reordered(scenario: Scenario, late: Reordered) -> Ruling:
 def never_retries(spec: Producers) -> bool:
     """Whether its client sends no request again."""
     return _setting(spec, _RETRIES) == 0
+
+
+def several_in_flight(spec: Producers) -> bool:
+    """Whether its client has several requests in flight, or may have."""
+    in_flight = _setting(spec, _IN_FLIGHT)
+    return in_flight is None or in_flight > 1
 
 
 def _sends_again(spec: Producers) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from fakes.histories import History
 from fakes.judging import judged
+from fakes.mirror_histories import HERE, THERE, sent_and_mirrored, two_clusters
 from kaput.analysis.engine.question import Check, Reported
 from kaput.analysis.questions import duplicate_rows, fates
 from kaput.analysis.questions.duplicate_rows import DuplicateRows
@@ -70,7 +71,7 @@ def _run(found: dict[tuple[str, str], int], of_group: int, rows: int = 10) -> An
     sent = SimpleNamespace(tables={"sends": SimpleNamespace(rows=rows)})
     return SimpleNamespace(
         sums=sums,
-        given=SimpleNamespace(evidence=sent, groups=["billing"], ends={}),
+        given=SimpleNamespace(evidence=sent, groups=["billing"], ends={}, scenario=None),
         groups=[],
         partitions=SimpleNamespace(log_records=20, foreign_records=1, end_offsets_sum=7, ends={"orders": 7}),
         totals=SimpleNamespace(counted=len),
@@ -176,9 +177,20 @@ def test_smallest_duplicate_and_its_count() -> None:
     assert duplicate_rows._least(rows, ["producer", "seq"]).rows() == [(3, 5, 3)]
 
 
-def test_aborted_messages_and_markers_are_neither_stored_nor_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("begins", "config", "holes"),
+    [
+        (0, {}, "2 markers of transactions"),
+        (0, {"cleanup.policy": "compact"}, None),
+        (None, {}, None),
+    ],
+)
+def test_aborted_messages_and_markers_are_neither_stored_nor_lost(
+    tmp_path: Path, begins: int | None, config: dict[str, Any], holes: str | None
+) -> None:
     """Four of eight are committed; the log has all of them, and a marker for each of the two transactions."""
-    history = History(producers=[{"topic": "orders", "acks": "all"}])
+    topics = [{"name": "orders", "config": config}]
+    history = History(producers=[{"topic": "orders", "acks": "all"}], topics=topics)
     for seq in range(8):
         offset = seq + seq // 4
         if seq < 4:
@@ -186,17 +198,45 @@ def test_aborted_messages_and_markers_are_neither_stored_nor_lost(tmp_path: Path
         else:
             history.hidden(0, seq, offset)
     history.transaction(0, 0, 3).transaction(1, 4, 7, "aborted")
-    history.add("end_offsets", topic="orders", partition=0, end_offset=10, drained_to=10)
+    history.add("end_offsets", topic="orders", partition=0, end_offset=10, drained_to=10, start_offset=begins)
     history.read_to_end = lambda: history  # type: ignore[method-assign]
     found = judged(history, tmp_path)
     sums = found.high_watermark_arithmetic
     assert (sums.acked, sums.end_offsets, sums.holes, found.lost) == (8, 10, 2, 0)
     assert arithmetic_sentence(found).endswith(
-        "the end offsets also count 4 records that readers are not given and 2 offsets without a record "
-        "(markers of transactions, or what was removed); "
+        "the end offsets also count 4 records that readers are not given and "
+        f"{holes or '2 offsets without a record (markers of transactions, or what was removed)'}; "
         "4 acknowledged messages are of transactions that were not committed."
     )
+    assert found.high_watermark_arithmetic.markers == ({"": 2} if holes else {})
     assert any(
         "no acknowledged message is lost, and 4 are visible to every reader" in reason
         for reason in found.reasons
     )
+
+
+def test_copies_that_readers_are_not_given_are_not_taken_off(tmp_path: Path) -> None:
+    """Of an aborted transaction of a mirror, whose markers are in dc2."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2, sent=3)
+    history.stored(4, 0, 2, **THERE, visible=False)
+    for where, end in ((HERE, 3), (THERE, 6)):
+        place = {**where, "topic": "orders", "partition": 0}
+        history.add("end_offsets", **place, end_offset=end, drained_to=end, start_offset=0)
+    history.read_to_end = lambda: history  # type: ignore[method-assign]
+    found = judged(history, tmp_path)
+    assert arithmetic_sentence(found) == (
+        "3 acknowledged minus 6 in the end offsets of all clusters (without 3 mirrored copies) gives -3 "
+        "lost; the exact count is 0: the end offsets also count 1 record that readers are not given and "
+        "2 markers of transactions in dc2."
+    )
+
+
+def test_leaders_of_other_topics_are_counted(tmp_path: Path) -> None:
+    """Partitions that got another leader; not those that were without one for a time."""
+    history = History().acked(0, 0, 0).led(1, 0, -5).led(2, 1, 3)
+    for partition, then in ((0, 2), (1, 2), (2, 1)):
+        own = {"topic": "__consumer_offsets", "partition": partition}
+        history.led(1, 0, -5, **own).led(-1, 1, 3, **own).led(then, 2, 4, **own)
+    found = judged(history, tmp_path)
+    assert found.led_elsewhere == {"__consumer_offsets": 2}
+    assert [one.topic for one in found.leader_changes] == ["orders"]

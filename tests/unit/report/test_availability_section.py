@@ -212,6 +212,8 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
         ({"heal": 16.2}, "it waited 8.2 s for the heal; a longer fault means a longer outage", "heal 8.2 s"),
         ({"client": 16.2}, "it waited 8.2 s for client and leader", "client 8.2 s"),
         ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s for a change of the in-sync replicas", "isr 8.2 s"),
+        ({"isr": 16.148, "client": 16.2}, "it waited 8.1 s for a change of the in-sync replicas, then 52 ms "
+         "for the client", "isr 8.1 s, client 52 ms"),
         ({}, "what it waited for is not known", "not known"),
         (None, "no acknowledgement ended it", "not acknowledged"),
     ],
@@ -349,6 +351,22 @@ def test_standstills_that_findings_left_out_are_counted(stood_still: dict[str, A
         one["standstills"] for one in stood_still["availability"] if one.get("group") and not one.get("topic")
     )
     assert table.left_out == 250 * partitions + groups - len(table.rows)
+
+
+def test_standstills_of_a_groups_partitions_are_listed(stood_still: dict[str, Any]) -> None:
+    """Except those in which the whole group stood still; what is not shown is counted."""
+    mine = {"group": "billing", **ORDERS}
+    stood_still["standstills"] += [still(8, 12, {}, **mine), still(8, 48.5, {}, **mine)]
+    stood_still["availability"].append(share([4, 40.5], 600, **mine))
+    part = section(JudgedRun(Findings.model_validate(stood_still)))
+    assert part is not None
+    shares, table = (each for each in part.blocks if isinstance(each, Table) and "scope" in each.header)
+    assert [row[0] for row in table.rows] == [
+        "delivered to billing, orders/0",
+        "acknowledged, orders/0",
+        "delivered to billing, all partitions",
+    ]
+    assert table.left_out == 0 and len(shares.rows) == 3
 
 
 def test_more_stories_than_shown_are_counted() -> None:

@@ -52,6 +52,13 @@ def test_group_figures_are_compared_with_published_ones(raw: dict[str, Any]) -> 
     assert "acked below 800 per second for up to 11 s" in ours
 
 
+def test_longest_silence_is_one_from_the_effect_on(raw: dict[str, Any]) -> None:
+    """Where published figures are of stalls; the partition may have been silent before."""
+    raw["run"]["scenario"] = "leader-kill-lagging-acks-1"
+    _, ours = compared_with_published(Findings.model_validate(raw))
+    assert "no acknowledgement of a partition for up to 10,012 ms after a fault took effect" in ours
+
+
 def test_records_read_twice_after_a_cluster_switch_are_shown(raw: dict[str, Any]) -> None:
     """Its offsets there are others, so that nothing is redelivered."""
     raw["run"]["scenario"] = "dc1-netsplit-half"

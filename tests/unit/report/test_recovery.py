@@ -31,8 +31,8 @@ def test_recovery_steps_are_contiguous() -> None:
     assert bars == [
         ("the fault", 0.0, 9.0, "9.0 s until the heal"),
         ("election", 0.0, 2.0, "2,000 ms"),
-        ("first acknowledgement", 2.0, 2.25, "250 ms after the election"),
-        ("first delivery", 2.25, 2.4, "150 ms after the first acknowledgement"),
+        ("new leader's first ack", 2.0, 2.25, "250 ms after the election"),
+        ("its first delivery", 2.25, 2.4, "150 ms after the first acknowledgement"),
         ("backlog drained", 2.4, 6.4, "6.4 s after the fault"),
         ("full ISR", 9.0, 10.5, "1,500 ms after the heal"),
     ]
@@ -46,8 +46,8 @@ def test_a_change_that_stays_has_no_bar() -> None:
 @pytest.mark.parametrize(
     ("known", "row", "begin"),
     [
-        ({"first_delivery_after_ms": 500.0}, "first delivery", 0.0),
-        ({"first_ack_after_ms": 900.0, "first_delivery_after_ms": 500.0}, "first delivery", 0.5),
+        ({"first_delivery_after_ms": 500.0}, "its first delivery", 0.0),
+        ({"first_ack_after_ms": 900.0, "first_delivery_after_ms": 500.0}, "its first delivery", 0.5),
         ({"backlog_drained_ms": 500.0}, "backlog drained", 0.0),
     ],
 )

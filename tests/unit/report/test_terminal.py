@@ -14,13 +14,14 @@ from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
+from kaput.report.document import Bullets, Paragraph, plain
 from kaput.report.render import html
 from kaput.report.run_report import document, to_html, to_markdown, to_text
-from kaput.report.sections import JudgedRun
-from kaput.report.sections.fates import fates_table
+from kaput.report.sections import JudgedRun, leaders
+from kaput.report.sections.fates import anomalies, fates_table
 from kaput.report.sections.leaders import leader_sentences
 from kaput.report.sections.rerun import configuration
-from kaput.report.sections.summary import setup
+from kaput.report.sections.summary import head, setup
 from kaput.report.sections.transactions import transaction_sentences
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 from kaput.scenario.loader import load_builtin
@@ -214,6 +215,28 @@ def test_markers_and_lost_offsets_are_named(raw: dict[str, Any]) -> None:
     )
 
 
+def test_only_markers_have_no_record_where_nothing_was_removed(raw: dict[str, Any]) -> None:
+    """Of each cluster; and the copies that are taken off are counted."""
+    raw["high_watermark_arithmetic"] = {
+        "acked": 39_997, "end_offsets": 40_378, "mirrored": 700, "difference": -381, "holes": 393,
+        "markers": {"dc1": 1, "dc2": 392},
+    }  # fmt: skip
+    raw["mirrors"] = [
+        {
+            "mirror": "dc1->dc2", "source": "dc1", "target": "dc2", "topics": ["orders"], "drained": True,
+            "acknowledged": 700, "mirrored": 700, "unmirrored": 0, "rpo_messages": 0,
+        }
+    ]  # fmt: skip
+    raw["groups"][0]["lag"] = {"max": 3, "final": 2, "final_without_record": 2}
+    found = Findings.model_validate(raw)
+    assert arithmetic_sentence(found) == (
+        "39,997 acknowledged minus 40,378 in the end offsets of all clusters (without 700 mirrored copies) "
+        "gives -381 lost; the exact count is 23: the end offsets also count 3 recovered, 8 extra copies, "
+        "1 marker of a transaction in dc1 and 392 markers of transactions in dc2."
+    )
+    assert "2 of them behind the last record (markers of transactions)" in to_text(found, "x").plain
+
+
 def test_messages_of_aborted_transactions_are_named(raw: dict[str, Any]) -> None:
     """They were acknowledged, and the log has them; no reader is given them."""
     raw["fates"].append({"outcome": "acked", "stored": "uncommitted", "count": 4})
@@ -257,8 +280,8 @@ def test_fault_with_a_failed_heal_is_reported_as_effective(raw: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("acked_per_s", "text"),
     [
-        (1_900.0, "2,000 sent and 1,900 acknowledged per second"),
-        (9_999.25, "2,000 sent per second for 20.0 s, 9,999 acknowledged per second for 4.0 s"),
+        (1_900.0, "2,000 sent and 1,900 acknowledged per second on average"),
+        (9_999.25, "2,000 sent per second for 20.0 s, 9,999 acknowledged per second for 4.0 s, on average"),
     ],
 )
 def test_rates_name_their_times_if_acknowledgements_ended_sooner(
@@ -341,6 +364,81 @@ def test_only_what_is_retried_may_be_stored_twice(findings: Findings, retries: s
     """By the producer's own setting."""
     scenario = load_builtin("broker-killed", [f"workload.producers.0.config.retries={retries}"])
     assert ("may store a message twice" in str(configuration(JudgedRun(findings, scenario)))) == twice
+
+
+@pytest.mark.parametrize(("in_flight", "reorders"), [("5", True), ("1", False)])
+def test_only_several_requests_in_flight_change_their_order(
+    findings: Findings, in_flight: str, reorders: bool
+) -> None:
+    """By the producer's own setting; a million by default."""
+    name = "workload.producers.0.config"
+    scenario = load_builtin("broker-killed", [f"{name}.max.in.flight={in_flight}"])
+    unset = load_builtin("broker-killed")
+    assert ("twice, or out of order" in str(configuration(JudgedRun(findings, scenario)))) == reorders
+    assert "twice, or out of order" in str(configuration(JudgedRun(findings, unset)))
+
+
+def test_anomalies_that_the_run_could_not_have_are_apart(raw: dict[str, Any]) -> None:
+    """By what the findings have, and for a pipe the scenario."""
+    absent = {a["name"] for a in raw["anomalies"] if not a["count"]}
+    looked, nothing = _without_anomalies(raw)
+    assert "ghost, phantom" in looked and "unseen, redelivered" in looked
+    assert nothing == (
+        "Nothing to look for: lost-in-store (no store), torn-transaction, lost-commit, hanging-transaction, "
+        "aborted-read (no transaction), unmirrored, mirrored-twice, mirror-reordered, looped, "
+        "translated-ahead, translated-behind (no mirror), double-accept, delivered-after-accept, "
+        "over-delivered, lost-release (no share group), processed-twice, unprocessed (no pipe)."
+    )
+    assert all(name in looked + nothing for name in absent)
+    counts = {"committed": 0, "aborted": 0, "unknown": 0, "messages": 0}
+    raw["transactions"] = counts  # of a mirror: a last stable offset stalled
+    looked, nothing = _without_anomalies(raw)
+    assert "hanging-transaction" in looked and "aborted-read (no transaction of a producer)" in nothing
+    raw["transactions"] = {**counts, "aborted": 1}
+    assert "torn-transaction, lost-commit, hanging-transaction" in _without_anomalies(raw)[0]
+    raw["groups"][0]["type"] = "share"
+    assert "double-accept" in _without_anomalies(raw)[0]
+    raw["groups"] = []
+    looked, nothing = _without_anomalies(raw)
+    assert "unseen" not in looked and "processed-twice, unprocessed (no group)." in nothing
+
+
+def _without_anomalies(raw: dict[str, Any]) -> tuple[str, str]:
+    """The two sentences of the section."""
+    run = JudgedRun(Findings.model_validate(raw), load_builtin("broker-killed"))
+    said = [plain(one.text) for one in anomalies(run).blocks if isinstance(one, Paragraph)]
+    return said[0], said[1]
+
+
+def test_leaders_that_did_not_change(raw: dict[str, Any]) -> None:
+    """Only where each epoch is known and the same; other topics are counted."""
+    place = {"topic": "orders", "partition": 0, "leader": 1, "leader_epoch": 4, "replicas": [1], "isr": [1]}
+    tables = [{"when": when, "at_ns": 1, "partitions": [dict(place)]} for when in ("before", "after")]
+    raw["partition_tables"] = tables
+    raw["led_elsewhere"] = {"__consumer_offsets": 2, "__share_group_state": 1}
+    elsewhere = "Of other topics, 3 partitions got another leader (__consumer_offsets, __share_group_state)."
+    assert _leaders(raw) == ["No leader of the run's topics changed.", elsewhere]
+    for epoch in (5, None):
+        tables[1]["partitions"][0]["leader_epoch"] = epoch
+        assert _leaders(raw) == [elsewhere]
+
+
+def _leaders(raw: dict[str, Any]) -> list[str]:
+    part = leaders.section(JudgedRun(Findings.model_validate(raw)))
+    assert part is not None and part.title == "Leaders"
+    return [item for one in part.blocks if isinstance(one, Bullets) for item in one.items]
+
+
+def test_figures_say_what_they_measure(raw: dict[str, Any]) -> None:
+    """A silence from a fault's effect on is not that of the headline; a standstill is that of everything."""
+    row = {"load_s": 60, "standstill_s": 0, "standstills": 0, "longest_standstill_ms": 0, "messages": 9}
+    raw["availability"] = [{**row, "within_1s": 9, "within_1s_share": 1}]
+    figures = {one.name: one for one in head(JudgedRun(Findings.model_validate(raw))).figures}
+    silence = figures["longest silence after a fault took effect"]
+    assert (silence.value, silence.remark) == ("10,012 ms", "of one partition")
+    assert figures["standstill: no acknowledgement at all"].value == "0.0 s"
+    text = to_text(Findings.model_validate(raw), "x").plain
+    assert "first acknowledgement by a new leader after 9,900 ms" in text
 
 
 def test_unclean_election_is_named(raw: dict[str, Any]) -> None:

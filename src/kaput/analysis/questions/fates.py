@@ -31,6 +31,7 @@ from kaput.analysis.questions.losses import not_lost
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import MESSAGE, RECORD
 from kaput.analysis.views.messages import Messages
+from kaput.core import cluster_and_topic
 from kaput.errors import AccountingError
 from kaput.evidence.findings import Delivered, Fate, GroupFate, HighWatermarkArithmetic, Stored, TotalFindings
 from kaput.scenario.vocabulary import FATE_ANOMALIES, GIVEN_UP, OUTCOMES
@@ -117,7 +118,8 @@ class Fates(Question):
             unread=counts.stored("unread"),
             uncommitted=counts.stored("uncommitted"),
         )
-        ends = known.end_offsets_sum - int(run.sums["away"]["n"].sum())  # without copies by mirrors
+        mirrored = int(run.sums["away"]["n"].sum())
+        ends = known.end_offsets_sum - mirrored
         holes = (
             known.end_offsets_sum - known.log_records if known.ends.keys() <= run.given.ends.keys() else None
         )
@@ -125,12 +127,18 @@ class Fates(Question):
             totals=totals,
             fates=counts.found(),
             high_watermark_arithmetic=HighWatermarkArithmetic(
-                acked=acked, end_offsets=ends, difference=acked - ends, holes=holes
+                acked=acked,
+                end_offsets=ends,
+                mirrored=mirrored,
+                difference=acked - ends,
+                holes=holes,
+                markers=_markers(run) if holes and not counts.fates["acked", "0"] else {},
             ),
         )
         yield facts(
             sent=sent,
             acked=acked,
+            end_offsets=ends,
             refused=totals.refused,
             unread=totals.unread,
             acked_elsewhere=acked - sum(counts.fates["acked", stored] for stored in ("0", "1", "n")),
@@ -144,6 +152,21 @@ class Fates(Question):
             by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
             by_fate -= not_lost(run) if name == "lost" else 0
             yield Check(name, by_fate, run.totals.counted(name), how)
+
+
+def _markers(run: Run) -> dict[str, int]:
+    """By cluster, offsets without a record; empty if a log may ever have had one there."""
+    known = run.partitions
+    whole = all(known.starts.get(place) == 0 and known.complete[place] for place in known.ends)
+    removed = run.given.scenario is None or any(map(run.cleaned, known.ends))
+    if not whole or removed or run.totals.counted("corrupt"):
+        return {}
+    holes: Counter[str] = Counter()
+    for place, end in known.ends.items():
+        holes[cluster_and_topic(place.topic)[0] or ""] += end
+    for code, records in run.sums["log"].select("place", "records").iter_rows():
+        holes[cluster_and_topic(run.names.located(code).topic)[0] or ""] -= records
+    return {cluster: n for cluster, n in sorted(holes.items()) if n}
 
 
 class FateCounts:

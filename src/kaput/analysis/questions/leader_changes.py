@@ -6,7 +6,7 @@ replica_log: which brokers held them until they truncated them.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kaput.analysis.engine.question import Question, Reported, findings
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.leader_history import Change, LeaderHistory
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, build
 from kaput.analysis.run import Run
 from kaput.analysis.runs.names import Names
 from kaput.core import MS, TopicPartition, cluster_and_topic
@@ -61,7 +61,23 @@ class LeaderChanges(Question):
         first_acks = _first_acks(run.sums["first_acks_by_epoch"], run.names)
         changes = leader_changes(run.leader_history, deposed, first_acks, seen(run.given), run.given.clients)
         known = [_of_cleaned_log(run, one) for one in changes]
-        yield findings(leader_changes=[_with_leaders_state(run, one) for one in known])
+        yield findings(
+            leader_changes=[_with_leaders_state(run, one) for one in known], led_elsewhere=_led_elsewhere(run)
+        )
+
+
+def _led_elsewhere(run: Run) -> dict[str, int]:
+    """By topic that is not the run's, how many partitions got another leader."""
+    own = run.partitions.complete
+    others = [e for e in run.given.cluster_events if (e["topic"], e["partition"]) not in own]
+    changes = build(others, [], {}, {}, run.serving.down).changes
+    return dict(
+        Counter(
+            place.topic
+            for place, mine in changes.items()
+            if any(one.has_new_leader and one.leader != one.led_before for one in mine)
+        )
+    )
 
 
 def _of_cleaned_log(run: Run, change: LeaderChange) -> LeaderChange:

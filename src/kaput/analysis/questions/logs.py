@@ -61,7 +61,6 @@ class Logs(Question):
             unreadable_lines=given.manifest.unreadable_lines,
             leader_changes=run.leader_history.leader_changes(),
             polled_ns=polled_ns(given.cluster_events),
-            end_offsets=known.end_offsets_sum,
             end_offsets_known=all(one.end_offset is not None for one in unread),
         )
 

@@ -103,7 +103,7 @@ class MirrorOrder(Question):
         if messages.known.homes is None:
             return
         copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
-        yield SumPart("away", copies.select("looped", "n"))
+        yield SumPart("away", copies.filter("visible").select("looped", "n"))
         first = messages.stretches.select("part", "first_place", "first_offset")
         yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
 

@@ -212,7 +212,7 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
         words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"
     if record := next((wait.record for wait in waits if wait.condition == "unknown"), ""):
         words["unknown"] += f" ({record})"
-    parts = [f"{seconds:,.1f} s for {words[condition]}" for condition, seconds in noticeable(waits)]
+    parts = [f"{length} for {words[condition]}" for condition, length in noticeable(waits)]
     longer = (
         "; a longer fault means a longer outage" if after in (None, *healed) and needs_heal(waits) else ""
     )
@@ -223,20 +223,19 @@ def waits_in_a_cell(waits: Sequence[Wait], by: EndedBy | None) -> str:
     """The same for a table: `election 6.5 s, client 1.7 s`."""
     if by is None:
         return "not acknowledged"
-    return (
-        ", ".join(f"{condition} {seconds:,.1f} s" for condition, seconds in noticeable(waits)) or "not known"
-    )
+    return ", ".join(f"{condition} {length}" for condition, length in noticeable(waits)) or "not known"
 
 
-def noticeable(waits: Sequence[Wait]) -> list[tuple[EndedBy, float]]:
-    """(condition, seconds), without those that round to nothing; neighbors of one condition are one."""
+def noticeable(waits: Sequence[Wait]) -> list[tuple[EndedBy, str]]:
+    """(condition, length), without those under 50 ms; neighbors of one condition are one."""
     seen = [one for one in waits if one.seconds >= 0.05] or waits
     by_condition = groupby(seen, key=lambda one: one.condition)
-    return [(condition, sum(one.seconds for one in same)) for condition, same in by_condition]
+    return [(condition, _length(sum(one.seconds for one in same))) for condition, same in by_condition]
 
 
-def _shown(one: Standstill | Availability) -> bool:
-    return one.group is None or one.partition is None
+def _length(seconds: float) -> str:
+    """In ms where tenths of a second would make much more of it: the parts of a silence add up."""
+    return f"{seconds:,.1f} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
 def _of_service(one: Standstill | Availability) -> bool:
@@ -245,18 +244,20 @@ def _of_service(one: Standstill | Availability) -> bool:
 
 
 def section(run: JudgedRun) -> Section | None:
-    """Shares, then standstills of all partitions together, of single partitions, and of groups. A group's
-    single partitions are only in findings.json: they mostly repeat the standstills of acknowledgements.
+    """Shares, then standstills of all partitions together, of single partitions, and of groups. The shares
+    of a group's single partitions are only in findings.json.
     """
     # Acknowledgements without any time have no share, and standstills of theirs are not known.
     shares = [
-        one for one in run.findings.availability if _shown(one) and (one.messages or one.group or timed(run))
+        one
+        for one in run.findings.availability
+        if (one.partition is None if one.group else one.messages or timed(run))
     ]
     if not shares:
         return None
-    found = [one for one in run.findings.standstills if _shown(one)]
+    found = run.findings.standstills
     whole = [one for one in found if _of_service(one)]
-    others = sorted((one for one in found if not _of_service(one)), key=lambda one: -one.length_ms)
+    others = sorted(_without_repetition(found), key=lambda one: -one.length_ms)
     blocks: list[Block] = [_shares(shares), Paragraph(_MEANINGS, "fine")]
     if whole:
         rows = [[*_row(run, one)] for one in whole]
@@ -265,10 +266,24 @@ def section(run: JudgedRun) -> Section | None:
         rows = [[_scope(one), *_row(run, one)] for one in others]
         caption = (Term("Standstills", "standstill"), " of partitions and groups, the longest first")
         table = Table(["scope", *_HEADER], rows, "lrrll", caption=caption, stories=False)
-        every = sum(one.standstills for one in shares if not _of_service(one))
+        every = sum(one.standstills for one in run.findings.availability if not _of_service(one))
+        every -= len(found) - len(whole) - len(others)  # without repetition
         shown = limited(table, _ROWS)
         blocks.append(replace(shown, left_out=max(shown.left_out, every - len(shown.rows))))
     return Section(Term("Availability", "availability"), blocks, key="availability")
+
+
+def _without_repetition(found: Sequence[Standstill]) -> list[Standstill]:
+    """Standstills of partitions and groups, except those of one partition in which its whole group stood
+    still.
+    """
+    groups = {(one.group, one.from_ns, one.to_ns) for one in found if one.partition is None}
+    return [
+        one
+        for one in found
+        if not _of_service(one)
+        and (one.group is None or one.partition is None or (one.group, one.from_ns, one.to_ns) not in groups)
+    ]
 
 
 def _shares(every: Sequence[Availability]) -> Table:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kaput.core import plural
 from kaput.evidence.findings import Anomaly, Findings
 from kaput.report.document import Block, Cell, Paragraph, Section, Table, Term
 from kaput.report.sections import JudgedRun
 from kaput.report.sentences import arithmetic_sentence
+from kaput.scenario.anomalies import ANOMALIES, Need
+from kaput.scenario.model import pipes
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, FATE_ANOMALIES, OUTCOMES
 
 _STORED = {
@@ -82,12 +86,45 @@ def anomalies(run: JudgedRun) -> Section:
     header = ["anomaly", "count", Term("permitted"), "forbidden", "causes and examples"]
     blocks: list[Block] = [Table(header, [_row(a) for a in found], "lrrrl")] if found else []
     absent = dict.fromkeys(a.name for a in run.findings.anomalies if a.name not in {f.name for f in found})
-    if absent:
-        names = [part for name in absent for part in (", ", Term(name))][1:]
-        blocks.append(Paragraph(("None found: ", *names, "."), "fine"))
+    without: dict[Need | None, list[str]] = {}
+    for name in absent:
+        without.setdefault(_lacks(run, name), []).append(name)
+    if looked := without.pop(None, []):
+        blocks.append(Paragraph(("None found: ", *_terms(looked), "."), "fine"))
+    if without:
+        lists = [(*_terms(names), f" (no {need})") for need, names in without.items()]
+        parts = [part for each in lists for part in (", ", *each)][1:]
+        blocks.append(Paragraph(("Nothing to look for: ", *parts, "."), "fine"))
     arithmetic = Term("High-watermark arithmetic", "high-watermark arithmetic")
     blocks.append(Paragraph((arithmetic, f": {arithmetic_sentence(run.findings)}"), "fine"))
     return Section("Anomalies", blocks)
+
+
+def _terms(names: Sequence[str]) -> list[str]:
+    return [part for name in names for part in (", ", Term(name))][1:]
+
+
+def _lacks(run: JudgedRun, anomaly: str) -> Need | None:
+    """What the run does not have, and could have the anomaly only with; None if it could have it."""
+    kind, found = ANOMALIES.get(anomaly), run.findings
+    if kind is None:
+        return None
+    done, uncommitted = found.transactions, found.totals.uncommitted > 0
+    has = {
+        "store": found.kept is not None,
+        "transaction": uncommitted or done is not None,
+        "transaction of a producer": uncommitted
+        or (done is not None and done.committed + done.aborted + done.unknown > 0),
+        "mirror": bool(found.mirrors),
+        "group": bool(found.groups),
+        "share group": any(group.type == "share" for group in found.groups),
+        # Without a scenario, a pipe is a group like others.
+        "pipe": run.scenario is None or bool(pipes(run.scenario)),
+    }
+    needs: list[Need | None] = ["group" if kind.by == "group" else None, kind.needs]
+    if kind.needs == "transaction of a producer":
+        needs.insert(1, "transaction")
+    return next((need for need in needs if need is not None and not has[need]), None)
 
 
 def _row(anomaly: Anomaly) -> list[str | Cell]:

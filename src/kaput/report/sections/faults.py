@@ -63,13 +63,15 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
     name_, lag = _backlog(run, fault)
     first, last = partitions(run, fault)
     late = "; ".join(part for part in (first, _noticed_late(fault)) if part)
+    full = "every ISR of the run's topics full again, after the heal"
+    ack, read = "first acknowledgement by a new leader after", "first delivery of a new leader's record after"
     for name, ms, more in (
         (Term("leader elected after", "election_ms"), fault.election_ms, late),
-        (Term("first acknowledgement after", "first_ack_after_ms"), fault.first_ack_after_ms, last),
-        (Term("first delivery after", "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
+        (Term(ack, "first_ack_after_ms"), fault.first_ack_after_ms, last),
+        (Term(read, "first_delivery_after_ms"), fault.first_delivery_after_ms, ""),
         (Term("longest silence after it", "unavailable_ms"), fault.unavailable_ms, silence),
         (Term(name_, "backlog_drained_ms"), fault.backlog_drained_ms, lag),
-        (Term("every ISR full again, after the heal", "isr_restored_ms"), fault.isr_restored_ms, ""),
+        (Term(full, "isr_restored_ms"), fault.isr_restored_ms, ""),
     ):
         yield name, "" if ms is None else milliseconds(ms) + (f" ({more})" if more else "")
     yield from _never_drained(run, fault)

@@ -23,6 +23,7 @@ from kaput.report.document import (
 )
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.fates import adds_up
+from kaput.report.sentences import WITHOUT_RECORD
 
 _MOST_REBALANCES = 50  # of a group
 _MOST_MEMBERS = 100
@@ -68,7 +69,9 @@ def _summary(run: JudgedRun, group: GroupFindings, rebalances: list[RebalanceFin
         yield f"sampled lag up to {group.lag.max:,}{f' in {plan.source}' if plan and moved else ''}"
     if group.lag.final is not None:
         behind = group.lag.final_without_record
-        more = f", {behind:,} of them behind the last record (markers of transactions, or what was removed)"
+        markers = run.findings.high_watermark_arithmetic.markers
+        what = "markers of transactions" if markers else WITHOUT_RECORD
+        more = f", {behind:,} of them behind the last record ({what})"
         yield f"{plural(group.lag.final, 'offset')} not committed at the end{more if behind else ''}"
     if rebalances:
         yield plural(len(rebalances), "rebalance")

@@ -1,12 +1,12 @@
-"""Leader changes: the new leader, what the deposed leader still acknowledged, and the leader and ISR of each
-partition before, during and after the faults.
+"""Leaders: for each change the new leader and what the deposed leader still acknowledged; and the leader and
+ISR of each partition before, during and after the faults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kaput.core import plural
+from kaput.core import first_few, plural
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned, PartitionSnapshot
 from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited, milliseconds
@@ -16,6 +16,7 @@ from kaput.scenario.fault_kinds import MOVES
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
 _MOST_PARTITIONS = 30
+_FEW_TOPICS = 3
 _ABSENT = {
     "down": "though its process was down",
     "starting": "though it had just been started again and had not registered yet",
@@ -25,12 +26,34 @@ _ABSENT = {
 def section(run: JudgedRun) -> Section | None:
     """The section: sentences on leader changes, and the partition table."""
     sentences, table = leader_sentences(run), partition_table(run)
-    blocks: list[Block] = [Bullets(sentences)] if sentences else []
+    more = [*_unchanged(run), *_elsewhere(run)]
+    blocks: list[Block] = [Bullets([*sentences, *more])] if sentences or more else []
     if table is not None:
         few = len(table.rows) + table.left_out <= _FEW_PARTITIONS
         in_text = few and len(run.findings.partition_tables) > 1
         blocks.append(table if in_text else Folded(table.caption, [table], in_text=False))
-    return Section("Leader changes", blocks, key="leaders", detail=not sentences) if blocks else None
+    return Section("Leaders", blocks, key="leaders", detail=not sentences) if blocks else None
+
+
+def _unchanged(run: JudgedRun) -> Iterator[str]:
+    """That no leader changed, if each has the same epoch in all tables."""
+    states = {
+        (one.topic, one.partition, one.leader, one.leader_epoch)
+        for table in run.findings.partition_tables
+        for one in table.partitions
+    }
+    known = all(leader not in (None, -1) and epoch is not None for _, _, leader, epoch in states)
+    places = {state[:2] for state in states}
+    if states and known and len(states) == len(places) and not run.findings.leader_changes:
+        yield "No leader of the run's topics changed."
+
+
+def _elsewhere(run: JudgedRun) -> Iterator[str]:
+    """The changes in topics that are not in the table."""
+    count = sum(run.findings.led_elsewhere.values())
+    if count:
+        topics = first_few(list(run.findings.led_elsewhere), _FEW_TOPICS)
+        yield f"Of other topics, {plural(count, 'partition')} got another leader ({topics})."
 
 
 def partition_table(run: JudgedRun) -> Table | None:

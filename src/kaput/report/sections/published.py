@@ -200,7 +200,8 @@ def _stalls(findings: Findings) -> Iterator[str]:
     """The longest time without an acknowledgement of a partition, and until a new leader's first one."""
     gaps = [fault.unavailable_ms for fault in findings.faults if fault.unavailable_ms is not None]
     if gaps:
-        yield f"no acknowledgement of a partition for up to {milliseconds(max(gaps))}"
+        longest = milliseconds(max(gaps))
+        yield f"no acknowledgement of a partition for up to {longest} after a fault took effect"
     first = [c.first_ack_ns - c.elected_ns for c in findings.leader_changes if c.first_ack_ns is not None]
     if first:
         waited = milliseconds(max(0, *first) / 1e6)

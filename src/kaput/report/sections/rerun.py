@@ -11,7 +11,8 @@ from kaput.report.document import Block, Code, NamedValues, Section
 from kaput.report.sections import JudgedRun
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.model import Scenario
-from kaput.verdict.contracts import never_retries
+from kaput.scenario.producers import Producers
+from kaput.verdict.contracts import never_retries, several_in_flight
 
 _PROMISES = {
     "0": "promises nothing: any loss is permitted",
@@ -63,20 +64,25 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
         text = f"acks={spec.acks} enable.idempotence={str(spec.idempotence).lower()}"
         text += "".join(f" {name}={value}" for name, value in spec.config.items()) + spec.in_words
         name = f"{plural(spec.count, 'producer')} to {qualified(spec.cluster, spec.topic)}"
-        once = spec.idempotence or never_retries(spec)
-        retries = "" if once else "; a retry may store a message twice"
-        rows.append((name, text, _PROMISES[str(spec.acks)] + retries))
+        rows.append((name, text, _PROMISES[str(spec.acks)] + _retries(spec)))
     for mirror in scenario.mirrors:
-        promise = (
+        once = (
             "committed copies are there once" if mirror.exactly_once else "a restart may copy records twice"
         )
-        settings = "".join(f" {name}={value}" for name, value in mirror.config.items())
         text = f"{mirror.engine}, exactly-once: {str(mirror.exactly_once).lower()}, policy {mirror.policy}"
-        rows.append((f"mirror {mirror.name}", f"{text}{settings}", promise))
+        text += "".join(f" {name}={value}" for name, value in mirror.config.items())
+        rows.append((f"mirror {mirror.name}", text, once))
     for group in scenario.workload.groups:
         config = "".join(f" {name}={value}" for name, value in group.config.items())
         rows.append((f"group {group.id}", f"{group.members_in_words}{config}", ""))
     return rows
+
+
+def _retries(spec: Producers) -> str:
+    """What its client's retries may do."""
+    if spec.idempotence or never_retries(spec):
+        return ""
+    return "; a retry may store a message twice" + (", or out of order" if several_in_flight(spec) else "")
 
 
 def _command(run: JudgedRun) -> str:

@@ -57,16 +57,19 @@ def head(run: JudgedRun) -> Head:
 
 
 def _rates(run: JudgedRun) -> str:
-    """`500 sent and 498 acknowledged per second`; with their times, if acknowledgements ended sooner."""
+    """`500 sent and 498 acknowledged per second on average`; with their times, if acknowledgements ended
+    sooner.
+    """
     rates, totals = run.findings.rates, run.findings.totals
     sent, acked = f"{number(rates.sent_per_s)} sent", f"{number(rates.acked_per_s)} acknowledged"
     if not timed(run):
-        return f"{sent} per second"
+        return f"{sent} per second on average"
     if rates.sent_per_s and rates.acked_per_s:
         sent_s, acked_s = totals.sent / rates.sent_per_s, totals.acked / rates.acked_per_s
         if acked_s < _SOONER * sent_s:
-            return f"{sent} per second for {sent_s:,.1f} s, {acked} per second for {acked_s:,.1f} s"
-    return f"{sent} and {acked} per second"
+            means = f"{sent} per second for {sent_s:,.1f} s, {acked} per second for {acked_s:,.1f} s"
+            return f"{means}, on average"
+    return f"{sent} and {acked} per second on average"
 
 
 def _upgrades(run: JudgedRun) -> Iterator[str]:
@@ -183,14 +186,15 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
         yield Figure(Term("until a new leader", "election_ms"), milliseconds(elected))
     gap = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
     if gap is not None:
-        name = Term("longest unavailability", "unavailable_ms")
+        name = Term("longest silence after a fault took effect", "unavailable_ms")
         healed = any(
             f.unavailable_ms == gap and needs_heal(f.unavailable_waited_for) for f in findings.faults
         )
-        yield Figure(name, milliseconds(gap), "it waited for the heal" if healed else "without an ack")
+        remark = "of one partition; it waited for the heal" if healed else "of one partition"
+        yield Figure(name, milliseconds(gap), remark)
     service = next((a for a in findings.availability if a.group is None and a.partition is None), None)
     if service is not None:
-        name = Term("at a standstill", "standstill")
+        name = Term("standstill: no acknowledgement at all", "standstill")
         share = f"{percent(service.within_1s_share)} acknowledged within 1 s"
         yield Figure(name, f"{service.standstill_s:,.1f} s", share, service.standstills > 0)
     if findings.latency_ms.ack.p99 is not None:

@@ -262,11 +262,11 @@ def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
         begin = min((elected or 0.0), first) / 1e3
         waited = first - begin * 1e3
         text = f"{waited:,.0f} ms after the election"
-        yield Bar("first acknowledgement", begin, first / 1e3, "client", text)
+        yield Bar("new leader's first ack", begin, first / 1e3, "client", text)
     if read is not None:
         begin = min((first or 0.0), read) / 1e3
         text = f"{read - begin * 1e3:,.0f} ms after the first acknowledgement"
-        yield Bar("first delivery", begin, read / 1e3, "client", text)
+        yield Bar("its first delivery", begin, read / 1e3, "client", text)
     if drained is not None:
         begin = min((read or 0.0), drained) / 1e3
         yield Bar(
