@@ -86,6 +86,11 @@ class Instructions:
         self.waiting = not self._queue.empty()
         return instruction
 
+    def put_back(self, instruction: MoveTo) -> None:
+        """It is for later."""
+        self._queue.put(instruction)
+        self.waiting = True
+
 
 _TICK_S = 0.02
 _CONNECT_S = 10.0
@@ -134,14 +139,17 @@ class ProducerMove:
 
     def follow(self, *, to_send: bool = True) -> None:
         """Carries out pending instructions; returns when it may send again, or is stopping. `to_send`:
-        whether it has anything left to send; if not, it does not wait.
+        whether it sends now; if not, it does not wait, and a move is for later.
         """
         sender = self._sender
         while not sender.ending and (self.instructions.waiting or (self.held and to_send)):
             match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
-                case MoveTo() as move if to_send:
+                case MoveTo() as move:
+                    if not to_send:
+                        self.instructions.put_back(move)
+                        return
                     if not self.held:
                         self._hold(Hold())
                     self._move(move)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import uuid
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +20,9 @@ from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.client_spec import MemberSpec
+from kaput.workload.counters import FIELDS
 from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
+from kaput.workload.moving import Destination, Hold, Instructions, MoveTo, ProducerMove
 from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
 from waiting import PATIENCE_S, eventually, wait_for
@@ -267,3 +270,36 @@ def _stored_and_committed(servers: str, group: str, messages: int, offset: int) 
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group}, logger=quiet_logger())
     consumer.commit(offsets=[PartitionOffset("orders", 0, offset)], asynchronous=False)
     consumer.close()
+
+
+class _Sender:
+    """What `ProducerMove` asks of a producer; it notes where its client was opened."""
+
+    idle, ending, next_seq = True, False, 7
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.spec = SimpleNamespace(producer=0)
+        self.counts = memoryview(array("q", [0] * len(FIELDS)))
+
+    def serve(self, timeout_s: float) -> None: ...
+
+    def end_client(self) -> int:
+        return 0
+
+    def begin_client(self, move: MoveTo) -> None:
+        self.opened.append(move.to.cluster)
+
+    def connect(self, timeout_s: float) -> None: ...
+
+
+def test_a_move_that_comes_at_the_end_of_a_transaction_is_for_later() -> None:
+    """It is not carried out while outcomes are awaited, and not forgotten."""
+    sender = _Sender()
+    move = ProducerMove(sender)  # type: ignore[arg-type]
+    assert move.instructions.take({"kind": "move", "cluster": "dc2", "bootstrap_servers": "there:9092"})
+    for _ in range(2):
+        move.follow(to_send=False)
+    assert sender.opened == []
+    move.follow()
+    assert sender.opened == ["dc2"] and not move.instructions.waiting
