@@ -98,12 +98,12 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     service, partition = outages(JudgedRun(findings))
     assert service == (
         "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): it waited 10.0 s for a change of the "
-        "in-sync replicas, then 0.2 s for client and leader. 60.4 % of all messages were acknowledged "
+        "in-sync replicas, then 0.2 s for client and brokers. 60.4 % of all messages were acknowledged "
         "within 1 s, but 0.06 % of the acknowledged ones (23) are lost."
     )
     assert partition == (
         "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): it waited 22.0 s for the heal, then "
-        "10.4 s for the election of a leader, then 1.4 s for client and leader; a longer fault means a "
+        "10.4 s for the election of a leader, then 1.4 s for client and brokers; a longer fault means a "
         "longer outage."
     )
     text = to_text(findings, tmp_path).plain
@@ -208,9 +208,9 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
     ("waits", "sentence", "cell"),
     [
         ({"election": 14.5, "client": 16.2}, "it waited 6.5 s for the election of a leader, then 1.7 s for "
-         "client and leader", "election 6.5 s, client 1.7 s"),
+         "client and brokers", "election 6.5 s, client 1.7 s"),
         ({"heal": 16.2}, "it waited 8.2 s for the heal; a longer fault means a longer outage", "heal 8.2 s"),
-        ({"client": 16.2}, "it waited 8.2 s for client and leader", "client 8.2 s"),
+        ({"client": 16.2}, "it waited 8.2 s for client and brokers", "client 8.2 s"),
         ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s for a change of the in-sync replicas", "isr 8.2 s"),
         ({"isr": 16.148, "client": 16.2}, "it waited 8.1 s for a change of the in-sync replicas, then 52 ms "
          "for the client", "isr 8.1 s, client 52 ms"),

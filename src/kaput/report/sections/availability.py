@@ -41,7 +41,7 @@ _CONDITIONS: dict[EndedBy, str] = {
     "isr": "a change of the in-sync replicas",
     "setting": "a change of min.insync.replicas",
     "rebalance": "an owner in the group",
-    "client": "client and leader",
+    "client": "client and brokers",
     "unknown": "something that is not recorded",
 }
 
@@ -195,7 +195,7 @@ def _why(run: JudgedRun, one: Standstill) -> str:
 
 
 def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None) -> str:
-    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for client and leader`. `after`:
+    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for client and brokers`. `after`:
     it is about this fault; heals of others are named.
     """
     if by is None:
