@@ -41,7 +41,8 @@ class Join(MemberFault):
         if effect.effective_ns is None and not self._new:
             return now_ns(), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)
-        owned = f"it owned up to {plural(most, 'partition')}; " if most else "it owned no partition; "
+        owned = f"it owned up to {plural(most, 'partition')}" if most else "it owned no partition"
+        owned += "; " if self.lasts else " so far; "
         details = owned if own_partitions(self._new) else ""
         if effect.effective_ns is not None:
             gone = [

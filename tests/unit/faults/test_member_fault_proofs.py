@@ -47,7 +47,7 @@ def test_new_member_without_partitions_is_effective() -> None:
     new.owned.append((now_ns(), frozenset()))
     healed, after = fault.heal([new], effect)  # type: ignore[list-item]
     assert healed == effect.effective_ns
-    assert after == Effect(healed, True, f"{effect.proof}; it owned no partition; it stays")
+    assert after == Effect(healed, True, f"{effect.proof}; it owned no partition so far; it stays")
 
 
 def test_existing_member_is_not_a_new_member() -> None:

@@ -195,8 +195,8 @@ def _why(run: JudgedRun, one: Standstill) -> str:
 
 
 def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None) -> str:
-    """As a clause: `it waited 6.5 s for the election of a leader, then 1.7 s for client and brokers`. `after`:
-    it is about this fault; heals of others are named.
+    """As a clause: `it waited 6.5 s for the heal, then 1.7 s for client and brokers`. `after`: it is about
+    this fault; heals of others are named.
     """
     if by is None:
         return "no acknowledgement ended it"
