@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from second_opinion.effects import Effect, hits_member
 from second_opinion.failovers import ACKS_NEED, Failovers, concerns
 from second_opinion.raw import SECOND, Place, Row, RunTables
 from second_opinion.silences import Scope, Silence
+from second_opinion.story import Wait
 
+# Faults that prevent something for certain; all others slow things down.
+_PREVENT = (
+    *("kill", "power-loss", "disk-loss", "stop", "leave", "pause", "disk-stall"),
+    *("isolate", "cut", "partition", "flap"),
+)
 _STOPS = ("kill", "power-loss", "disk-loss", "stop", "leave", "pause")
 
 
@@ -15,6 +23,8 @@ class Causes:
 
     def __init__(self, tables: RunTables, failovers: Failovers) -> None:
         self.tables, self.failovers = tables, failovers
+        # What a silence of a partition waited for, in each reading, but for client and brokers.
+        self.waits: Callable[[Scope, Silence], list[list[Wait]]] = lambda scope, silence: []
 
     def hit(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
         """Whether a fault that was in effect meanwhile hit a partition that waited (null: any), in each
@@ -149,9 +159,24 @@ class Causes:
                 away = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
                 # When its heal had begun, it may have run.
                 in_isr = away if effect.heal_began > end else in_isr | away
+            if True in in_isr and effect.fault not in _PREVENT:
+                scope = Scope(group, place)
+                in_isr = {not more for more in self._waited_for_more(effect, scope, at, end)} or in_isr
             both = {one or other for one in found for other in in_isr}
             found = both if all_acks else both | found
         return found or {False}
+
+    def _waited_for_more(self, effect: Effect, scope: Scope, at: int, end: int) -> set[bool]:
+        """Whether it waited for something other than the ISR for as long as a fault slowed a member of it."""
+        until, found = min(end, effect.healed), set()
+        for waits in self.waits(scope, Silence(at, end, True)):
+            begin, others = at, {True}
+            for wait in waits:
+                if wait.begin <= begin < min(wait.end, until) and wait.condition != "isr":
+                    begin = wait.end
+                    others |= {False} if wait.condition == "heal" else set()
+            found |= others if begin >= until else {False}
+        return found
 
     def _asked(self, place: Place, at: int) -> int | None:
         """The leader of the last epoch that had acknowledged anything by then, if its process is there."""

@@ -59,6 +59,7 @@ class Examiner:
         self.groups = Groups(self.tables)
         self.causes = Causes(self.tables, self.failovers)
         self.failovers.held_up = self.causes.held_up
+        self.causes.waits = self._waits_of
         self.rebalances = Rebalances(self.tables, self.effects)
         self._stories: dict[Any, Story] = {}
 
@@ -231,6 +232,15 @@ class Examiner:
             unsaid = row.get("decidable") is False or (claimed == "unknown" and undecided)
             return Opinion(words, NOT_DECIDABLE if unsaid else FALSE, told)
         return Opinion(words, TRUE if agreeing == seen else NOT_DECIDABLE, told)
+
+    def _waits_of(self, scope: Scope, silence: Silence) -> list[list[Wait]]:
+        """Of a partition, as if it had been silent from the beginning of `silence` on."""
+        places = [scope.place] if scope.place is not None else []
+        return [
+            self.story(place, reading).waits(silence.begin, silence.end, scope.group)
+            for place in places
+            for reading in readings_of(self.tables, self.effects, place, silence.end)
+        ]
 
     def _told(
         self, scope: Scope, places: list[Place], silence: Silence

@@ -451,3 +451,23 @@ def test_bills_of_a_pipe_wait_for_in_sync_replicas(tmp_path: Path) -> None:
     assert of_bills.cause == (
         "1-pause (broker 1) was in effect; broker 1 was in the ISR of bills/0, which acks=all waits for"
     )
+
+
+@pytest.mark.parametrize(
+    ("fault", "until_ms", "hit"),
+    [("bandwidth", 5_000, False), ("bandwidth", 8_500, True), ("pause", 5_000, True)],
+)
+def test_who_slows_a_follower_holds_up_nothing_that_waits_for_an_election(
+    fault: str, until_ms: int, hit: bool, tmp_path: Path
+) -> None:
+    """Broker 1 dies at 3 s, and broker 3 leads from 8 s on; broker 2 is slowed (or frozen) from 1 s on."""
+    history = _history({0: 9_000, 1: 9_000}).fault(2, 1_000, until_ms, fault=fault, id=f"1-{fault}")
+    history.fault(1, 3_000, 15_000, id="2-kill").led(3, 1, 8_000, [2, 3], partition=0)
+    found = judged(history, tmp_path)
+    (first,) = _scope(found, partition=0)
+    assert _waits(first.waited_for) == [("election", 3_000, 8_000), ("client", 8_000, 9_000)]
+    kill = "2-kill (broker 1) was in effect; broker 1 led orders/0"
+    assert ("2-kill" in first.cause, f"1-{fault}" in first.cause) == (True, hit)  # type: ignore[operator]
+    assert hit or first.cause == kill
+    affected = {(one.fault, one.partition) for one in found.claims if one.kind == "affected"}
+    assert ((f"1-{fault}", 0) in affected) == hit

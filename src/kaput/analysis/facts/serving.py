@@ -23,7 +23,7 @@ from kaput.scenario.vocabulary import NOOP
 # ended: no process; starting: a process that is not unfenced yet; frozen: a process that does not run; disk:
 # nothing is written; cut: unreachable for some; slow: all else, which may or may not hold up a request.
 How = Literal["ended", "starting", "frozen", "disk", "cut", "slow"]
-_HOW: Mapping[str, How] = {
+HOW: Mapping[str, How] = {
     "kill": "ended",
     "power-loss": "ended",
     "disk-loss": "ended",
@@ -36,7 +36,7 @@ _HOW: Mapping[str, How] = {
     "partition": "cut",
     "flap": "cut",
 }
-NOT_RUNNING = frozenset(fault for fault, how in _HOW.items() if how in ("ended", "frozen"))
+NOT_RUNNING = frozenset(fault for fault, how in HOW.items() if how in ("ended", "frozen"))
 _Broker = tuple[str | None, int]  # its cluster and its id
 _Known = TypeVar("_Known")
 _MIN_ISR = "min.insync.replicas"
@@ -285,7 +285,7 @@ def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) 
     """
     assert fault.effective_ns is not None
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
-    how: How = _HOW.get(fault.fault, "slow")
+    how: How = HOW.get(fault.fault, "slow")
     may_end_ns = fault.may_end_ns
     mine = [row for row in group_events if fault.hit.includes_member(row["group"], row["member"])]
     before = {row["member"] for row in mine if row["at_ns"] <= fault.effective_ns}
@@ -312,7 +312,7 @@ def _of_broker(
     """The hindrance by one fault; None if only the events of the broker tell when it was down."""
     assert fault.effective_ns is not None
     end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
-    from_ns, how = fault.effective_ns, _HOW.get(fault.fault, "slow")
+    from_ns, how = fault.effective_ns, HOW.get(fault.fault, "slow")
     if fault.fault in _BY_EVENTS:
         return None
     if how == "ended":

@@ -17,7 +17,7 @@ import polars as pl
 from kaput.analysis.engine.spells import FAILED, LONG
 from kaput.analysis.facts.lag import clusters_within
 from kaput.analysis.facts.leader_history import Change, may_concern
-from kaput.analysis.facts.serving import ACKS_WAIT_FOR, NOT_RUNNING, step_of
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR, HOW, NOT_RUNNING, step_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.run import Run
@@ -140,7 +140,8 @@ def needed(
 ) -> str | None:
     """What a fault's brokers were to a partition at the first of two times (in a rolling restart, when it was
     their turn): its leader, or members of the ISR if acknowledgements (or deliveries) wait for that; None if
-    nothing. A delivery at the second time did not wait for members that do not run and are still in the ISR.
+    nothing. One that only slows members of the ISR is nothing to a partition that waits for something else.
+    A delivery at the second time did not wait for members that do not run and are still in the ISR.
     """
     history, (at_ns, to_ns) = run.leader_history, within
     if place not in history.changes or not may_concern(fault, place):
@@ -167,10 +168,25 @@ def needed(
     in_sync = [
         broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
     ]
-    if in_sync and api is None and (group is not None or run.terms(place).acks_all):
+    waits_for_isr = api is None and (group is not None or run.terms(place).acks_all)
+    if in_sync and waits_for_isr and not _waited_for_more(run, fault, place, within, group):
         what = "acks=all waits for" if group is None else "records become visible with"
         return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
     return None
+
+
+def _waited_for_more(
+    run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
+) -> bool:
+    """Whether, while a fault only slowed members of the ISR, a partition waited for something else all the
+    time: who slows a follower holds up nothing that waits for an election.
+    """
+    if fault.fault in HOW or fault.effective_ns is None:
+        return False
+    waits = run.story(place, *within, group, None).waits
+    mine = [wait for wait in waits if _in_effect(fault, wait.from_ns, wait.to_ns)]
+    slowed = ("isr", "client", "unknown")
+    return bool(mine) and all(wait.condition not in slowed and fault.id not in wait.faults for wait in mine)
 
 
 def _still_asked(run: Run, broker: int, place: TopicPartition, at_ns: int) -> bool:

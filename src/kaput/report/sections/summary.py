@@ -186,7 +186,7 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
         yield Figure(Term("until a new leader", "election_ms"), milliseconds(elected))
     gap = max((f.unavailable_ms for f in findings.faults if f.unavailable_ms is not None), default=None)
     if gap is not None:
-        name = Term("longest silence after a fault took effect", "unavailable_ms")
+        name = Term("longest silence after a fault", "unavailable_ms")
         healed = any(
             f.unavailable_ms == gap and needs_heal(f.unavailable_waited_for) for f in findings.faults
         )
@@ -194,8 +194,8 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
         yield Figure(name, milliseconds(gap), remark)
     service = next((a for a in findings.availability if a.group is None and a.partition is None), None)
     if service is not None:
-        name = Term("standstill: no acknowledgement at all", "standstill")
-        share = f"{percent(service.within_1s_share)} acknowledged within 1 s"
+        name = Term("without any acknowledgement", "standstill")
+        share = f"{percent(service.within_1s_share)} within 1 s"
         yield Figure(name, f"{service.standstill_s:,.1f} s", share, service.standstills > 0)
     if findings.latency_ms.ack.p99 is not None:
         yield Figure("ack latency p99", milliseconds(findings.latency_ms.ack.p99))
