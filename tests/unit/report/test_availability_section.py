@@ -213,7 +213,7 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
         ({"client": 16.2}, "it waited 8.2 s for client and brokers", "client 8.2 s"),
         ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s for a change of the in-sync replicas", "isr 8.2 s"),
         ({"isr": 16.148, "client": 16.2}, "it waited 8.1 s for a change of the in-sync replicas, then 52 ms "
-         "for the client", "isr 8.1 s, client 52 ms"),
+         "for client and brokers", "isr 8.1 s, client 52 ms"),
         ({}, "what it waited for is not known", "not known"),
         (None, "no acknowledgement ended it", "not acknowledged"),
     ],
