@@ -11,13 +11,7 @@ from kaput.cli.options import Json
 from kaput.cli.verbs import Verb, group, print_json
 from kaput.errors import UsageError
 
-app = group("Show or clear what kaput has downloaded.\n\nExample: kaput cache clear", no_args_is_help=False)
-
-
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context, json: Json = False) -> None:
-    if context.invoked_subcommand is None:
-        list_command(json)
+app = group("Show or clear what kaput has downloaded.\n\nExample: kaput cache clear", lists=True)
 
 
 @app.command("list", cls=Verb)

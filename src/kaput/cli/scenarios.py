@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from kaput.cli import completion
@@ -21,14 +20,8 @@ if TYPE_CHECKING:
 
 app = group(
     "List, print and check scenarios.\n\nExample: kaput scenarios show noop > mine.yaml",
-    no_args_is_help=False,
+    lists=True,
 )
-
-
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context, json: Json = False) -> None:
-    if context.invoked_subcommand is None:
-        list_command(json)
 
 
 @app.command("list", cls=Verb)

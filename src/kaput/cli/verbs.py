@@ -140,6 +140,17 @@ class Verb(TyperCommand):
         document = any(each.name == "json" for each in own) and self.name not in _JSON_LINES
         return [*own[:-1], *(OUTPUT if document else []), *COMMON, own[-1]]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses them. Raises click's UsageError, also for arguments that are too many."""
+        own, ctx.allow_extra_args = ctx.allow_extra_args, True
+        left: list[str] = super().parse_args(ctx, args)
+        ctx.allow_extra_args = own
+        if left and not own and not ctx.resilient_parsing:
+            cluster = len(left) == 1 and any(each.name == "cluster" for each in self.params)
+            meant = f" (did you mean --cluster {left[0]}?)" if cluster else ""
+            ctx.fail(f"unexpected argument {' '.join(left)}{meant}")
+        return left
+
     def invoke(self, ctx: Any) -> Any:
         """Runs it. Raises UsageError if only kaput-lab is installed, and that lacks what it needs."""
         try:
@@ -232,9 +243,21 @@ def print_json(document: object, indent: int | None = None) -> None:
     typer.echo(json.dumps(document, indent=indent))
 
 
-def group(help_text: str, *, no_args_is_help: bool = True) -> typer.Typer:
-    """Creates a group of commands."""
-    return typer.Typer(cls=VerbGroup, rich_markup_mode=None, no_args_is_help=no_args_is_help, help=help_text)
+class ListingGroup(VerbGroup):
+    """A group whose verb is `list` where none is given: `kaput scenarios -o json`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses them, with that verb."""
+        no_verb = not args or args[0].startswith("-")
+        if no_verb and not ({*self.commands, "-h", "--help"} & set(args)) and not ctx.resilient_parsing:
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+def group(help_text: str, *, lists: bool = False) -> typer.Typer:
+    """Creates a group of commands. `lists`: its verb is `list` where none is given."""
+    kind = ListingGroup if lists else VerbGroup
+    return typer.Typer(cls=kind, rich_markup_mode=None, no_args_is_help=True, help=help_text)
 
 
 def command_of(ctx: Any) -> str:

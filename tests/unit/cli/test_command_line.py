@@ -35,6 +35,8 @@ from kaput.evidence.folder import RunFolder, replace_text
             "console-share-consumer?",
         ),
         ("docs nope", "'nope' is neither a page nor a word of the glossary; 'kaput docs' has the start page"),
+        ("down lab", "unexpected argument lab (did you mean --cluster lab?); see kaput down --help"),
+        ("version a b", "unexpected argument a b; see kaput version --help"),
         ("help nonsense", "no verb 'nonsense'; see kaput --help"),
     ],
 )
@@ -81,6 +83,15 @@ def test_a_list_as_csv_and_markdown(
     assert list(csv.DictReader(io.StringIO(text))) == entries
     table = called(["fault", "targets", "-o", "markdown"], monkeypatch, capsys).stdout.splitlines()
     assert table[:2] == ["| target | meaning |", "| --- | --- |"] and len(table) == len(entries) + 2
+
+
+@pytest.mark.parametrize("words", ["--json", "-o json", "-q -o json", "list --json"])
+def test_a_group_without_a_verb_lists(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the options of its `list`."""
+    entries = json.loads(called(["scenarios", *words.split()], monkeypatch, capsys).stdout)
+    assert "noop" in [entry["name"] for entry in entries]
 
 
 def test_a_verb_that_exits_with_its_verdict_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
