@@ -30,7 +30,7 @@ def play(
     admin: FakeAdmin | None = None,
     witness: Any = None,
     node: type[FakeNode] = FakeNode,
-    heard: list[tuple[str, str, bool]] | None = None,
+    heard: list[tuple[str, str, str]] | None = None,
     *,
     network: Any = None,
     groups: FakeGroups | None = None,

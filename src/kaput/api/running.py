@@ -23,6 +23,7 @@ from kaput.scenario.source import parse
 if TYPE_CHECKING:
     from kaput.api.judging import Scratch
     from kaput.cluster.distribution import Distribution
+    from kaput.faults.engine import FaultState
     from kaput.java import Java
     from kaput.runner.run_cluster import ClusterProvider
 
@@ -208,9 +209,9 @@ class _Notes(NotesOnly):
         """A phase begins."""
         self.note(name)
 
-    def fault(self, step: str, what: str, active: bool) -> None:
+    def fault(self, step: str, what: str, state: FaultState) -> None:
         """A fault began or ended."""
-        self.note(f"{'injected' if active else 'healed'}: {what}")
+        self.note(f"{state}: {what}")
 
 
 @contextmanager

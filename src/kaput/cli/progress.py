@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.filesize import decimal
 from rich.progress import (
@@ -24,6 +24,9 @@ from rich.progress import (
 from kaput.cli.verbs import Verbosity
 from kaput.console import Console
 from kaput.printable import printable
+
+if TYPE_CHECKING:
+    from kaput.faults.engine import FaultState
 
 PLAIN_EVERY_S = 5.0
 
@@ -94,14 +97,14 @@ class RunProgress(_ProgressBar):
         """The number of offsets of the log that were read."""
         self._draw(offsets, total, "read", "")
 
-    def fault(self, step: str, what: str, active: bool) -> None:
+    def fault(self, step: str, what: str, state: FaultState) -> None:
         """A fault began or ended."""
         with self._lock:
-            if active:
+            if state == "injected":
                 self._faults[step] = what
             else:
                 self._faults.pop(step, None)
-        self._line(f"{'injected' if active else 'healed'}: {what}")
+        self._line(f"{state}: {what}")
 
     def note(self, text: str) -> None:
         """Prints a sentence."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kaput.errors import LabError
 from kaput.evidence.fault_rows import FaultRow
@@ -38,7 +38,8 @@ class Witness(Protocol):
 
 
 OnRecord = Callable[[FaultRow], None]
-OnFault = Callable[[str, str, bool], None]  # (step id, what, active)
+FaultState = Literal["injected", "healed", "stays", "not healed"]  # `stays`: a change that nothing undoes
+OnFault = Callable[[str, str, FaultState], None]  # (step id, what, state)
 OnEvent = Callable[[Occurrence], None]
 
 
@@ -89,7 +90,7 @@ class FaultEngine:
         surroundings: Surroundings,
         *,
         on_record: OnRecord = lambda record: None,
-        on_fault: OnFault = lambda step, what, active: None,
+        on_fault: OnFault = lambda step, what, state: None,
         on_event: OnEvent = lambda occurrence: None,
         witness: Witness | None = None,
         proven_only: bool = False,
@@ -173,7 +174,7 @@ class FaultEngine:
         step, fault, hit = life.step, injection.fault, injection.hit
         # The witness watches brokers.
         witness = None if step.target.hits == STORE else self._witness
-        self._on_fault(step.id, life.title, True)
+        self._on_fault(step.id, life.title, "injected")
         if witness is not None:
             witness.before(step.id, injection.brokers)
         # If kaput is killed from now on, the evidence shows that this step was being injected.
@@ -193,16 +194,21 @@ class FaultEngine:
         if self._abandoned and not fault.outlasts:
             return
         heal_began = now_ns()
+        state: FaultState = "healed"
         try:
             healed, effect = fault.heal(hit, effect)
         except LabError as error:
             healed = None
             effect = effect.with_proof(f"the heal failed: {error}", still_confirmed=False)
+        if healed is None:
+            state = "not healed"
+        elif healed == effect.effective_ns:
+            state, heal_began = "stays", healed
         self._record_again(life, effect, healed, heal_began)
         self._report(life, "heal", healed)
         if witness is not None:
             witness.after(step.id)
-        self._on_fault(step.id, life.title, False)
+        self._on_fault(step.id, life.title, state)
 
     def _report(self, life: Life, event: str, at_ns: int | None) -> None:
         """Reports an effect or a heal to steps that may wait for it."""

@@ -31,7 +31,7 @@ class Nemesis:
         surroundings: Surroundings,
         *,
         on_record: OnRecord,
-        on_fault: OnFault = lambda step, what, active: None,
+        on_fault: OnFault = lambda step, what, state: None,
         witness: Witness | None = None,
         sources: Sequence[EventSource] = (),
     ) -> None:

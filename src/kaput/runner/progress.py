@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kaput.faults.engine import FaultState
 
 
 class Progress(Protocol):
@@ -18,7 +21,7 @@ class Progress(Protocol):
     def drained(self, offsets: int, total: int | None) -> None:
         """How many offsets of the log have been read; `total` is None while not all runs know theirs."""
 
-    def fault(self, step: str, what: str, active: bool) -> None:
+    def fault(self, step: str, what: str, state: FaultState) -> None:
         """A fault has begun or ended."""
 
     def note(self, text: str) -> None:
@@ -40,5 +43,5 @@ class NotesOnly:
     def drained(self, offsets: int, total: int | None) -> None:
         """Does nothing."""
 
-    def fault(self, step: str, what: str, active: bool) -> None:
+    def fault(self, step: str, what: str, state: FaultState) -> None:
         """Does nothing."""

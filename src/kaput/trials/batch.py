@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from kaput.evidence.findings import Findings
+    from kaput.faults.engine import FaultState
 
 
 _T = TypeVar("_T")
@@ -319,9 +320,9 @@ class ProgressOfRun:
         if self._number == 0:
             self._progress.drained(done, of_all)
 
-    def fault(self, step: str, what: str, active: bool) -> None:
+    def fault(self, step: str, what: str, state: FaultState) -> None:
         if self._number == 0:
-            self._progress.fault(step, what, active)
+            self._progress.fault(step, what, state)
 
     def note(self, text: str) -> None:
         self._progress.note(text)

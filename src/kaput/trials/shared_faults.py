@@ -15,7 +15,7 @@ from kaput.cluster.admin import Admin
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.errors import LabError
 from kaput.evidence.fault_rows import FaultRow
-from kaput.faults.engine import into
+from kaput.faults.engine import FaultState, into
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.resolving import Surroundings, resolve
 from kaput.runner.nemesis_of_run import FaultsOfRun, nemesis_of_run
@@ -164,9 +164,9 @@ class SharedFaults:
         for participant in list(self._participants):
             participant.witness.after(step)
 
-    def _on_fault(self, step: str, what: str, active: bool) -> None:
+    def _on_fault(self, step: str, what: str, state: FaultState) -> None:
         for participant in list(self._participants):
-            participant.on_fault(step, what, active)
+            participant.on_fault(step, what, state)
 
 
 class ParticipantNemesis:

@@ -64,7 +64,7 @@ def test_observer_is_called_before_injection_and_after_heal(tmp_path: Path) -> N
 
 def test_faults_overlap(tmp_path: Path) -> None:
     """A kill may fall into a pause: each has its own thread, target and proof."""
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
 
     def drive(nemesis: Nemesis) -> None:
         play_until(nemesis, lambda: "1-pause" in {step for step, _, active in heard if active})
@@ -84,7 +84,7 @@ def test_faults_overlap(tmp_path: Path) -> None:
 
 def test_fault_without_duration_is_healed_when_the_workload_ends(tmp_path: Path) -> None:
     """A fault that is meant to stay heals once every attempt is made; one with a duration ends before."""
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
     over_ns: list[int] = []
 
     def drive(nemesis: Nemesis) -> None:
@@ -117,10 +117,10 @@ def test_step_not_due_before_the_workload_ends_is_not_effective(tmp_path: Path) 
 
 def test_step_waits_for_its_message_while_the_workload_runs(tmp_path: Path) -> None:
     """However slowly it flows: longer than a step waits for a message that is on its way at the end."""
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        play_until(nemesis, lambda: ("2-noop", "noop all", False) in heard)
+        play_until(nemesis, lambda: ("2-noop", "noop all", "healed") in heard)
         assert "1-kill" not in {step for step, _, _ in heard}
         nemesis.threshold(30)
 
@@ -193,16 +193,19 @@ def test_failed_injection_is_recorded_and_healed_at_once(tmp_path: Path) -> None
         step_of("1-kill", "kill", "broker 1", AfterStart(0), 60_000, 1),
         step_of("2-pause", "pause", "broker 2", AfterStart(50), 10, 2),
     ]
-    witness, heard = Looker(), list[tuple[str, str, bool]]()
+    witness, heard = Looker(), list[tuple[str, str, str]]()
     rows, _ = play(tmp_path, steps, lambda _nemesis: None, witness=witness, node=Undead, heard=heard)
     kill, pause = rows
     assert (kill["bit"], kill["effective_ns"], kill["brokers"]) == (False, None, [1])
     assert kill["proof"].startswith("the injection failed: broker 1 is still there 10 s after SIGKILL")
     assert kill["healed_ns"] is None and "broker 1 (pid 1001) has not ended" in kill["proof"]
     assert pause["bit"] and pause["healed_ns"] is not None
-    for step, what in (("1-kill", "kill broker 1"), ("2-pause", "pause broker 2")):
+    for step, what, end in (
+        ("1-kill", "kill broker 1", "not healed"),
+        ("2-pause", "pause broker 2", "healed"),
+    ):
         assert [told[0] for told in witness.heard if told[1] == step] == ["before", "after"]
-        assert [told for told in heard if told[0] == step] == [(step, what, True), (step, what, False)]
+        assert [told for told in heard if told[0] == step] == [(step, what, "injected"), (step, what, end)]
 
 
 def test_failed_heal_is_recorded(tmp_path: Path) -> None:
@@ -245,7 +248,7 @@ def test_aborted_run_heals_no_lab_faults(tmp_path: Path) -> None:
         play_until(nemesis, lambda: {step for step, _, _ in heard} == begun and nodes[1].done == ["kill"])
         nemesis.abort()
 
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
     nodes = {number: FakeNode(number) for number in (1, 2, 3)}
     steps = [
         step_of("1-kill", "kill", "broker 1", AtAttempt(1), 60_000, 1),
@@ -290,7 +293,7 @@ def test_message_thresholds_are_sorted(tmp_path: Path) -> None:
 
 def test_title_of_a_cut_includes_the_from_parties(tmp_path: Path) -> None:
     """Everybody goes without saying."""
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
     sides = [("clients", "controllers"), ("everybody",)]
     steps = [
         step_of(f"{i}-cut", "cut", "broker 1", AfterStart(0), 10, 1, {"from_": side})
@@ -306,7 +309,7 @@ def test_title_of_a_cut_includes_the_from_parties(tmp_path: Path) -> None:
 def test_concurrent_steps_draw_targets_from_their_own_seeds(tmp_path: Path) -> None:
     """However many are at work at the same time; whom each draws is its seed's choice."""
     steps = [step_of(f"{i:02}-noop", "noop", "any", AfterStart(0), None, i) for i in range(1, 41)]
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
 
     def drive(nemesis: Nemesis) -> None:
         play_until(nemesis, lambda: len(heard) == 40)  # none of them ends before all have begun
@@ -322,7 +325,7 @@ def test_steps_draw_group_members_from_their_own_seeds(tmp_path: Path) -> None:
     steps = [
         step_of(f"{i:02}-pause", "pause", "any member of billing", AfterStart(0), None, i) for i in range(16)
     ]
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
 
     def drive(nemesis: Nemesis) -> None:
         play_until(nemesis, lambda: len(heard) == 16)
@@ -338,7 +341,7 @@ def test_steps_draw_group_members_from_their_own_seeds(tmp_path: Path) -> None:
 
 def test_added_brokers_are_targets_of_later_steps(tmp_path: Path) -> None:
     """By the same words as the others; the step that adds them hits none."""
-    heard: list[tuple[str, str, bool]] = []
+    heard: list[tuple[str, str, str]] = []
     steps = [
         step_of("1-grow", "grow", "cluster", AfterStart(0), None, 1, {"brokers": 2}),
         step_of("2-noop", "noop", "all", AtAttempt(2), 10, 1),
@@ -347,7 +350,7 @@ def test_added_brokers_are_targets_of_later_steps(tmp_path: Path) -> None:
     def drive(nemesis: Nemesis) -> None:
         play_until(nemesis, lambda: len(asked) == 1)
         nemesis.threshold(2)
-        play_until(nemesis, lambda: ("2-noop", "noop all", False) in heard)
+        play_until(nemesis, lambda: ("2-noop", "noop all", "healed") in heard)
         nemesis.workload_over()
 
     asked: list[int] = []
@@ -437,7 +440,8 @@ def test_member_faults_record_members_and_no_brokers(tmp_path: Path) -> None:
     def drive(nemesis: Nemesis) -> None:
         for number, healed in ((2, "1-kill"), (3, "2-stop")):
             play_until(
-                nemesis, lambda healed=healed: healed in {step for step, _, active in heard if not active}
+                nemesis,
+                lambda healed=healed: healed in {step for step, _, state in heard if state != "injected"},
             )
             nemesis.threshold(number)
         play_until(

@@ -69,7 +69,7 @@ def progress() -> None:
     """A run's lines, and a replay's."""
     with RunProgress("run [/nobody]") as bar:
         bar.phase("load")
-        bar.fault("1", POISON, active=True)
+        bar.fault("1", POISON, "injected")
         bar.note(POISON + "\nforged")
     with RecordsProgress(POISON) as records:
         records.tell(1, 2)
