@@ -67,9 +67,9 @@ def test_faults_overlap(tmp_path: Path) -> None:
     heard: list[tuple[str, str, str]] = []
 
     def drive(nemesis: Nemesis) -> None:
-        play_until(nemesis, lambda: "1-pause" in {step for step, _, active in heard if active})
+        play_until(nemesis, lambda: "1-pause" in {step for step, _, state in heard if state == "injected"})
         nemesis.threshold(2)
-        play_until(nemesis, lambda: "2-kill" in {step for step, _, active in heard if not active})
+        play_until(nemesis, lambda: "2-kill" in {step for step, _, state in heard if state != "injected"})
         nemesis.workload_over()
 
     steps = [
@@ -90,7 +90,7 @@ def test_fault_without_duration_is_healed_when_the_workload_ends(tmp_path: Path)
     def drive(nemesis: Nemesis) -> None:
         nemesis.threshold(1)
         play_until(
-            nemesis, lambda: ("2-pause", "pause broker 2", False) in heard and nodes[1].done == ["kill"]
+            nemesis, lambda: ("2-pause", "pause broker 2", "healed") in heard and nodes[1].done == ["kill"]
         )
         over_ns.append(time.time_ns())
         nemesis.workload_over()
