@@ -525,8 +525,10 @@ def test_resized_topic_keeps_its_partitions(tmp_path: Path) -> None:
         play_until(nemesis, lambda: admin.count == 6)
         nemesis.workload_over()
 
-    admin = GrowingAdmin()
-    (row,), nodes = play(tmp_path, [step], drive, admin, witness=Looker())
+    admin, heard = GrowingAdmin(), list[tuple[str, str, str]]()
+    (row,), nodes = play(tmp_path, [step], drive, admin, witness=Looker(), heard=heard)
+    assert [state for _, _, state in heard] == ["injected", "stays"]
+    assert row["heal_began_ns"] == row["healed_ns"]
     assert row["bit"] and row["brokers"] == [] and row["target"] == "topic orders"
     assert row["healed_ns"] == row["effective_ns"] and row["proof"].endswith("; 6 at the end")
     assert all(node.done == [] for node in nodes.values())
