@@ -8,7 +8,7 @@ document: findings.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from kaput.evidence.findings_parts import FindingsPart, Learned
@@ -81,7 +81,12 @@ def needs_heal(waits: Sequence[Wait]) -> bool:
     each of its cuts ends after `down`, however long it lasts.
     """
     healed = [fault for wait in waits if wait.condition == "heal" for fault in wait.faults]
-    return any(not fault.endswith("-flap") for fault in healed)
+    return bool(healed) and not only_flaps(healed)
+
+
+def only_flaps(faults: Collection[str]) -> bool:
+    """Whether all of these are flaps (`link-flap`): what waited for them waited for a link that works."""
+    return bool(faults) and all(fault.endswith("-flap") for fault in faults)
 
 
 Met = Literal["met", "exceeded", "unmet"]

@@ -137,17 +137,17 @@ class ProducerMove:
         self._sender, self.instructions = sender, Instructions()
         self.held = False
 
-    def follow(self, *, to_send: bool = True) -> None:
-        """Carries out pending instructions; returns when it may send again, or is stopping. `to_send`:
-        whether it sends now; if not, it does not wait, and a move is for later.
+    def follow(self, *, waits: bool = True, moves: bool = True) -> None:
+        """Carries out pending instructions; returns when it may send again, or is stopping. `waits`: for the
+        move, while it is held. `moves`: if not, a move is for later.
         """
         sender = self._sender
-        while not sender.ending and (self.instructions.waiting or (self.held and to_send)):
+        while not sender.ending and (self.instructions.waiting or (self.held and waits)):
             match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
                 case MoveTo() as move:
-                    if not to_send:
+                    if not moves:
                         self.instructions.put_back(move)
                         return
                     if not self.held:

@@ -299,7 +299,19 @@ def test_a_move_that_comes_at_the_end_of_a_transaction_is_for_later() -> None:
     move = ProducerMove(sender)  # type: ignore[arg-type]
     assert move.instructions.take({"kind": "move", "cluster": "dc2", "bootstrap_servers": "there:9092"})
     for _ in range(2):
-        move.follow(to_send=False)
+        move.follow(waits=False, moves=False)
     assert sender.opened == []
     move.follow()
     assert sender.opened == ["dc2"] and not move.instructions.waiting
+
+
+def test_a_producer_that_has_sent_everything_moves_but_does_not_wait_for_a_move() -> None:
+    """It runs the callbacks of its process's others: a hold that none follows must not keep it from its end."""
+    sender = _Sender()
+    move = ProducerMove(sender)  # type: ignore[arg-type]
+    assert move.instructions.take({"kind": "hold", "settle_ms": 0, "commit": True})
+    move.follow(waits=False)
+    assert move.held and sender.opened == []
+    assert move.instructions.take({"kind": "move", "cluster": "dc2", "bootstrap_servers": "there:9092"})
+    move.follow(waits=False)
+    assert not move.held and sender.opened == ["dc2"]

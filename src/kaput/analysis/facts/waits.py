@@ -17,7 +17,7 @@ from kaput.analysis.facts.assignments import Owners
 from kaput.analysis.facts.leader_history import Change, LeaderHistory, state_after
 from kaput.analysis.facts.serving import Hindrance, How, MinIsr, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
-from kaput.evidence.findings_claims import EndedBy, Wait
+from kaput.evidence.findings_claims import EndedBy, Wait, only_flaps
 from kaput.scenario.targets import recorded_target
 
 SHORTEST_NS = SECOND  # of a silence
@@ -505,7 +505,7 @@ class _Walk:
             one for one in state.behind if one not in later.behind and one.may_end_ns <= at_ns
         ]
         faults = sorted({one.fault for one in over if one.fault is not None})
-        if faults and all(fault.endswith("-flap") for fault in faults):
+        if only_flaps(faults):
             return "heal", f"the link of {', '.join(faults)} worked again", faults
         if faults:
             return "heal", f"{', '.join(faults)} {'were' if faults[1:] else 'was'} healed", faults

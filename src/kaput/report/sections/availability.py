@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from kaput.core import clock, plural
-from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal
+from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal, only_flaps
 from kaput.report.document import (
     NOTHING,
     Block,
@@ -206,7 +206,7 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
     words = dict(_CONDITIONS)
     if not healed:
         words["heal"] = "the start of a broker"
-    elif all(fault.endswith("-flap") for fault in healed):
+    elif only_flaps(healed):
         words["heal"] = "a link that works"
     elif after is not None and set(healed) != {after}:
         words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"

@@ -161,7 +161,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
     def while_waiting(self) -> None:
         """Called regularly while outcomes are awaited."""
         self._flush(time.monotonic())
-        self.move.follow(to_send=False)
+        self.move.follow(waits=False, moves=False)
 
     def close(self) -> None:
         """Records everything that is known, and ends the program."""

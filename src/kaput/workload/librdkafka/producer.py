@@ -212,7 +212,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         """Runs callbacks until the other producers of its process have sent everything; moves with them."""
         while not (all_sent.is_set() or self.ending):
             self.serve(0.05)
-            self.move.follow()
+            self.move.follow(waits=False)
 
     def serve_for(self, seconds: float) -> None:
         """Runs callbacks for that long."""
@@ -225,7 +225,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         limit = time.monotonic() + self.timeout_ms() / 1000 + 30
         while not self.idle and time.monotonic() < limit:
             self.serve(0.1)
-            self.move.follow(to_send=False)
+            self.move.follow(waits=False, moves=False)
         self.give_up()
         self.reports.flush()
         self.recorder.close()
