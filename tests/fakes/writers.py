@@ -5,7 +5,7 @@ A writer takes one table with the contract's types, the name of the table and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +181,16 @@ def _by_duckdb(enum: bool, version: str) -> Writer:
     return write
 
 
-def by_spark(spark: SparkContext, **options: str) -> Writer:
-    """Spark's own writer, with some of parquet-java's options (`_` for `.`)."""
+def by_spark(spark: SparkContext, by: Sequence[str] = (), **options: str) -> Writer:
+    """Spark's own writer, with some of parquet-java's options (`_` for `.`). `by`: the columns of which
+    folders name the values, in tables that have them.
+    """
 
     def write(table: pa.Table, directory: Path) -> None:
         frame = SparkSession(spark).createDataFrame(table).coalesce(1)
         more = {name.replace("_", "."): value for name, value in options.items()}
-        frame.write.mode("overwrite").options(**more).parquet(f"file://{directory}")
+        write = frame.write.mode("overwrite").options(**more)
+        write.partitionBy(*(name for name in by if name in table.schema.names)).parquet(f"file://{directory}")
 
     return write
 

@@ -77,6 +77,17 @@ def test_findings_of_files_written_by_spark(
     assert differences(comparable(found), comparable(plain.findings)) == {}
 
 
+def test_findings_of_files_written_by_spark_in_folders(
+    plain: _Plain, tmp_path: Path, spark: SparkContext
+) -> None:
+    """With partitionBy: topics and producers are in the names of folders, and in no file."""
+    writer = by_spark(spark, by=("topic", "producer"))
+    folder = plain.rewritten(tmp_path / plain.folder.path.name, writer)
+    assert len(list(folder.table("log").glob("topic=*/producer=*/part-*.parquet"))) > 1
+    found = analyse(check(folder), spark)
+    assert differences(comparable(found), comparable(plain.findings)) == {}
+
+
 def test_long_writers_are_writers() -> None:
     assert not LONG - WRITERS.keys()
 

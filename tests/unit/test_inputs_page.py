@@ -61,5 +61,5 @@ def test_every_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: p
 
 def test_every_input_has_a_page() -> None:
     table = [line for line in PAGE.splitlines() if line.startswith("| ")][2:]
-    assert len(table) == 8
+    assert len(table) == 9
     assert all("](" in line for line in table)

@@ -13,8 +13,10 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -38,16 +40,17 @@ from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_ro
 from kaput.evidence.schemas import TABLES, TIMES, Column, EvidenceTable
 from kaput.evidence.sealing import parquet_writer
 
-_VERSION = 4
+_VERSION = 5
 # Tables in which a line that cannot be read changes no count.
 _UNCOUNTED = ("samples", "requests", "frames", "replica_log")
 _SHOWN_NAMES = 10
 _HIGHEST = 2**31 - 1
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 def files_of(folder: RunFolder, table: EvidenceTable) -> tuple[Path, ...]:
     """The files of a table, from any writer: evidence/TABLE/*, or evidence/TABLE.*, where Spark makes a
-    folder of that name. Raises EvidenceError.
+    folder of that name; with partitionBy in folders such as producer=0. Raises EvidenceError.
     """
     directory = folder.table(table.name)
     if directory.exists() and not directory.is_dir():
@@ -60,12 +63,32 @@ def files_of(folder: RunFolder, table: EvidenceTable) -> tuple[Path, ...]:
     if single and found:
         raise EvidenceError(f"{single[0]}: table {table.name} is also in {directory}; keep one of them")
     if nested := next((path for path in there if path.is_dir() and any(path.rglob("*.parquet"))), None):
-        raise EvidenceError(f"{nested}: a directory; the files of table {table.name} belong in {directory}")
+        raise EvidenceError(
+            f"{nested}: a directory; the files of table {table.name} belong in {directory}, or in folders "
+            "named COLUMN=VALUE"
+        )
     return tuple(single or found)
 
 
 def _shown(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_")))
+    """What is in a directory, and in the folders there that name a column's value instead of these."""
+    shown = sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_")))
+    return [each for path in shown for each in (_shown(path) if _names_value(path) else [path])]
+
+
+def _names_value(path: Path) -> bool:
+    return path.name.find("=") > 0 and path.is_dir()
+
+
+def _folder_values(path: Path) -> dict[str, str | None]:
+    """The columns of a file that the names of its folders have: topic=a%2Fb/producer=0."""
+    folders = takewhile(lambda folder: folder.name.find("=") > 0, path.parents)
+    pairs = [folder.name.split("=", 1) for folder in folders]
+    return {unquote(name).lower(): None if value == _NULL_FOLDER else unquote(value) for name, value in pairs}
+
+
+def _repeated(value: str | None, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.string()), rows)
 
 
 def _is_readable(path: Path) -> bool:
@@ -189,6 +212,8 @@ def _are_numbers(found: Mapping[str, tuple[Path, ...]]) -> bool:
 
 
 def _producers_in(path: Path) -> Iterator[pa.Array]:
+    if "producer" in (folders := _folder_values(path)):
+        yield _repeated(folders["producer"], 1)
     if is_lines(path):
         for block in blocks(path, UnreadableLines()):
             if "producer" in block.columns:
@@ -246,8 +271,9 @@ class _ImportedTable:
     def write(self, files: tuple[Path, ...], target: Path) -> None:
         """Writes a Parquet file for each of `files`. Raises EvidenceError naming the file at fault."""
         target.mkdir(parents=True)
-        for path in files:
-            with parquet_writer(self._table, target / f"{path.name.removesuffix('.parquet')}.parquet") as out:
+        for number, path in enumerate(files):  # in several folders they may have the same name
+            name = f"{number:06}-{path.name.removesuffix('.parquet')}.parquet"
+            with parquet_writer(self._table, target / name) as out:
                 for rows in self._lines(path) if is_lines(path) else self._row_groups(path):
                     out.write_table(rows)
                     self._rows += rows.num_rows
@@ -278,17 +304,18 @@ class _ImportedTable:
     def _lines(self, path: Path) -> Iterator[pa.Table]:
         """The rows of a file with lines, without those that cannot be read."""
         for block in blocks(path, self._unreadable):
-            self._check_names(path, block.columns, lines=True)
             lines = block.lines
-            found = self._columns(block.columns, len(lines), lambda row, lines=lines: f"{path}:{lines[row]}")  # type: ignore[misc]
+            columns = self._with_folders(path, block.columns, len(lines))
+            self._check_names(path, columns, lines=True)
+            found = self._columns(columns, len(lines), lambda row, lines=lines: f"{path}:{lines[row]}")  # type: ignore[misc]
             bad: dict[int, str] = {}
             for column, each in zip(self._table.columns, found, strict=True):
                 missing = each.unreadable
                 if column.null is None:
                     missing = missing | np.asarray(each.values.is_null())
                 for row in np.flatnonzero(missing).tolist():
-                    source = _source_of(self._table, column, block.columns)
-                    value = block.columns[source][row].as_py() if source else None
+                    source = _source_of(self._table, column, columns)
+                    value = columns[source][row].as_py() if source else None
                     name = source or column.name
                     bad.setdefault(row, f"{name} {value!r}" if value else f"{name} is missing")
             for row, why in sorted(bad.items()):
@@ -300,24 +327,46 @@ class _ImportedTable:
     def _row_groups(self, path: Path) -> Iterator[pa.Table]:
         """The rows of a Parquet file; every value must be readable."""
         file, before = open_file(path), 0
-        names = file.schema_arrow.names
+        in_file = file.schema_arrow.names
+        names = {*in_file, *_folder_values(path)}
         self._check_names(path, names, lines=False)
         sources = {source for c in self._table.columns if (source := _source_of(self._table, c, names))}
         for index in range(file.metadata.num_row_groups):
-            rows = read_row_group(file, path, index, sorted(sources))
+            rows = read_row_group(file, path, index, sorted(sources.intersection(in_file)))
+            count = file.metadata.row_group(index).num_rows
             try:
                 arrays = {name: plain(rows[name]) for name in rows.column_names}
+                arrays = self._with_folders(path, arrays, count)
                 found = self._columns(
                     arrays,
-                    rows.num_rows,
+                    count,
                     lambda row, before=before: f"{path}, row {before + row + 1}",  # type: ignore[misc]
                 )
             except DAMAGE as error:
                 raise broken(path, error) from None
             for column, each in zip(self._table.columns, found, strict=True):
                 self._check_readable(path, before, column, each, arrays)
-            before += rows.num_rows
+            before += count
             yield self._strict([each.values for each in found])
+
+    def _with_folders(self, path: Path, arrays: dict[str, pa.Array], rows: int) -> dict[str, pa.Array]:
+        """The columns of a file, and those that its folders name. Raises EvidenceError if they disagree."""
+        folders = {name: _repeated(value, rows) for name, value in _folder_values(path).items()}
+        both = folders.keys() & arrays.keys() if rows else set()
+        for column in self._table.columns:
+            if (source := _source_of(self._table, column, both)) is None:
+                continue
+            there, named = (
+                _ImportedTable(self._table, self._known)._column(column, {source: array}, rows, str).values
+                for array in (arrays[source], folders[source].slice(0, 1))
+            )
+            others = (value for value in there.to_pylist() if value not in (None, named[0].as_py()))
+            if (other := next(others, None)) is not None:
+                raise EvidenceError(
+                    f"{path}: table {self._table.name}: column {source!r} has {other!r}, and its folder's "
+                    f"name says {_folder_values(path)[source]!r}"
+                )
+        return folders | arrays
 
     def _check_readable(
         self, path: Path, before: int, column: Column, found: Converted, arrays: Mapping[str, pa.Array]

@@ -288,9 +288,7 @@ def _as_written(folder: RunFolder, table: EvidenceTable, path: Path) -> Path:
     """The file that another program wrote, of which this one was made."""
     if folder.imported is None or table.name not in folder.foreign:
         return path
-    name = path.name.removesuffix(".parquet")
-    own = files_of(replace(folder, imported=None), table)
-    return next((each for each in own if each.name.removesuffix(".parquet") == name), path)
+    return files_of(replace(folder, imported=None), table)[int(path.name.partition("-")[0])]
 
 
 def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:

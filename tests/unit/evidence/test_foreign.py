@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
@@ -152,6 +155,112 @@ def test_folder_of_spark_may_have_the_name_of_a_file(tmp_path: Path) -> None:
     folder = _rewritten(tmp_path / "spark", WRITERS["pandas, CSV"], _history())
     folder.table("sends").rename(folder.table("sends").with_suffix(".csv"))
     assert _rows(check(folder)) == _rows(check(_history().write(tmp_path / "strict")))
+
+
+BY = ("topic", "producer")  # and what has no topic is in topic=__HIVE_DEFAULT_PARTITION__
+
+
+def _by_pyarrow(frame: pl.DataFrame, path: Path, format: str = "parquet") -> None:
+    names = pa.schema([frame.to_arrow().schema.field(name) for name in BY if name in frame.columns])
+    pyarrow.dataset.write_dataset(
+        frame.to_arrow(),
+        path.parent,
+        format=format,
+        basename_template="part-0000-{i}." + format,  # the same name in every folder, as Spark does
+        partitioning=pyarrow.dataset.partitioning(names, flavor="hive"),
+        existing_data_behavior="overwrite_or_ignore",
+    )
+
+
+def _by_polars(frame: pl.DataFrame, path: Path, include_key: bool = False) -> None:
+    by = [name for name in BY if name in frame.columns]
+    if not by:
+        frame.write_parquet(f"{path}.parquet")
+        return
+    frame.lazy().sink_parquet(pl.PartitionBy(path.parent, key=by, include_key=include_key), mkdir=True)
+
+
+def _lines_in_folders(frame: pl.DataFrame, path: Path) -> None:
+    """As `partitionBy(...).json` writes them."""
+    by = [name for name in BY if name in frame.columns]
+    for values, part in frame.partition_by(by, as_dict=True).items() if by else [((), frame)]:
+        folder = path.parent
+        for name, value in zip(by, values, strict=True):
+            word = "__HIVE_DEFAULT_PARTITION__" if value is None else quote(str(value), safe="")
+            folder = folder / f"{name}={word}"
+        folder.mkdir(parents=True, exist_ok=True)
+        part.drop(by).write_ndjson(folder / "part-0000.json")
+
+
+IN_FOLDERS: dict[str, Callable[[pl.DataFrame, Path], object]] = {
+    "pyarrow, Parquet": _by_pyarrow,
+    "pyarrow, CSV": lambda f, p: _by_pyarrow(_flat(f), p, "csv"),
+    "Polars": _by_polars,
+    "Polars, columns in the files as well": lambda f, p: _by_polars(f, p, include_key=True),
+    "JSON lines": _lines_in_folders,
+}
+
+
+@pytest.mark.parametrize("writer", IN_FOLDERS)
+@pytest.mark.parametrize("topic", ["orders", "a/b=c 1%.csv"])
+def test_folders_that_name_values_of_columns(tmp_path: Path, writer: str, topic: str) -> None:
+    """As `partitionBy("topic", "producer")` makes them, also where the run's own folder has such a name."""
+    history = _history().acked(1, 0, 3)
+    for rows in history.rows.values():
+        for row in rows:
+            row.update({"topic": topic} if row.get("topic") == "orders" else {})
+    theirs = check(_rewritten(tmp_path / "producer=7" / "theirs", IN_FOLDERS[writer], history))
+    ours = check(history.write(tmp_path / "ours"))
+    assert len(theirs.tables["sends"].files) == 2
+    for name, rows in _rows(ours).items():
+        assert sorted(map(repr, theirs.rows(name))) == sorted(map(repr, rows)), name
+
+
+def test_producers_named_by_folders(tmp_path: Path) -> None:
+    """A name is a number in all tables, whether it is a folder's or a row's."""
+    folder = _history().write(tmp_path)
+    (folder.table("sends") / "producer=web 1").mkdir()
+    for path in folder.table("sends").glob("*.parquet"):
+        rows = pl.read_parquet(path).drop("producer")
+        rows.write_parquet(path.parent / "producer=web 1" / "part-0.parquet")
+        path.unlink()
+    for name in ("log", "deliveries"):
+        for path in folder.table(name).glob("*.parquet"):
+            pl.read_parquet(path).with_columns(producer=pl.lit("web 1")).write_parquet(path)
+    evidence = check(folder)
+    assert {row["producer"] for name in ("sends", "log") for row in evidence.rows(name)} == {0}
+    assert "Producers have names in the evidence, and numbers here: 0 is web 1." in evidence.manifest.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "producer=1",
+            "parquet: table sends: column 'producer' has 0, and its folder's name says '1'",
+        ),
+        ("producer=__HIVE_DEFAULT_PARTITION__", "column 'producer' has 0, and its folder's name says None"),
+        ("attempt_ns=7", "column 'attempt_ns' has 1700000000000000000, and its folder's name says '7'"),
+        ("more", "more: a directory; the files of table sends belong in "),
+    ],
+)
+def test_a_folder_that_contradicts_its_files_is_refused(tmp_path: Path, name: str, says: str) -> None:
+    folder = _history().write(tmp_path)
+    (folder.table("sends") / name).mkdir()
+    for path in folder.table("sends").glob("*.parquet"):
+        path.rename(path.parent / name / path.name)
+    with pytest.raises(EvidenceError, match=re.escape(says)):
+        check(folder)
+
+
+def test_a_folder_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    folder = _history().write(tmp_path)
+    (folder.table("sends") / "partition=first").mkdir()
+    for path in folder.table("sends").glob("*.parquet"):
+        pl.read_parquet(path).drop("partition").write_parquet(path.parent / "partition=first" / path.name)
+        path.unlink()
+    with pytest.raises(EvidenceError, match="row 1: table sends: column 'partition' has 'first'"):
+        check(folder)
 
 
 @pytest.mark.parametrize("writer", ["Polars, JSON lines", "Polars, Parquet"])

@@ -35,7 +35,7 @@ def test_default_matrix_crosses_every_fault_with_every_setting() -> None:
     """Neighbors share a fault, so that they can share a cluster."""
     matrix, cells = load_matrix(None)
     assert [cell.fault for cell in cells] == [fault for fault in matrix.faults for _ in range(12)]
-    assert len({cell.selector for cell in cells}) == len(cells) == 108
+    assert len({cell.selector for cell in cells}) == len(cells) == 120
     assert all(cell.scenario.cluster.kafka == NEWEST_KAFKA for cell in cells)
     assert {spec.acks for cell in cells for spec in cell.scenario.workload.producers} == {"0", "1", "all"}
 
