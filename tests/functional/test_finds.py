@@ -93,17 +93,45 @@ def test_librdkafka_forgets_an_unstable_offset(words: list[str], found: set[int]
 )
 def test_late_acknowledgement_of_a_share_group_succeeds(words: list[str], answer: str, home: Path) -> None:
     """If the group has finished everything before it; else it is refused."""
+    lock = "group.share.min.record.lock.duration.ms"
+    with kaput.lab(brokers=1, config={lock: 1000}, folder=home.parent) as lab:
+        printed = _java(
+            home, "share-late-acknowledgement.java", lab.bootstrap_servers, *words, LOCK_MS="2000"
+        )
+    (late,) = re.findall(r"A acknowledges .*, late: (.*)", printed)
+    assert answer in late, printed
+
+
+@pytest.mark.tools
+@pytest.mark.long
+@pytest.mark.parametrize(("mode", "fails"), [("joining", True), ("mixed", True), ("stable", False)])
+def test_upgrade_of_a_group_before_its_first_generation_fails(mode: str, fails: bool, home: Path) -> None:
+    """The member that asks for it is never assigned anything; the same after that generation succeeds."""
+    # A longer delay: on a busy machine the member must get there within it.
+    delay = {"group.initial.rebalance.delay.ms": 10000}
+    with kaput.lab(brokers=1, config=delay, folder=home.parent) as lab:
+        printed = _java(home, "upgrade-before-first-generation.java", lab.bootstrap_servers, mode)
+    assert ("B: poll() throws org.apache.kafka.common.errors.UnknownServerException" in printed) == fails, (
+        printed
+    )
+    of_b, of_c = re.findall(r"the group: (\w+), .*; what members have: .*B=(\[.*?\])", printed)[-2:]
+    assert (of_b[0], of_b[1] == "[]") == ("Classic" if fails else "Consumer", fails), printed
+    assert (of_c[0], of_c[1] == "[]") == ("Consumer", fails), printed
+
+
+def _java(home: Path, script: str, *words: str, **environment: str) -> str:
+    """What a find in Java prints; it runs from its source."""
     compiler = shutil.which("javac")
     if compiler is None:
         pytest.skip("it runs from its source, which needs a JDK")
-    script = FINDS / "share-late-acknowledgement.java"
-    java, lock = str(Path(compiler).with_name("java")), "group.share.min.record.lock.duration.ms"
-    with kaput.lab(brokers=1, config={lock: 1000}, folder=home.parent) as lab:
-        command = [java, "-cp", f"{home}/libs/*", str(script), lab.bootstrap_servers, *words]
-        environment = {**os.environ, "LOCK_MS": "2000"}
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
+    java = str(Path(compiler).with_name("java"))
+    done = subprocess.run(
+        [java, "-cp", f"{home}/libs/*", str(FINDS / script), *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
-    (late,) = re.findall(r"A acknowledges .*, late: (.*)", done.stdout)
-    assert answer in late, done.stdout
+    return done.stdout
