@@ -187,8 +187,8 @@ class PartitionAvailability(Question):
         for kind, flags in ((DONE, acked), (GIVEN_UP, ~acked)):
             mine = np.flatnonzero(~wide & flags)
             found.add(kind, mine, done[0][mine], done[1][mine])
-        in_time = np.where(~wide & acked, n, 0)
-        found.tallies = {"within_1s": in_time, "within_timeout": in_time.copy(), "untimed": np.zeros_like(n)}
+        for name in ("within_1s", "within_timeout"):
+            found.tallies[name] = np.where(~wide & acked, n, 0)
         wide_rows = np.flatnonzero(wide)
         of = np.repeat(wide_rows, n[wide_rows])
         begin, end = (picked(times, row[wide_rows], n[wide_rows]) for times in (attempts, dones))
@@ -218,8 +218,6 @@ class PartitionAvailability(Question):
         removed = ACKED & GONE & pl.col("place").is_in(list(self.cleaned))
         waits = _flags(stretches, self._due(group) | removed)
         found = _Found(stretches.height)
-        zero = np.zeros(stretches.height, np.int64)
-        found.tallies = {"within_1s": zero.copy(), "within_timeout": zero, "untimed": zero.copy()}
         parts = stretches["part"].to_numpy()
         line = np.full(1 + int(parts.max(initial=-1)), -1)
         line[parts] = np.arange(len(parts))
@@ -257,7 +255,7 @@ class _Found:
     def __init__(self, size: int) -> None:
         self.size = size
         self.spells: list[tuple[int, Ints, Ints, Ints]] = []
-        self.tallies: dict[str, Ints] = {}
+        self.tallies: dict[str, Ints] = {name: np.zeros(size, np.int64) for name in _TALLIES}
 
     def add(self, kind: int, of: Ints, first_ns: Ints, last_ns: Ints) -> None:
         """Adds spells of a kind. Merges those of one stretch that begin within the same tick."""
@@ -278,8 +276,6 @@ def _flags(frame: pl.DataFrame, chosen: pl.Expr) -> Flags:
 
 def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
     """For each row: the minimum and maximum of `n` values from index `row` on."""
-    if len(row) == 0:
-        return row, row
     taken, begin = picked(values, row, n), np.cumsum(n) - n
     return np.minimum.reduceat(taken, begin), np.maximum.reduceat(taken, begin)
 

@@ -18,7 +18,7 @@ from kaput.analysis.questions.likely_causes import held_up
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.questions.silences import end_of_silence, silences_by_place
 from kaput.analysis.run import Run
-from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.runs.columns import ACKED, looked_up
 from kaput.analysis.runs.tables import Extents
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Sends
@@ -54,8 +54,7 @@ class FaultWindow:
         """The rows attempted in the window of their place, with `end_ns`. Those without a known partition are
         in the window of their topic if they were not acknowledged.
         """
-        end = pl.col("place").replace_strict(dict(self.ends), default=None, return_dtype=pl.Int64)
-        of_topic = pl.col("topic").replace_strict(dict(self.topics), default=None, return_dtype=pl.Int64)
+        end, of_topic = looked_up(pl.col("place"), self.ends), looked_up(pl.col("topic"), self.topics)
         nowhere = pl.col("place").is_null() & ~ACKED
         ended = rows.with_columns(end_ns=pl.when(nowhere).then(of_topic).otherwise(end))
         return ended.filter(

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question
-from kaput.analysis.engine.tables import write, write_all
+from kaput.analysis.engine.tables import write
 from kaput.analysis.run import Run
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.names import Names, topic_partition
@@ -43,7 +43,7 @@ class LedgerTable(Question):
             write(_stretches(stretches, names), self.directory, messages.part)
         elif self.rows == "messages" and stretches.height:
             pieces = (_messages(few, messages.times, names) for few in _in_pieces(stretches))
-            write_all(pieces, self.directory, messages.part)
+            write(pieces, self.directory, messages.part)
         yield from ()
 
 
