@@ -48,22 +48,11 @@ class Acks(NamedTuple):
     gap: Flags
 
 
-class Explanation(NamedTuple):
-    """The cause of each acknowledgement's loss, as columns. epoch: index of the epoch that overwrote it, -1
-    for none; ack_epoch: the epoch that gave it, NULL if unknown (then the start of the later epoch is
-    unknown, too). For the rest see Circumstances (verdict/facts.py).
+def explain(epochs: Sequence[Epoch], acks: Acks) -> tuple[Ints, Ints, Ints, dict[str, Flags]]:
+    """Of each acknowledgement: the index of the epoch that overwrote it, -1 for none; the cause of its loss;
+    the epoch that gave it, NULL if unknown (then the start of the later epoch is unknown, too); and some of
+    its Circumstances (verdict/facts.py). `epochs`: all known epochs of the partition, in order.
     """
-
-    epoch: Ints
-    cause: Ints
-    ack_epoch: Ints
-    leaders_known: Flags
-    either_leader: Flags
-    maybe_unclean: Flags
-
-
-def explain(epochs: Sequence[Epoch], acks: Acks) -> Explanation:
-    """The cause for each acknowledgement. `epochs`: all known epochs of the partition, in order."""
     # In a gap no record shows the writer's epoch: go by time.
     ack_epoch = np.where(acks.gap, _latest_begun_epoch(epochs, acks), acks.own)
     old = _leaders_of(epochs, ack_epoch)
@@ -85,7 +74,8 @@ def explain(epochs: Sequence[Epoch], acks: Acks) -> Explanation:
     either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
     unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
     unclean |= np.isin(chosen, [number for number, epoch in enumerate(epochs) if epoch.unclean is None])
-    return Explanation(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
+    flags = {"leaders_known": known, "either_leader": either, "maybe_unclean": unclean}
+    return chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), flags
 
 
 def _leaders_of(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
@@ -304,10 +294,9 @@ def _of_place(place: TopicPartition | None, rows: pl.DataFrame, known: Known) ->
     if place is not None and epochs:
         own = _own_epochs(rows, known.first_acks_by_epoch, done)
         own = np.where(own == NULL, epochs[0].number, own)
-        why = explain(epochs, Acks(own, offset, done, taken, gap))
-        cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
-        flags["either_leader"], flags["maybe_unclean"] = why.either_leader, why.maybe_unclean
-        flags["leaders_known"] = np.where(chosen >= 0, why.leaders_known, flags["leaders_known"])
+        chosen, cause, ack_epoch, why = explain(epochs, Acks(own, offset, done, taken, gap))
+        all_known = np.where(chosen >= 0, why["leaders_known"], flags["leaders_known"])
+        flags |= why | {"leaders_known": all_known}
         attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
         flags |= unsynced(history, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
         for name, maybe in maybe_unsynced(history, place, attempt, done).items():
