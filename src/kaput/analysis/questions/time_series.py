@@ -32,11 +32,10 @@ COUNTS = {
     "delivered": "delivered",
 }
 LATENCIES = {"ack": "acked", "end_to_end": "delivered"}
-_SUMS = {"steps": steps.COUNTS, "graded": steps.GRADES, "longest": steps.LONGEST}
-_PARTS = {
-    "steps": ("steps", "steps_lost"),
-    "graded": ("graded_acks", "graded_deliveries"),
-    "longest": ("longest_acks", "longest_deliveries"),
+_SUMS = {
+    "steps": (steps.COUNTS, ("steps", "steps_lost")),
+    "graded": (steps.GRADES, ("graded_acks", "graded_deliveries")),
+    "longest": (steps.LONGEST, ("longest_acks", "longest_deliveries")),
 }
 
 
@@ -128,12 +127,12 @@ def levels(run: Run) -> Iterator[Level]:
     """Levels, each ten times as wide as the one before; the last has at most TABLE_ROWS rows."""
     width_ns, first = run.work.step_ns, True
     sums: Mapping[str, pl.DataFrame] = {
-        name: pl.concat([run.sums[part] for part in parts]) for name, parts in _PARTS.items()
+        name: pl.concat([run.sums[part] for part in parts]) for name, (_, parts) in _SUMS.items()
     }
     while True:
         # Times that are not multiples of the finest width are damaged; any step will do for them.
         begin = pl.col("at_ns") // width_ns * width_ns
-        sums = {name: kind.of(sums[name].with_columns(begin)) for name, kind in _SUMS.items()}
+        sums = {name: kind.of(sums[name].with_columns(begin)) for name, (kind, _) in _SUMS.items()}
         rows = _rows(sums)
         yield Level(width_ns, rows)
         if not first and rows.height <= TABLE_ROWS:
