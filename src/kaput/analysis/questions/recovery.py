@@ -252,7 +252,9 @@ def _resumed_ns(run: Run, reach: Reach) -> int | None:
     return int(firsts["at_ns"].max()) if elected and firsts.height == elected else None  # type: ignore[arg-type]
 
 
-def _lag_ended_by(fault: FaultRow, backlogs: Mapping[str, Backlog], resumed_ns: int | None) -> EndedBy | None:
+def _lag_ended_by(
+    fault: FaultRow, backlogs: Mapping[str, Backlog], resumed_ns: int | None = None
+) -> EndedBy | None:
     """What ended the growth of the lag of the group whose lag grew the longest: the heal (of a process: when
     it served again), if the lag stopped growing between the samples around it, and new leaders did not all
     serve before it. None if it grew for less than a second.
