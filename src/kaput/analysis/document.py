@@ -36,7 +36,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         verdict=judgement.verdict,
         promise=judgement.promise,
         reasons=judgement.reasons,
-        notes=[*run.given.manifest.notes, *judgement.notes, *_suspect_notes(sections), *_ignored_notes(run)],
+        notes=[*run.given.manifest.notes, *judgement.notes, *_more_notes(run, sections)],
         expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
         anomalies=_anomalies(run, facts, sections, judgement, _stories(questions)),
@@ -176,13 +176,9 @@ def _example(row: Row, story: Callable[[Row], str]) -> Example:
     return Example(**{name: row.get(name) for name in fields}, story=story(row))
 
 
-def _suspect_notes(sections: Sections) -> Iterator[str]:
-    """A note for each suspect client program."""
-    return (suspect.story for suspect in sections["findings", None]["suspects"])
-
-
-def _ignored_notes(run: Run) -> Iterator[str]:
-    """A note if samples were ignored."""
+def _more_notes(run: Run, sections: Sections) -> Iterator[str]:
+    """A note for each suspect client program, and one if samples were ignored."""
+    yield from (suspect.story for suspect in sections["findings", None]["suspects"])
     if n := run.given.evidence.tables["samples"].rows - len(run.given.samples):
         yield (
             f"{n:,} samples of lag, of offsets or of CPU time were ignored: "

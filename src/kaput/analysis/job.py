@@ -26,7 +26,7 @@ from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.spark_jobs import IN_PROCESS
 from kaput.analysis.engine.sums import total
-from kaput.analysis.runs.tables import Extents, Unit, empty, of_frame, read
+from kaput.analysis.runs.tables import Extents, TableRows, Unit, empty, read
 from kaput.analysis.views import rows
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Keys, Messages
@@ -76,18 +76,27 @@ class Job:
             return self._rows()
         if stage == "sends":
             return self._sends(questions, known)
-        parts = self._known.parts
+        parts, view, every = known.parts, _VIEWS[stage], self._questions
         messages = stage in ("messages", "keys")
         numbers = range(parts.messages) if messages else range(parts.messages, parts.sums)
-        finds = self._asked(stage, questions, known, numbers, passed)
+
+        def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
+            """The TaskFinds of a task; None if its deliveries overlap in time (views/places.py)."""
+            clock = CpuClock()
+            held = view([*pieces, *passed.get(part, ())], known, passed_tables(every), part)
+            deliveries_overlap = stage == "places" and held.deliveries_overlap
+            clock.lap(stage, "matching runs")
+            return [_packed(None if deliveries_overlap else ask(questions, stage, held, parts, clock))]
+
+        finds = map(_unpacked, self._run(numbers, examine))
         if stage != "places":
             return finds
-        every = list(finds)
-        if any(part is None for part in every):
+        found = list(finds)
+        if None in found:
             self._sort_deliveries(steps())
-            every = list(self._asked(stage, questions, known, numbers, passed))
-            assert all(part is not None for part in every), "sorted deliveries cannot overlap"
-        return every
+            found = list(map(_unpacked, self._run(numbers, examine)))
+            assert None not in found, "sorted deliveries cannot overlap"
+        return found
 
     def _rows(self) -> list[TaskFinds]:
         """The finds of the stage `rows`, made while encoding."""
@@ -113,35 +122,15 @@ class Job:
         finds = self._spark.parallelize(units, max(1, len(units))).mapPartitions(scan).collect()
         return map(pickle.loads, finds)
 
-    def _asked(
-        self,
-        stage: str,
-        questions: Questions,
-        known: Known,
-        numbers: Iterable[int],
-        passed: Mapping[int, Sequence[Piece]],
-    ) -> Iterator[Any]:
-        """The TaskFinds of each task; None if its deliveries overlap in time (views/places.py)."""
-        view, every = _VIEWS[stage], self._questions
-
-        def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
-            clock = CpuClock()
-            held = view([*pieces, *passed.get(part, ())], known, passed_tables(every), part)
-            deliveries_overlap = stage == "places" and held.deliveries_overlap
-            clock.lap(stage, "matching runs")
-            return [_packed(None if deliveries_overlap else ask(questions, stage, held, known.parts, clock))]
-
-        return map(_unpacked, self._run(numbers, examine))
-
     def _sort_deliveries(self, steps: pl.DataFrame) -> None:
         """Re-encodes deliveries sorted by time. `steps`: the number in each step."""
         bounds = _bounds(steps.filter(what="delivered").sort("at_ns"))
         deliveries = [[unit] for task in self._tasks for unit in task if unit.table == "deliveries"]
         others = [[unit for unit in task if unit.table != "deliveries"] for task in self._tasks]
         apart = self._spark.parallelize(deliveries, max(1, len(deliveries)))
-        cut = apart.mapPartitions(_slicing(self._known, bounds, self._packing))
+        cut = apart.mapPartitions(partial(_slices, self._known, bounds, self._packing))
         slices = cut.partitionBy(len(bounds) + 1, part_key)
-        ordered = slices.mapPartitions(_encoding_slices(self._known, self._of_rows, self._packing))
+        ordered = slices.mapPartitions(partial(_encoded_slices, self._known, self._of_rows, self._packing))
         self._runs = self._shuffled(self._encoded(others).union(ordered))
 
     def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
@@ -150,7 +139,7 @@ class Job:
         def read(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
             for units in tasks:
                 with packing() as pack:
-                    yield from rows.encode(units, known, questions, pack)
+                    yield from rows.encode(rows.tables(units, known.names), known, questions, pack)
 
         return self._spark.parallelize(list(tasks), max(1, len(tasks))).mapPartitions(read)
 
@@ -186,32 +175,26 @@ def _bounds(delivered: pl.DataFrame) -> list[int]:
     return first["at_ns"].to_list()[1:]
 
 
-def _slicing(
-    known: Known, bounds: Sequence[int], packing: Packing
-) -> Callable[[Iterable[Sequence[Unit]]], Iterator[Keyed]]:
-    def slice_(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
-        edges = pl.Series(list(bounds), dtype=pl.Int64)
-        for unit in (unit for task in tasks for unit in task):
-            deliveries = read(unit, known.names).whole()
-            number = edges.search_sorted(deliveries["polled_ns"], side="right") if len(edges) else 0
-            sliced = deliveries.with_columns(slice=pl.lit(number))
-            with packing() as pack:
-                for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
-                    yield int(str(part)), Piece("deliveries", pack(mine))
-
-    return slice_
-
-
-def _encoding_slices(
-    known: Known, questions: Questions, packing: Packing
-) -> Callable[[Iterable[Keyed]], Iterator[Keyed]]:
-    def encode_(keyed: Iterable[Keyed]) -> Iterator[Keyed]:
-        none = {"deliveries": empty("deliveries").whole()}
-        deliveries = gathered((piece for _, piece in keyed), none)["deliveries"]
+def _slices(
+    known: Known, bounds: Sequence[int], packing: Packing, tasks: Iterable[Sequence[Unit]]
+) -> Iterator[Keyed]:
+    edges = pl.Series(list(bounds), dtype=pl.Int64)
+    for unit in (unit for task in tasks for unit in task):
+        deliveries = read(unit, known.names).whole()
+        number = edges.search_sorted(deliveries["polled_ns"], side="right") if len(edges) else 0
+        sliced = deliveries.with_columns(slice=pl.lit(number))
         with packing() as pack:
-            yield from rows.encode_rows([("deliveries", of_frame(deliveries))], known, questions, pack)
+            for (part,), mine in sliced.partition_by("slice", as_dict=True, include_key=False).items():
+                yield int(str(part)), Piece("deliveries", pack(mine))
 
-    return encode_
+
+def _encoded_slices(
+    known: Known, questions: Questions, packing: Packing, keyed: Iterable[Keyed]
+) -> Iterator[Keyed]:
+    none = {"deliveries": empty("deliveries").whole()}
+    deliveries = gathered((piece for _, piece in keyed), none)["deliveries"]
+    with packing() as pack:
+        yield from rows.encode([("deliveries", TableRows(deliveries))], known, questions, pack)
 
 
 def _packing(spark: SparkContext, shared: TemporaryDirectory[str] | None, tasks: int) -> Packing:

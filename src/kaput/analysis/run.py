@@ -60,18 +60,13 @@ def plan(evidence: Evidence, cores: int | None = None) -> Plan:
     cores = cores or os.cpu_count() or 1
     rows = sum(evidence.tables[table].rows for table in BIG)
     every = [unit for table in BIG for unit in units(evidence, table)]
-    run_ns = _length_ns(evidence)
+    begin_ns, end_ns = evidence.manifest.started_ns, evidence.manifest.ended_ns
+    run_ns = end_ns - begin_ns if begin_ns and end_ns else None
     if rows <= SMALL_ROWS:
         return Plan([every], Parts(1, 1), steps.width_ns(run_ns, few=True))
     parts = max(cores, math.ceil(evidence.tables["sends"].rows / _PART_MESSAGES))
     tasks = list(_split(every, max(cores, math.ceil(rows / TASK_ROWS))))
     return Plan(tasks, Parts(parts, parts), steps.width_ns(run_ns, few=False))
-
-
-def _length_ns(evidence: Evidence) -> int | None:
-    """The run's duration by its manifest; None without a begin or an end."""
-    manifest = evidence.manifest
-    return manifest.ended_ns - manifest.started_ns if manifest.ended_ns and manifest.started_ns else None
 
 
 def _split(every: Sequence[Unit], count: int) -> Iterator[list[Unit]]:

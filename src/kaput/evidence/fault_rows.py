@@ -44,9 +44,18 @@ class FaultRow:
         return vocabulary.proven(self.fault, self.confirmed, self.effective_ns)
 
     @property
+    def until_ns(self) -> int:
+        """When it was healed; FOREVER_NS if never."""
+        return FOREVER_NS if self.healed_ns is None else self.healed_ns
+
+    def in_effect(self, from_ns: int, to_ns: int) -> bool:
+        """Whether it was in effect at any time between these."""
+        return self.effective_ns is not None and self.effective_ns < to_ns and self.until_ns > from_ns
+
+    @property
     def may_end_ns(self) -> int:
         """The earliest time at which it may have been over: a heal works before a probe confirms it."""
-        return min(FOREVER_NS if at is None else at for at in (self.heal_began_ns, self.healed_ns))
+        return self.until_ns if self.heal_began_ns is None else min(self.heal_began_ns, self.until_ns)
 
     def cuts(self) -> list[FaultRow]:
         """The cuts of a flap, each as a fault of its own, if they are recorded; else the fault as it is."""

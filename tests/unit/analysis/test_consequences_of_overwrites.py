@@ -239,7 +239,7 @@ def _of_a_task(cases: Mapping[str, Rows], handed: Rows = (), acks: Rows = ()) ->
     places = SimpleNamespace(
         known=SimpleNamespace(share_groups={5: None}, drained=(), acks_1=(), leader_history=LeaderHistory()),
         cases={name: rows for name, rows in frames.items() if name != "unseen"},
-        passed={"unseen": frames["unseen"], "aborted_reads": empty},
+        tables={"unseen": frames["unseen"], "aborted_reads": empty},
         with_causes=lambda rows: rows,
         overwritten=_frame(handed, _handed()),
         explained_acks=pl.DataFrame([ack | row for row in acks], schema=schema),

@@ -55,7 +55,7 @@ def _levels() -> list[tuple[int, list[tuple[int, int, int]]]]:
         "graded": pl.DataFrame(schema=dict.fromkeys(GRADES.columns, pl.Int64) | {"what": pl.String}),
         "longest": pl.DataFrame(schema=dict.fromkeys(LONGEST.columns, pl.Int64) | {"what": pl.String}),
     }
-    sums = {part: none[name] for name in none for part in time_series._PARTS[name]} | {
+    sums = {part: none[name] for name in none for part in time_series._SUMS[name][1]} | {
         "steps": _counted((0, "attempted", 3), (3, "attempted", 1), (11, "attempted", 5)),
         "steps_lost": _counted((3, "lost", 2)),
     }

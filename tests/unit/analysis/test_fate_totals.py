@@ -55,6 +55,7 @@ def test_fate_by_number_of_deliveries(times: int, delivered: str) -> None:
 def _run(found: dict[tuple[str, str], int], of_group: int, rows: int = 10) -> Any:
     """(outcome, stored): how many; of a group that has so many fates; of so many messages that were sent."""
     sums = {
+        "log": pl.DataFrame({"records": [20], "foreign": [1]}),
         "away": pl.DataFrame(schema={"n": pl.Int64}),
         "removed": pl.DataFrame(),
         "fates": pl.DataFrame(
@@ -69,11 +70,12 @@ def _run(found: dict[tuple[str, str], int], of_group: int, rows: int = 10) -> An
         ),
     }
     sent = SimpleNamespace(tables={"sends": SimpleNamespace(rows=rows)})
+    ends = {"bills": (7, 7)}
     return SimpleNamespace(
         sums=sums,
-        given=SimpleNamespace(evidence=sent, groups=["billing"], ends={}, scenario=None),
+        given=SimpleNamespace(evidence=sent, groups=["billing"], ends=ends, scenario=None),
         groups=[],
-        partitions=SimpleNamespace(log_records=20, foreign_records=1, end_offsets_sum=7, ends={"orders": 7}),
+        partitions=SimpleNamespace(ends={"orders": 7}),
         totals=SimpleNamespace(counted=len),
     )
 

@@ -238,7 +238,7 @@ def test_key_order_is_checked_for_kept_messages() -> None:
     kept = pl.DataFrame([(0, 2, 7, 1)], schema=["producer", "seq", "place", "n"], orient="row")
     places: Any = SimpleNamespace(
         log=log.with_columns(intact=True, visible=True),
-        passed={"phantoms": log.clear(), "kept_copies": kept, "mirrored_copies": log.clear()},
+        tables={"phantoms": log.clear(), "kept_copies": kept, "mirrored_copies": log.clear()},
         known=SimpleNamespace(ordered={0: 2}),
     )
     (part,) = StorageOrder().of_places(places)

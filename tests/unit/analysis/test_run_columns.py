@@ -18,7 +18,7 @@ from kaput.analysis.streaming.arrivals import arrivals, frame
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Keys, Messages
 from kaput.analysis.views.places import Places
-from kaput.analysis.views.rows import encode
+from kaput.analysis.views.rows import encode, tables
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 
@@ -41,7 +41,8 @@ def _log_in_every_view(path: Path) -> dict[str, pl.DataFrame]:
     events = {"kind": pl.String, **dict.fromkeys(("group", "member", "place", "offset", "at_ns"), pl.Int64)}
     known = Known(NAMES, Parts(1, 1), 1, pl.DataFrame(schema=events))
     pieces: dict[int, list[Piece]] = {0: [], 1: [], 2: []}
-    for number, piece in encode([u for t in ("sends", "log") for u in units(evidence, t)], known, ()):
+    every = [unit for table in ("sends", "log") for unit in units(evidence, table)]
+    for number, piece in encode(tables(every, known.names), known, ()):
         pieces[number].append(piece)
     arriving = pa.Table.from_pylist(history.rows["log"], TABLES["log"].schema)
     return {

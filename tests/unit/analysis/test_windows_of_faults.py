@@ -16,6 +16,7 @@ from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
 from kaput.analysis.questions.silences import end_of_silence, silences_by_place
 from kaput.core import TopicPartition
+from kaput.evidence.fault_rows import FaultRow
 
 S = 1_000_000_000
 # Topic 0 has places 7 and 8, topic 1 has place 9, which the fault did not hit.
@@ -144,15 +145,7 @@ def _run(**sums: pl.DataFrame) -> Any:
     }
     reaches = [
         SimpleNamespace(
-            fault=SimpleNamespace(
-                id=id_,
-                fault="kill",
-                brokers=[1],
-                hit=SimpleNamespace(place=None),
-                cluster=None,
-                effective_ns=since,
-                healed_ns=until,
-            ),
+            fault=FaultRow(id_, "kill", "broker 1", (1,), 0, since, until, True, ""),
             places=led,
             hit=[*led, *followed],
         )

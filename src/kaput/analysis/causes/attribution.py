@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,13 +21,16 @@ from kaput.analysis.causes.survivors import maybe_unsynced, unsynced
 from kaput.analysis.facts.leader_history import Epoch, LeaderHistory
 from kaput.analysis.facts.partitions import Extent
 from kaput.analysis.facts.reach import Attempted
-from kaput.analysis.runs.columns import NAMED, NO_KEY, key_of
+from kaput.analysis.runs.columns import NAMED, NO_KEY, key_of, looked_up
 from kaput.analysis.runs.cutting import PLACES, each, meeting, overlay, single
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Flags, Ints, nullable
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.scenario.vocabulary import CAUSES
 from kaput.verdict.facts import Circumstances
+
+if TYPE_CHECKING:
+    from kaput.analysis.views.known import Known
 
 ACKS_0, DEPOSED, RESTARTED, UNCLEAN, UNEXPLAINED = range(len(CAUSES))
 
@@ -45,22 +48,11 @@ class Acks(NamedTuple):
     gap: Flags
 
 
-class Explanation(NamedTuple):
-    """The cause of each acknowledgement's loss, as columns. epoch: index of the epoch that overwrote it, -1
-    for none; ack_epoch: the epoch that gave it, NULL if unknown (then the start of the later epoch is
-    unknown, too). For the rest see Circumstances (verdict/facts.py).
+def explain(epochs: Sequence[Epoch], acks: Acks) -> tuple[Ints, Ints, Ints, dict[str, Flags]]:
+    """Of each acknowledgement: the index of the epoch that overwrote it, -1 for none; the cause of its loss;
+    the epoch that gave it, NULL if unknown (then the start of the later epoch is unknown, too); and some of
+    its Circumstances (verdict/facts.py). `epochs`: all known epochs of the partition, in order.
     """
-
-    epoch: Ints
-    cause: Ints
-    ack_epoch: Ints
-    leaders_known: Flags
-    either_leader: Flags
-    maybe_unclean: Flags
-
-
-def explain(epochs: Sequence[Epoch], acks: Acks) -> Explanation:
-    """The cause for each acknowledgement. `epochs`: all known epochs of the partition, in order."""
     # In a gap no record shows the writer's epoch: go by time.
     ack_epoch = np.where(acks.gap, _latest_begun_epoch(epochs, acks), acks.own)
     old = _leaders_of(epochs, ack_epoch)
@@ -82,7 +74,8 @@ def explain(epochs: Sequence[Epoch], acks: Acks) -> Explanation:
     either = nothing_there & _reaches([e for e in epochs if e.changed is not False], acks)
     unclean = nothing_there & _reaches([e for e in epochs if e.unclean], acks)
     unclean |= np.isin(chosen, [number for number, epoch in enumerate(epochs) if epoch.unclean is None])
-    return Explanation(chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), known, either, unclean)
+    flags = {"leaders_known": known, "either_leader": either, "maybe_unclean": unclean}
+    return chosen, cause, np.where(by_time >= 0, NULL, ack_epoch), flags
 
 
 def _leaders_of(epochs: Sequence[Epoch], numbers: Ints) -> Ints:
@@ -183,42 +176,31 @@ def with_holders(acks: pl.DataFrame, times: Mapping[str, Ints], log: pl.DataFram
     return each(every, attempt_ns=times["attempts"], done_ns=times["dones"]).drop("n", "row")
 
 
-def with_causes(
-    rows: pl.DataFrame,
-    first_acks: pl.DataFrame,
-    history: LeaderHistory,
-    extents: Mapping[TopicPartition, Extent],
-    deleted: Collection[int],
-    names: Names,
-    acks_0: Collection[int],
-    attempted: Sequence[Attempted],
-) -> pl.DataFrame:
+def with_causes(rows: pl.DataFrame, known: Known) -> pl.DataFrame:
     """Rows of `with_holders`, plus cause, fault, ack_epoch, later_epoch, later_start, later_ns (when that
-    epoch began; `since_ns`: at the earliest) and the fields of Circumstances. `first_acks`: (producer, place,
-    epoch, first_ns), a producer's first acknowledgement of a message stored in each epoch; `extents`: of the
-    logs; `deleted`: topics whose records a step of the timeline deleted; `acks_0`: producers with acks=0.
-    Without a column `seen`, all rows count as seen in the log.
+    epoch began; `since_ns`: at the earliest) and the fields of Circumstances. Without a column `seen`, all
+    rows count as seen in the log.
     """
     by_place = [
-        _of_place(names.place(code), here, first_acks, history, extents)
+        _of_place(known.names.place(code), here, known)
         for code in rows["place"].drop_nulls().unique().to_list()
         for here in [rows.filter(pl.col("place") == code)]
     ]
     by_place += [
-        _of_topic(names.topics[topic], here, first_acks, history, extents)
+        _of_topic(known.names.topics[topic], here, known)
         for (topic,), here in rows.filter(pl.col("place").is_null()).group_by("topic", maintain_order=True)
     ]
-    every = pl.concat(by_place) if by_place else _of_place(None, rows, first_acks, history, extents)
-    by_step = pl.col("deleted") & seen(every) & (pl.col("place") // SHIFT).is_in(list(deleted))
+    every = pl.concat(by_place) if by_place else _of_place(None, rows, known)
+    by_step = pl.col("deleted") & seen(every) & (pl.col("place") // SHIFT).is_in(list(known.deleted))
     by_step = (by_step & NOT_OVERWRITTEN).fill_null(False)
     every = every.with_columns(by_step.alias("deleted_by_step"))
-    every = every.with_columns(_deleted_without_offset(extents, names))
-    if not acks_0:
+    every = every.with_columns(_deleted_without_offset(known.extents, known.names))
+    if not known.acks_0:
         return every  # skips an expression as long as there are faults
-    from_acks_0 = pl.col("producer").is_in(list(acks_0))
+    from_acks_0 = pl.col("producer").is_in(list(known.acks_0))
     return every.with_columns(
         cause=pl.when(from_acks_0).then(pl.lit(CAUSES[ACKS_0])).otherwise("cause"),
-        fault=pl.when(from_acks_0).then(_fault_at(attempted)).otherwise("fault"),
+        fault=pl.when(from_acks_0).then(_fault_at(known.attempted)).otherwise("fault"),
     )
 
 
@@ -250,8 +232,7 @@ def in_old_topic(topic: pl.Expr, recreated: Mapping[int, int]) -> pl.Expr:
     """Whether a message attempted at `attempt_ns` may have been in the topic before it was recreated. The
     acknowledgement's time does not tell: a paused producer may have received it later.
     """
-    gone_ns = topic.replace_strict(dict(recreated), return_dtype=pl.Int64, default=None)
-    return (pl.col("attempt_ns") <= gone_ns).fill_null(False)
+    return (pl.col("attempt_ns") <= looked_up(topic, recreated)).fill_null(False)
 
 
 def _deleted_without_offset(extents: Mapping[TopicPartition, Extent], names: Names) -> list[pl.Expr]:
@@ -283,59 +264,47 @@ def _fault_at(attempted: Sequence[Attempted]) -> pl.Expr:
     return fault
 
 
-def _of_topic(
-    topic: str,
-    rows: pl.DataFrame,
-    first_acks: pl.DataFrame,
-    history: LeaderHistory,
-    extents: Mapping[TopicPartition, Extent],
-) -> pl.DataFrame:
+def _of_topic(topic: str, rows: pl.DataFrame, known: Known) -> pl.DataFrame:
     """Explains acknowledgements without a partition: they may have been in any partition of the topic."""
-    explained = _of_place(None, rows, first_acks, history, extents)
-    for place in sorted({*history.epochs, *extents}):
+    explained = _of_place(None, rows, known)
+    for place in sorted({*known.leader_history.epochs, *known.extents}):
         if place[0] == topic:
-            one = _of_place(place, rows, first_acks, history, extents)
+            one = _of_place(place, rows, known)
             explained = explained.with_columns(pl.col(name) | one[name] for name in _UNCLEAR_IF)
     return explained
 
 
-def _of_place(
-    place: TopicPartition | None,
-    rows: pl.DataFrame,
-    first_acks: pl.DataFrame,
-    history: LeaderHistory,
-    extents: Mapping[TopicPartition, Extent],
-) -> pl.DataFrame:
+def _of_place(place: TopicPartition | None, rows: pl.DataFrame, known: Known) -> pl.DataFrame:
+    history = known.leader_history
     offset, done = (rows[name].fill_null(NULL).to_numpy() for name in ("offset", "done_ns"))
     taken = rows["taken"].to_numpy()
-    extent = extents.get(place, _NO_LOG) if place is not None else _NO_LOG
+    extent = known.extents.get(place, _NO_LOG) if place is not None else _NO_LOG
     gap = ~taken & (offset != NULL) & (offset < extent.end)
-    known = {name: np.zeros(len(offset), bool) for name in CIRCUMSTANCES}
-    known["hole"] = gap | (offset == NULL)
-    known["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
+    flags = {name: np.zeros(len(offset), bool) for name in CIRCUMSTANCES}
+    flags["hole"] = gap | (offset == NULL)
+    flags["deleted"] = gap & (offset < (NULL if extent.start is None else extent.start))
     if extent.start is None:
-        known["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
+        flags["maybe_deleted"] = gap & (offset < (extent.end if extent.first is None else extent.first))
     cause, chosen = np.full(len(offset), UNEXPLAINED), np.full(len(offset), -1)
     ack_epoch = np.full(len(offset), NULL)
     epochs = history.epochs.get(place, []) if place is not None else []
     if place is not None:
-        known["leaders_known"] = np.full(len(offset), history.led(place))
-        known["isr_of_one"] = _isr_of_one(history, place, done)
-    if epochs:
-        own = _own_epochs(rows, first_acks, done)
+        flags["leaders_known"] = np.full(len(offset), history.led(place))
+        flags["isr_of_one"] = _isr_of_one(history, place, done)
+    if place is not None and epochs:
+        own = _own_epochs(rows, known.first_acks_by_epoch, done)
         own = np.where(own == NULL, epochs[0].number, own)
-        why = explain(epochs, Acks(own, offset, done, taken, gap))
-        cause, chosen, ack_epoch = why.cause, why.epoch, why.ack_epoch
-        known["either_leader"], known["maybe_unclean"] = why.either_leader, why.maybe_unclean
-        known["leaders_known"] = np.where(chosen >= 0, why.leaders_known, known["leaders_known"])
-        if place is not None:
-            attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
-            known |= unsynced(history, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
-            for name, flags in maybe_unsynced(history, place, attempt, done).items():
-                known[name] |= flags & (offset == NULL)
+        chosen, cause, ack_epoch, why = explain(epochs, Acks(own, offset, done, taken, gap))
+        all_known = np.where(chosen >= 0, why["leaders_known"], flags["leaders_known"])
+        flags |= why | {"leaders_known": all_known}
+        attempt = rows["attempt_ns"].fill_null(NULL).to_numpy()
+        flags |= unsynced(history, place, np.stack([attempt, done, chosen, cause == RESTARTED]))
+        for name, maybe in maybe_unsynced(history, place, attempt, done).items():
+            flags[name] |= maybe & (offset == NULL)
     if place is not None and not history.led(place):
-        known["maybe_unclean"] |= cause == UNEXPLAINED
+        flags["maybe_unclean"] |= cause == UNEXPLAINED
     starts = np.where(ack_epoch == NULL, NULL, _of_epochs([e.start for e in epochs], chosen))
+    earliest = [None if e.at_ns is None else e.at_ns - e.within_ns for e in epochs]
     faults = np.array([e.fault for e in epochs] + [None], object)
     return rows.with_columns(
         pl.Series("cause", np.array(CAUSES, object)[cause].tolist(), pl.String),
@@ -344,8 +313,8 @@ def _of_place(
         nullable("later_epoch", _of_epochs([e.number for e in epochs], chosen)),
         nullable("later_start", starts),
         nullable("later_ns", _of_epochs([e.at_ns for e in epochs], chosen)),
-        nullable("since_ns", _of_epochs([_earliest(e) for e in epochs], chosen)),
-        *(pl.Series(name, flags, pl.Boolean) for name, flags in known.items()),
+        nullable("since_ns", _of_epochs(earliest, chosen)),
+        *(pl.Series(name, values, pl.Boolean) for name, values in flags.items()),
     )
 
 
@@ -354,10 +323,6 @@ def _of_epochs(values: Sequence[int | None], chosen: Ints) -> Ints:
     known = np.array([NULL if value is None else value for value in values] + [NULL], np.int64)
     of_chosen: Ints = known[chosen]
     return of_chosen
-
-
-def _earliest(epoch: Epoch) -> int | None:
-    return None if epoch.at_ns is None else epoch.at_ns - epoch.within_ns
 
 
 def _own_epochs(rows: pl.DataFrame, first_acks: pl.DataFrame, done: Ints) -> Ints:

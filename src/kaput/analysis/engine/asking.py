@@ -182,7 +182,8 @@ class RunTotals:
             for name in question.stories:
                 if frames := [part.shown[name] for part in rest if name in part.shown]:
                     every = pl.concat(frames, how="diagonal_relaxed")
-                    self.examples += as_cases(name, first(every, question.shown_by), names)
+                    few = first(every, question.shown_by).iter_rows(named=True)
+                    self.examples += [_named({"name": name, **row}, names) for row in few]
         for number, piece in (keyed for part in rest for keyed in part.pieces):
             self.pieces.setdefault(number, []).append(piece)
 
@@ -222,12 +223,8 @@ def first(cases: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return rows.head(SHOWN)
 
 
-def as_cases(name: str, cases: pl.DataFrame, names: Names) -> list[Case]:
-    """Converts rows to cases, with names instead of numbers."""
-    return [_named({"name": name, **row}, names) for row in cases.iter_rows(named=True)]
-
-
 def _named(row: Mapping[str, Any], names: Names) -> Case:
+    """A row as a case, with names instead of numbers."""
     topic = None if row.get("topic") is None else names.topics[row["topic"]]
     where = names.place(row.get("place")) or (topic, None)
     member = None if row.get("member") is None else names.members[row["member"]]

@@ -40,25 +40,19 @@ def watched(spark: SparkContext, total: int, progress: Progress) -> Iterator[Non
 
 
 def _watch(tracker: StatusTracker, total: int, progress: Progress, over: threading.Event) -> None:
+    sizes: dict[int, int] = {}
     try:
-        _poll(tracker, total, progress, over)
+        while not over.wait(_EVERY_S):
+            done = dict(sizes)  # a stage that is no longer active has ended
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    sizes[stage], done[stage] = info.numTasks, info.numCompletedTasks
+            progress(min(sum(done.values()), total), total)
     except Exception as error:
         # If the JVM is gone the job itself fails, and its caller gets that error.
         if not _of_spark(error):
             raise
-
-
-def _poll(tracker: StatusTracker, total: int, progress: Progress, over: threading.Event) -> None:
-    done: dict[int, int] = {}
-    sizes: dict[int, int] = {}
-    while not over.wait(_EVERY_S):
-        # A stage that is no longer active has ended.
-        done = dict(sizes)
-        for stage in tracker.getActiveStageIds():
-            info = tracker.getStageInfo(stage)
-            if info is not None:
-                sizes[stage], done[stage] = info.numTasks, info.numCompletedTasks
-        progress(min(sum(done.values()), total), total)
 
 
 class TaskError(Exception):

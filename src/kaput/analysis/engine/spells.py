@@ -24,8 +24,6 @@ def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints
     tick = begin_ns // width_ns
     new[1:] |= tick[1:] != tick[:-1]
     at = np.flatnonzero(new)
-    if len(at) == 0:
-        return at, begin_ns, end_ns
     return at, np.minimum.reduceat(begin_ns, at), np.maximum.reduceat(end_ns, at)
 
 

@@ -14,19 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def write(table: pl.DataFrame, directory: str, part: int) -> None:
-    """Writes one task's file of a table. Raises OSError."""
-    write_all([table], directory, part)
-
-
-def write_all(frames: Iterable[pl.DataFrame], directory: str, part: int) -> None:
-    """Writes one task's file from several frames; no file if there are none. Raises OSError."""
+def write(frames: pl.DataFrame | Iterable[pl.DataFrame], directory: str, part: int) -> None:
+    """Writes one task's file of a table from a frame, or from several ones. Raises OSError."""
     path = Path(directory) / f"part-{part:05d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     writer = None
     try:
-        for frame in frames:
+        for frame in [frames] if isinstance(frames, pl.DataFrame) else frames:
             table = _plain(frame.to_arrow())
             writer = writer or pq.ParquetWriter(unfinished, table.schema, compression="zstd")
             writer.write_table(table)

@@ -44,9 +44,8 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
         return Outages()
     ids = _ids(given)
     down = [(_span(given, fault), fault) for fault in faults]
-    states = _CoordinatorLeaders(given, down)
     certain: defaultdict[int | None, list[Span]] = defaultdict(list)
-    known = {producer: spans for producer, id_ in ids.items() if (spans := states.down(id_)) is not None}
+    known = dict(_recorded(given, down, ids))
     for producer, spans in known.items():
         certain[producer] += spans
     for cluster, producers in _producers_by_cluster(given, ids):
@@ -125,49 +124,35 @@ def _ids(given: Inputs) -> dict[int, str]:
     return known | dict(sorted(distinct(given.evidence, "transactions", ("producer", "transactional_id"))))
 
 
-class _CoordinatorLeaders:
-    """The recorded leaders of __transaction_state."""
-
-    def __init__(self, given: Inputs, down: Sequence[tuple[Span, FaultRow]]) -> None:
-        # Of several clusters, the topic is named with its cluster: their coordinators are not looked up.
-        config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
-        brokers = given.scenario.cluster.brokers if given.scenario else _DEFAULT_MIN_ISR
-        self._min_isr = _number(config.get(_MIN_ISR), min(_DEFAULT_MIN_ISR, brokers))
-        self._faults = [(span, set(fault.brokers)) for span, fault in down]
-        self._until_ns = given.ended_ns
-        self._events: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-        for row in given.cluster_events:
-            if (
-                row["kind"] in ("leader", "isr")
-                and row["topic"] == TRANSACTIONS
-                and row["partition"] is not None
-            ):
-                self._events[row["partition"]].append(row)
-        self._count = _number(config.get(_PARTITIONS), 0) or _count(self._events)
-
-    def down(self, id_: str) -> list[Span] | None:
-        """When faults took down the coordinator of a transactional.id; None if its leaders are unknown."""
-        rows = sorted(self._events.get(partition_of(id_, self._count), ()), key=lambda row: row["at_ns"])
-        if not any(row["kind"] == "leader" and row["leader"] is not None for row in rows):
-            return None
+def _recorded(
+    given: Inputs, down: Sequence[tuple[Span, FaultRow]], ids: Mapping[int, str]
+) -> Iterator[tuple[int, list[Span]]]:
+    """When coordinators were down whose leaders are on record, by producer: a fault was in effect, and there
+    was no leader, the ISR was too small to write decisions, or the fault hit the leader.
+    """
+    # Of several clusters, the topic is named with its cluster: their coordinators are not looked up.
+    config: Mapping[str, Any] = given.scenario.cluster.config if given.scenario else {}
+    brokers = given.scenario.cluster.brokers if given.scenario else _DEFAULT_MIN_ISR
+    min_isr = _number(config.get(_MIN_ISR), min(_DEFAULT_MIN_ISR, brokers))
+    events: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in sorted(given.cluster_events, key=lambda row: int(row["at_ns"])):
+        if row["kind"] in ("leader", "isr") and row["topic"] == TRANSACTIONS and row["partition"] is not None:
+            events[row["partition"]].append(row)
+    count = _number(config.get(_PARTITIONS), 0) or _count(events)
+    for producer, id_ in ids.items():
+        rows = events.get(partition_of(id_, count), [])
+        if not any(one["kind"] == "leader" and one["leader"] is not None for one in rows):
+            continue
         found: list[Span] = []
         leader = isr = None
-        ends = [*(row["at_ns"] for row in rows[1:]), self._until_ns]
-        for row, end_ns in zip(rows, ends, strict=True):
-            leader = row["leader"] if row["leader"] is not None else leader
-            isr = row["isr"] if row["isr"] is not None else isr
-            found += self._down(leader, isr, (row["at_ns"], end_ns))
-        return found
-
-    def _down(self, leader: int | None, isr: Sequence[int] | None, within: Span) -> Iterator[Span]:
-        """The parts of `within` in which the coordinator was down: a fault was in effect, and there was no
-        leader, the ISR was too small to write decisions, or the fault hit the leader.
-        """
-        helpless = leader == -1 or (isr is not None and len(isr) < self._min_isr)
-        for (from_ns, to_ns), brokers in self._faults:
-            begin, end = max(from_ns, within[0]), min(to_ns, within[1])
-            if begin < end and (helpless or leader in brokers):
-                yield begin, end
+        ends = [*(change["at_ns"] for change in rows[1:]), given.ended_ns]
+        for change, end_ns in zip(rows, ends, strict=True):
+            leader = change["leader"] if change["leader"] is not None else leader
+            isr = change["isr"] if change["isr"] is not None else isr
+            helpless = leader == -1 or (isr is not None and len(isr) < min_isr)
+            both = ((max(span[0], change["at_ns"]), min(span[1], end_ns), fault) for span, fault in down)
+            found += [(at, to) for at, to, one in both if at < to and (helpless or leader in one.brokers)]
+        yield producer, found
 
 
 def _count(partitions: Collection[int]) -> int:

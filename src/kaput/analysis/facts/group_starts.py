@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -30,14 +29,6 @@ BEGINNINGS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
     ("group", "place", "nothing_below", "all_from", "before_ns", "after_ns", "log_start"), pl.Int64
 )
 _EVER = -(2**62)  # before every time, and every offset
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """What was delivered to a group from a partition: the lowest offset, and the time of the first record."""
-
-    low: int
-    first_ns: int
 
 
 def beginnings(
@@ -82,38 +73,32 @@ class _GroupRecord:
         self._events: defaultdict[TopicPartition | None, list[Event]] = defaultdict(list)
         for event in sorted(events, key=lambda event: event["at_ns"]):
             self._events[place_of(event)].append(event)
-        self._delivered = _delivered(given, group, sums)
-        times = [event["at_ns"] for event in events] + [one.first_ns for one in self._delivered.values()]
+        mine = sums.filter(pl.col("group") == group).group_by("place").agg(pl.col("low", "first_ns").min())
+        # By partition, the lowest offset that was delivered, and the time of the first record.
+        self._delivered: dict[TopicPartition, tuple[int, int]] = {
+            given.names.located(place): (low, first_ns)
+            for place, low, first_ns in mine.drop_nulls().iter_rows()
+        }
+        times = [event["at_ns"] for event in events] + [ns for _, ns in self._delivered.values()]
         self._first_seen_ns = min(times, default=None)
         self._assigns = any(event["kind"] == "assigned" and place_of(event) for event in events)
         self._partitions_at_start = set(given.resized), set(given.expected_places)
 
     def offsets(self, place: TopicPartition, at_the_end: bool) -> tuple[int, int]:
         """`nothing_below` and `all_from` of BEGINNINGS."""
-        here, delivered = self._events[place], self._delivered.get(place)
+        here, (low, first_ns) = self._events[place], self._delivered.get(place, (None, FOREVER_NS))
         assigned = _first_position(here)
-        known = [assigned] if assigned is not None else []
-        if delivered is not None:
-            known.append(delivered.low)
         first = next((event for event in here if event["kind"] == "committed"), None)
-        position = position_of(first) if first is not None else None
-        if (
-            first is not None
-            and position is not None
-            and self._before_first_delivery(delivered, first["at_ns"])
-        ):
-            known.append(position)
-        least = min(known, default=FOREVER_NS)
-        sure = assigned is not None or (at_the_end and delivered is not None)
+        early = first is not None and first["at_ns"] < first_ns
+        known = [assigned, low, position_of(first) if first is not None and early else None]
+        least = min((offset for offset in known if offset is not None), default=FOREVER_NS)
+        sure = assigned is not None or (at_the_end and low is not None)
         return (least if sure else _EVER), least
 
     def first_from(self, place: TopicPartition, start: int, delivered: int | None) -> int:
         """The first offset from `start` on that the group is known to have been at."""
         known = [position_of(event) for event in self._events[place]] + [delivered]
         return min((one for one in known if one is not None and one >= start), default=FOREVER_NS)
-
-    def _before_first_delivery(self, delivered: Delivered | None, at_ns: int) -> bool:
-        return delivered is None or at_ns < delivered.first_ns
 
     def moments(self, place: TopicPartition, back_ns: int) -> tuple[int, int]:
         """`before_ns` and `after_ns` of BEGINNINGS."""
@@ -153,14 +138,6 @@ def _first_position(events: list[Event]) -> int | None:
     assigned = [event for event in events if event["kind"] == "assigned"]
     at_once = [position_of(event) for event in assigned if event["at_ns"] == assigned[0]["at_ns"]]
     return max((offset for offset in at_once if offset is not None), default=None)
-
-
-def _delivered(given: Inputs, group: int, sums: pl.DataFrame) -> dict[TopicPartition, Delivered]:
-    mine = sums.filter(pl.col("group") == group).group_by("place").agg(pl.col("low", "first_ns").min())
-    return {
-        given.names.located(place): Delivered(low, first_ns)
-        for place, low, first_ns in mine.drop_nulls().iter_rows()
-    }
 
 
 def forgotten(given: Inputs) -> pl.DataFrame:

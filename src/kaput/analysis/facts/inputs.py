@@ -247,10 +247,8 @@ class Inputs:
         """The end_offsets table: (end_offset, drained_to). Raises EvidenceError if two rows disagree."""
         ends: dict[TopicPartition, tuple[int, int]] = {}
         for where, row in self.evidence.located("end_offsets"):
-            place, row_ends = (
-                TopicPartition(row["topic"], row["partition"]),
-                (row["end_offset"], row["drained_to"]),
-            )
+            place = TopicPartition(row["topic"], row["partition"])
+            row_ends = row["end_offset"], row["drained_to"]
             if ends.setdefault(place, row_ends) != row_ends:
                 raise EvidenceError(
                     f"{where}: end_offset {row_ends[0]}, drained_to {row_ends[1]} for {place[0]}/{place[1]}, "
@@ -262,11 +260,8 @@ class Inputs:
     def starts(self) -> Mapping[TopicPartition, int]:
         """The log start offset of each partition when it was read, where end_offsets has it."""
         rows = self.evidence.rows("end_offsets")
-        return {
-            TopicPartition(r["topic"], r["partition"]): s
-            for r in rows
-            if (s := r["start_offset"]) is not None
-        }
+        known = [row for row in rows if row["start_offset"] is not None]
+        return {TopicPartition(row["topic"], row["partition"]): row["start_offset"] for row in known}
 
     @cached_property
     def faults(self) -> list[FaultRow]:
@@ -290,11 +285,6 @@ class Inputs:
     def faults_of_nodes(self) -> list[FaultRow]:
         """Those that may lead to elections: all but those on requests of clients."""
         return [fault for fault in self.faults if self.asked_by_clients(fault) is None]
-
-    @property
-    def healed(self) -> Mapping[str, int | None]:
-        """When each fault was healed; None if never."""
-        return {fault.id: fault.healed_ns for fault in self.faults}
 
     @cached_property
     def fault_span(self) -> tuple[int, int] | None:
@@ -358,12 +348,10 @@ def named(
     for event in events:
         if event["group"] in first and event["topic"] is not None:
             first[event["group"]].add(event["topic"])
-    for group, topic in _groups_and_topics(evidence, ("outputs", "share_events"), groups):
-        first[group].add(topic)
-    for group, topic in _groups_and_topics(
-        evidence, ("deliveries",), {g for g, topics in first.items() if not topics}
-    ):
-        first[group].add(topic)
+    for tables in (("outputs", "share_events"), ("deliveries",)):
+        wanted = groups if "outputs" in tables else {group for group, topics in first.items() if not topics}
+        for group, topic in _groups_and_topics(evidence, tables, wanted):
+            first[group].add(topic)
     return {group: frozenset(topics) or None for group, topics in first.items()}
 
 

@@ -62,14 +62,17 @@ def series(samples: Iterable[Row], clusters_: Clusters) -> dict[str, list[LagSam
     whole_groups: dict[tuple[str, int], float] = {}
     for row in samples:
         labels = dict(row["labels"])
-        group = labels.get("group")
-        if row["name"] not in (LAG, GROUP_LAG) or group is None or _elsewhere(row, clusters_.get(group, ())):
+        group, cluster, at_ns = labels.get("group"), row.get("cluster"), row["at_ns"]
+        if row["name"] not in (LAG, GROUP_LAG) or group is None:
             continue
+        where = clusters_.get(group, ())
+        if cluster is not None and len(where) > 1 and cluster not in clusters_within(where, at_ns, at_ns):
+            continue  # of a cluster in which the group was not
         if row["name"] == GROUP_LAG:
-            whole_groups[group, row["at_ns"]] = row["value"]
+            whole_groups[group, at_ns] = row["value"]
             continue
-        place = row.get("cluster"), labels.get("topic"), labels.get("partition")
-        at = values[group, row["at_ns"]]
+        place = cluster, labels.get("topic"), labels.get("partition")
+        at = values[group, at_ns]
         at[place] = at.get(place, 0.0) + row["value"]
     by_group: dict[str, list[LagSample]] = {}
     known: dict[str, set[tuple[str | None, ...]]] = {}
@@ -88,14 +91,6 @@ def clusters_within(where: Sequence[tuple[int, str | None]], from_ns: int, to_ns
     """In which clusters a group was between two times; empty if that is not known. `where`: of `clusters`."""
     before = [name for at_ns, name in where if at_ns <= from_ns] or [name for _, name in where[:1]]
     return {*before[-1:], *(name for at_ns, name in where if from_ns < at_ns <= to_ns)}
-
-
-def _elsewhere(row: Row, where: Sequence[tuple[int, str | None]]) -> bool:
-    """Whether a sample is of a cluster in which the group was not. `where`: of `clusters`."""
-    cluster = row.get("cluster")
-    if cluster is None or len(where) < 2:
-        return False
-    return cluster not in clusters_within(where, row["at_ns"], row["at_ns"])
 
 
 def backlog(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
+from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.fault_kinds import MOVES, RECREATE
 from kaput.scenario.vocabulary import DISK_LOSS, NOOP, UNSYNCED_DATA_FAULTS
@@ -205,12 +205,7 @@ def recreated_ns(faults: Iterable[FaultRow], place: TopicPartition) -> list[int]
 def power_losses(faults: Iterable[FaultRow]) -> list[PowerCut]:
     """The proven faults that take data from disks, one row per broker that they hit."""
     return [
-        PowerCut(
-            broker,
-            fault.effective_ns,
-            FOREVER_NS if fault.healed_ns is None else fault.healed_ns,
-            fault.fault == DISK_LOSS,
-        )
+        PowerCut(broker, fault.effective_ns, fault.until_ns, fault.fault == DISK_LOSS)
         for fault in faults
         if fault.fault in {*UNSYNCED_DATA_FAULTS, DISK_LOSS}
         and fault.proven

@@ -36,9 +36,6 @@ class Partitions:
     unread: Sequence[TopicPartition]
     logged: Mapping[TopicPartition, Mapping[int, tuple[int, int]]]
     ends: Mapping[TopicPartition, int]
-    log_records: int
-    foreign_records: int
-    end_offsets_sum: int
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
     after_last: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -77,9 +74,6 @@ def find(given: Inputs, sums: Mapping[str, pl.DataFrame]) -> Partitions:
         unread=[place for place, done in complete.items() if not done and place in named],
         logged=logged,
         ends={**after_last, **{place: end for place, (end, _) in ends.items()}},
-        log_records=int(log["records"].sum()),
-        foreign_records=int(log["foreign"].sum()),
-        end_offsets_sum=sum(end for end, _ in ends.values()),
         starts=given.starts,
         firsts=firsts,
         after_last=after_last,

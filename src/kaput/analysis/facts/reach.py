@@ -176,17 +176,10 @@ def _shrunk_ns(isrs: Sequence[tuple[int, set[int]]], fault: FaultRow, next_ns: i
 
 def _full_ns(isrs: Sequence[tuple[int, set[int]]], wanted: int, short_ns: int, after_ns: int) -> int | None:
     """The first time from `after_ns` on at which the ISR is full."""
-    is_full = False
-    for at_ns, isr in isrs:
-        if at_ns < short_ns:
-            continue
-        if at_ns > after_ns:
-            if is_full:
-                return after_ns
-            if len(isr) >= wanted:
-                return at_ns
-        is_full = len(isr) >= wanted
-    return after_ns if is_full else None
+    since = [(at_ns, len(isr) >= wanted) for at_ns, isr in isrs if at_ns >= short_ns]
+    if [full for at_ns, full in since if at_ns <= after_ns][-1:] == [True]:
+        return after_ns
+    return next((at_ns for at_ns, full in since if full and at_ns > after_ns), None)
 
 
 class Attempted(NamedTuple):

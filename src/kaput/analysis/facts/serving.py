@@ -15,7 +15,7 @@ from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import RECREATE, DenyOptions, PartitionOptions, ProtocolOptions
+from kaput.scenario.fault_kinds import RECREATE, DenyOptions, Options, PartitionOptions, ProtocolOptions
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -183,7 +183,7 @@ def _turns(
     lives: Mapping[_Broker, Sequence[tuple[int, int | None]]], fault: FaultRow
 ) -> dict[int, tuple[int, int]]:
     """When it was each broker's turn, by its first stop within the fault; not of brokers without one."""
-    begin_ns, end_ns = fault.effective_ns or 0, FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+    begin_ns, end_ns = fault.effective_ns or 0, fault.until_ns
     restarts = []
     for broker in fault.brokers:
         mine = [span for span in _known_of(lives, fault, broker) if begin_ns <= span[0] < end_ns]
@@ -198,22 +198,20 @@ def _turns(
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
     """What a fault denies kaput's clients, as `Write orders`; both while it has deleted the topic."""
     if fault.fault == RECREATE and fault.hit.whole_topic is not None:
-        topic = scenario.topic(fault.hit.whole_topic) if scenario is not None else None
-        name = topic.full_name if topic is not None else fault.hit.whole_topic
+        name = _full_name(fault.hit.whole_topic, scenario)
         return [f"Read {name}", f"Write {name}"]
     step = step_of(fault, scenario)
-    if (
-        scenario is None
-        or step is None
-        or not isinstance(step.options, DenyOptions)
-        or step.target.topic is None
-    ):
+    if step is None or not isinstance(step.options, DenyOptions) or step.target.topic is None:
         return []
     if step.options.principal != DenyOptions().principal:
         return []
-    topic = scenario.topic(step.target.topic)
-    name = topic.full_name if topic is not None else step.target.topic
+    name = _full_name(step.target.topic, scenario)
     return [f"{one} {name}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
+
+
+def _full_name(topic: str, scenario: Scenario | None) -> str:
+    found = scenario.topic(topic) if scenario is not None else None
+    return found.full_name if found is not None else topic
 
 
 def _without_quorum(
@@ -284,9 +282,8 @@ def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) 
     that was killed is back when a new process of it joins, if that is sooner.
     """
     assert fault.effective_ns is not None
-    end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
     how: How = HOW.get(fault.fault, "slow")
-    may_end_ns = fault.may_end_ns
+    end_ns, may_end_ns = fault.until_ns, fault.may_end_ns
     mine = [row for row in group_events if fault.hit.includes_member(row["group"], row["member"])]
     before = {row["member"] for row in mine if row["at_ns"] <= fault.effective_ns}
     back = [
@@ -311,7 +308,7 @@ def _of_broker(
 ) -> Hindrance | None:
     """The hindrance by one fault; None if only the events of the broker tell when it was down."""
     assert fault.effective_ns is not None
-    end_ns = FOREVER_NS if fault.healed_ns is None else fault.healed_ns
+    end_ns = fault.until_ns
     from_ns, how = fault.effective_ns, HOW.get(fault.fault, "slow")
     if fault.fault in _BY_EVENTS:
         return None
@@ -339,12 +336,11 @@ def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, f
     """Whether a network fault cuts its targets off from clients and from controllers, and from which brokers
     (None: all others).
     """
-    step = step_of(fault, scenario)
+    options = options_of(fault, scenario)
     if fault.fault == "partition":
-        options = None if step is None else step.options
         clients = isinstance(options, PartitionOptions) and options.clients_with == "others"
         return clients, True, None
-    words = (step.options.parties if step is not None else ()) or ("all-nodes",)
+    words = (options.parties if options is not None else ()) or ("all-nodes",)
     voters = set(scenario.cluster.voter_ids()) if scenario is not None and not scenario.clusters else set()
     peers: set[int] = set()
     for word in words:
@@ -365,8 +361,7 @@ def _without_clients(
     fault: FaultRow, events: Iterable[Mapping[str, Any]], scenario: Scenario | None
 ) -> set[int]:
     """The brokers on the other side of a partition whose targets alone clients still reach."""
-    step = step_of(fault, scenario)
-    options = None if step is None else step.options
+    options = options_of(fault, scenario)
     if not isinstance(options, PartitionOptions) or options.clients_with != "target":
         return set()
     mine = [row for row in events if fault.cluster in (None, row["cluster"])]
@@ -382,10 +377,15 @@ def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
     return step if step is not None and step.fault == fault.fault else None
 
 
+def options_of(fault: FaultRow, scenario: Scenario | None) -> Options | None:
+    """The options of that step."""
+    step = step_of(fault, scenario)
+    return None if step is None else step.options
+
+
 def asked_by_clients(fault: FaultRow, scenario: Scenario | None) -> str | None:
     """The kind of requests that a fault in the protocol acts on, if only clients send them; else None."""
-    step = step_of(fault, scenario)
-    options = None if step is None else step.options
+    options = options_of(fault, scenario)
     if not isinstance(options, ProtocolOptions) or list(options.parties) != ["clients"]:
         return None
     return options.api
@@ -431,18 +431,12 @@ def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> Mi
 _KILLING_FAULTS = ("kill", "power-loss", "disk-loss")  # they take effect when the process is gone
 
 
-class Leaderless(NamedTuple):
-    """A time (ns) without a running leader of one partition."""
-
-    place: TopicPartition
-    from_ns: int
-    to_ns: int
-
-
 def leaderless(
     faults: Iterable[FaultRow], history: LeaderHistory, events: Iterable[Mapping[str, Any]], ended_ns: int
-) -> Iterator[Leaderless]:
-    """Finds these times. `events`: cluster_events, for the starts of brokers; `ended_ns`: end of the run."""
+) -> Iterator[tuple[TopicPartition, int, int]]:
+    """The times (from_ns, to_ns) without a running leader of a partition. `events`: cluster_events, for the
+    starts of brokers; `ended_ns`: end of the run.
+    """
     started = [(row["broker"], row["at_ns"]) for row in events if row["kind"] == "started"]
     for fault in faults:
         since = fault.effective_ns
@@ -455,8 +449,7 @@ def leaderless(
             led = [c.at_ns - c.within_ns for c in changes if c.kind == "leader" and (c.leader or 0) >= 0]
             back = [at_ns for broker, at_ns in started if broker == leader]
             healed = [fault.healed_ns] if fault.healed_ns is not None else []
-            until = min((at_ns for at_ns in [*led, *back, *healed] if at_ns >= since), default=ended_ns)
-            yield Leaderless(place, since, until)
+            yield place, since, min((at for at in [*led, *back, *healed] if at >= since), default=ended_ns)
 
 
 def deaths(

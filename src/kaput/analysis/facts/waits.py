@@ -7,7 +7,7 @@ Built on the driver. Not here: finding silences (questions/silences.py), and who
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import groupby, takewhile
@@ -134,25 +134,24 @@ def _hides(span: _Span) -> bool:
     return span[2].stage < Stage.DENIED
 
 
+@dataclass
 class _Walk:
     """One silence of a partition. `slow`: since when a fault ("": none) prevented nothing, and the stage."""
 
-    def __init__(
-        self,
-        record: Record,
-        place: TopicPartition,
-        from_ns: int,
-        to_ns: int,
-        terms: Terms,
-        waiter: Waiter,
-        slow: Mapping[tuple[str, Stage], int],
-    ) -> None:
-        self.record, self.place, self.terms, self.waiter, self.slow = record, place, terms, waiter, slow
-        self.from_ns, self.to_ns = from_ns, to_ns
-        self.cluster = cluster_and_topic(place.topic)[0]
+    record: Record
+    place: TopicPartition
+    from_ns: int
+    to_ns: int
+    terms: Terms
+    waiter: Waiter
+    slow: Mapping[tuple[str, Stage], int]
+
+    def __post_init__(self) -> None:
+        to_ns = self.to_ns
+        self.cluster = cluster_and_topic(self.place.topic)[0]
         self.changes = [
             (min(one.at_ns, to_ns) if _may_precede(one, to_ns) else one.at_ns, one)
-            for one in record.history.changes.get(place, ())
+            for one in self.record.history.changes.get(self.place, ())
         ]
         self.ever_in_isr = {broker for _, one in self.changes for broker in one.isr or ()}
         self.spans = list(self._spans())
@@ -166,17 +165,10 @@ class _Walk:
         if self.waiter.group is not None:
             owned = self.record.owners.get((self.waiter.group, self.place), ())
             moments |= {at for at, _ in owned if self.from_ns < at < self.to_ns}
-        ordered = sorted(moments)
-        current: tuple[int, WaitState] | None = None
-        for begin in ordered[:-1]:
-            state = self.state(begin)
-            if current is None:
-                current = (begin, state)
-            elif state != current[1]:
-                yield current[0], begin, current[1]
-                current = (begin, state)
-        if current is not None:
-            yield current[0], self.to_ns, current[1]
+        states = ((begin, self.state(begin)) for begin in sorted(moments)[:-1])
+        begins = [next(same) for _, same in groupby(states, key=lambda one: one[1])]
+        ends = [*(begin for begin, _ in begins[1:]), self.to_ns]
+        yield from ((begin, end, state) for (begin, state), end in zip(begins, ends, strict=False))
 
     def state(self, at_ns: int) -> WaitState:
         """The first condition that is not met at that time. Without a majority of the controllers, no replica
@@ -196,11 +188,15 @@ class _Walk:
         if leader is None:
             return self._of_client(at_ns)  # nothing is recorded of this partition's leader
         if leader < 0:
-            without = self._without_leader(at_ns, {*isr, *elr} or self.ever_in_isr)
-            return self._of_client(at_ns) if self._only_slow(without.stage, at_ns) else without
+            eligible = {*isr, *elr} or self.ever_in_isr
+            held = self._all_held(
+                eligible, at_ns, lambda one: one.how in ("ended", "frozen") or one.controllers
+            )
+            stage = Stage.NO_LEADER if held is None else Stage.NO_CANDIDATE
+            return self._of_client(at_ns) if self._only_slow(stage, at_ns) else WaitState(stage, held or ())
         dead = [one for one in self._hindering(leader, at_ns, Stage.NO_LEADER) if one.stops_serving]
         if dead:
-            gone = self._all_gone({leader, *isr, *elr}, at_ns)
+            gone = self._all_held({leader, *isr, *elr}, at_ns, lambda one: one.how == "ended")
             return WaitState(Stage.NO_CANDIDATE, gone) if gone else WaitState(Stage.NO_LEADER, tuple(dead))
         if self._elected_again(leader, at_ns) and not self._only_slow(Stage.NO_LEADER, at_ns):
             return WaitState(Stage.NO_LEADER)
@@ -232,25 +228,17 @@ class _Walk:
         slow = {name for name, at in self.slow if at == stage and self._only_slow(stage, at_ns, name)}
         return self.record.serving.of(broker, at_ns, self.cluster, slow)
 
-    def _all_gone(self, eligible: Collection[int], at_ns: int) -> tuple[Hindrance, ...]:
-        """What ended the processes of all replicas that may be elected; nothing if one is there."""
-        ended_here: list[Hindrance] = []
-        for broker in sorted(self.ever_in_isr if self.terms.any_replica else eligible):
-            ended = [one for one in self._hindering(broker, at_ns, Stage.NO_CANDIDATE) if one.how == "ended"]
-            if not ended:
-                return ()
-            ended_here += ended
-        return tuple(ended_here)
-
-    def _without_leader(self, at_ns: int, eligible: Collection[int]) -> WaitState:
+    def _all_held(
+        self, eligible: Collection[int], at_ns: int, holds: Callable[[Hindrance], bool]
+    ) -> tuple[Hindrance, ...] | None:
+        """What holds up all replicas that may be elected; None if one is free."""
         behind: list[Hindrance] = []
         for broker in sorted(self.ever_in_isr if self.terms.any_replica else eligible):
-            mine = self._hindering(broker, at_ns, Stage.NO_CANDIDATE)
-            hindered = [one for one in mine if one.how in ("ended", "frozen") or one.controllers]
-            if not hindered:
-                return WaitState(Stage.NO_LEADER)
-            behind += hindered
-        return WaitState(Stage.NO_CANDIDATE, tuple(behind))
+            mine = [one for one in self._hindering(broker, at_ns, Stage.NO_CANDIDATE) if holds(one)]
+            if not mine:
+                return None
+            behind += mine
+        return tuple(behind)
 
     def _of_isr(self, leader: int, isr: Sequence[int], at_ns: int) -> WaitState | None:
         """The state if the ISR holds up acknowledgements, else None. One that is too small counts first: a
@@ -315,16 +303,13 @@ class _Walk:
 
     def _of_client(self, at_ns: int) -> WaitState:
         operation = "Write" if self.waiter.group is None else "Read"
-        slow: How = "slow"
-        denied = self._held(f"{operation} {self.place.topic}", at_ns, [slow], Stage.DENIED)
+        denied = self._held(f"{operation} {self.place.topic}", at_ns, ["slow"], Stage.DENIED)
         if denied:
             return WaitState(Stage.DENIED, tuple(denied))
         if self.waiter.group is not None:
             return self._of_group(self.waiter.group, at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
-        if held and all(held):
-            return WaitState(Stage.CLIENT_HINDERED, tuple(one for mine in held for one in mine))
-        return WaitState(Stage.READY)
+        return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
 
     def _of_group(self, group: str, at_ns: int) -> WaitState:
         owners = self.record.owners.get((group, self.place))
@@ -333,13 +318,10 @@ class _Walk:
         mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
         if not mine:
             gone = [self._holding_up(group, one, at_ns, Stage.NO_MEMBER) for one in self._members(group)]
-            if gone and all(gone):
-                return WaitState(Stage.NO_MEMBER, tuple(one for of_member in gone for one in of_member))
-            return WaitState(Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED)
+            unowned = Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED
+            return _if_all(gone, Stage.NO_MEMBER) or WaitState(unowned)
         held = [self._holding_up(group, member, at_ns) for member in sorted(mine)]
-        if all(held):
-            return WaitState(Stage.CLIENT_HINDERED, tuple(one for of_member in held for one in of_member))
-        return WaitState(Stage.READY)
+        return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
 
     def _members(self, group: str) -> set[str]:
         """All that ever owned a partition."""
@@ -490,10 +472,11 @@ class _Walk:
             return "client", "", []
         events = [one for at, one in self.changes if at == at_ns]
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
+        shrunk = [one for one in events if one.isr is not None]
         if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
             return "election", self._election(led[-1], at_ns), []
         raising = any(one in state.behind and one.to_ns > at_ns for one, _, _ in self.terms.min_isr.steps)
-        if (state.stage == Stage.ISR or raising) and (shrunk := [e for e in events if e.isr is not None]):
+        if (state.stage == Stage.ISR or raising) and shrunk:
             return "isr", self._isr(shrunk[-1]), []
         if self._assigned(at_ns):
             return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", []
@@ -514,7 +497,6 @@ class _Walk:
             return "heal", f"broker {brokers} started again", []
         if led:
             return "election", self._election(led[-1], at_ns), []
-        shrunk = [one for one in events if one.isr is not None]
         return ("isr", self._isr(shrunk[-1]), []) if shrunk else ("unknown", "", [])
 
     def _assigned(self, at_ns: int) -> bool:
@@ -543,6 +525,11 @@ def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int]
         if row["kind"] == "fenced" and row["broker"] is not None:
             times[row["cluster"], row["broker"]].append(row["at_ns"])
     return times
+
+
+def _if_all(held: Sequence[Sequence[Hindrance]], stage: Stage) -> WaitState | None:
+    """The state if every one of several clients is held up by something."""
+    return WaitState(stage, tuple(one for mine in held for one in mine)) if held and all(held) else None
 
 
 def _may_precede(change: Change, at_ns: int) -> bool:

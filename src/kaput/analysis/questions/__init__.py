@@ -25,7 +25,7 @@ What follows from a loss; transactions:
 Times and rates:
     Recovery FaultWindows Stuck Latencies LoadRates TimeSeries PartitionAvailability Silences
 The run itself:
-    Suspects ResizedTopics LeaderChanges PartitionTables ClientVersions ErrorsOfClients
+    Suspects ResizedTopics LeaderChanges ClientVersions ErrorsOfClients
 """
 
 

@@ -180,32 +180,25 @@ class PartitionAvailability(Question):
         short = (limits < SHORTEST_NS) & (limits != _UNKNOWN)
         wide = (done[0] == NULL) | (until - sent[0] >= SHORTEST_NS) | short
         found = _Found(len(n))
-        whole = np.flatnonzero(~wide)
-        found.add(WAITING, whole, sent[0][whole], until[whole])
-        failed = np.flatnonzero(~wide & ~acked)
-        found.add(FAILED, failed, sent[0][failed], until[failed])
-        for kind, flags in ((DONE, acked), (GIVEN_UP, ~acked)):
-            mine = np.flatnonzero(~wide & flags)
-            found.add(kind, mine, done[0][mine], done[1][mine])
-        in_time = np.where(~wide & acked, n, 0)
-        found.tallies = {"within_1s": in_time, "within_timeout": in_time.copy(), "untimed": np.zeros_like(n)}
+        every, whole = np.arange(len(n)), ~wide
+        found.add(WAITING, whole, every, sent[0], until)
+        found.add(FAILED, whole & ~acked, every, sent[0], until)
+        found.add(DONE, whole & acked, every, *done)
+        found.add(GIVEN_UP, whole & ~acked, every, *done)
+        for name in ("within_1s", "within_timeout"):
+            found.tallies[name] = np.where(~wide & acked, n, 0)
         wide_rows = np.flatnonzero(wide)
         of = np.repeat(wide_rows, n[wide_rows])
         begin, end = (picked(times, row[wide_rows], n[wide_rows]) for times in (attempts, dones))
         # An acknowledgement without a time may have come at once: nothing is known of its wait.
-        untimed = acked[of] & (end == NULL)
+        untimed, ended = acked[of] & (end == NULL), acked[of] & (end != NULL)
         found.count("untimed", of[untimed])
-        timed = ~untimed
         over = np.maximum(begin, end)
-        found.add(WAITING, of[timed], begin[timed], over[timed])
-        long = timed & acked[of] & (over - begin >= SHORTEST_NS)
-        found.add(LONG, of[long], begin[long], over[long])
-        lost = ~acked[of]
-        found.add(FAILED, of[lost], begin[lost], over[lost])
-        for kind, flags in ((DONE, acked[of]), (GIVEN_UP, ~acked[of])):
-            known = flags & (end != NULL)
-            found.add(kind, of[known], end[known], end[known])
-        ended = acked[of] & (end != NULL)
+        found.add(WAITING, ~untimed, of, begin, over)
+        found.add(LONG, ended & (over - begin >= SHORTEST_NS), of, begin, over)
+        found.add(FAILED, ~acked[of], of, begin, over)
+        found.add(DONE, ended, of, end, end)
+        found.add(GIVEN_UP, ~acked[of] & (end != NULL), of, end, end)
         of, took_ns = of[ended], (end - begin)[ended]
         found.count("within_1s", of[took_ns <= SECOND])
         found.count("within_timeout", of[took_ns <= limits[of]])
@@ -218,8 +211,6 @@ class PartitionAvailability(Question):
         removed = ACKED & GONE & pl.col("place").is_in(list(self.cleaned))
         waits = _flags(stretches, self._due(group) | removed)
         found = _Found(stretches.height)
-        zero = np.zeros(stretches.height, np.int64)
-        found.tallies = {"within_1s": zero.copy(), "within_timeout": zero, "untimed": zero.copy()}
         parts = stretches["part"].to_numpy()
         line = np.full(1 + int(parts.max(initial=-1)), -1)
         line[parts] = np.arange(len(parts))
@@ -233,18 +224,16 @@ class PartitionAvailability(Question):
         until = np.maximum(end, polled[1])
         wide = (until - begin >= SHORTEST_NS) | (np.bincount(part)[part] > 1)
         whole = ~wide
-        waiting = whole & waits[of]
-        found.add(WAITING, of[waiting], begin[waiting], until[waiting])
-        found.add(DONE, of[whole], polled[0][whole], polled[1][whole])
+        found.add(WAITING, whole & waits[of], of, begin, until)
+        found.add(DONE, whole, of, *polled)
         found.tallies["within_1s"][of[whole]] = n[whole]
         wide_rows, when, took_ns = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
         of = line[wide_rows]
         waiting = waits[of]
         begin = when - took_ns
-        found.add(WAITING, of[waiting], begin[waiting], np.maximum(when, begin)[waiting])
-        long = waiting & (took_ns >= SHORTEST_NS)
-        found.add(LONG, of[long], begin[long], when[long])
-        found.add(DONE, of, when, when)
+        found.add(WAITING, waiting, of, begin, np.maximum(when, begin))
+        found.add(LONG, waiting & (took_ns >= SHORTEST_NS), of, begin, when)
+        found.add(DONE, np.ones(len(of), bool), of, when, when)
         found.count("within_1s", of[took_ns <= SECOND])
         return found
 
@@ -257,10 +246,11 @@ class _Found:
     def __init__(self, size: int) -> None:
         self.size = size
         self.spells: list[tuple[int, Ints, Ints, Ints]] = []
-        self.tallies: dict[str, Ints] = {}
+        self.tallies: dict[str, Ints] = {name: np.zeros(size, np.int64) for name in _TALLIES}
 
-    def add(self, kind: int, of: Ints, first_ns: Ints, last_ns: Ints) -> None:
-        """Adds spells of a kind. Merges those of one stretch that begin within the same tick."""
+    def add(self, kind: int, chosen: Flags, of: Ints, first_ns: Ints, last_ns: Ints) -> None:
+        """Adds the chosen spells, of a kind. Merges those of one stretch that begin within the same tick."""
+        of, first_ns, last_ns = of[chosen], first_ns[chosen], last_ns[chosen]
         new = np.ones(len(of), bool)
         new[1:] = of[1:] != of[:-1]
         at, first_ns, last_ns = ticks(new, first_ns, last_ns, SHORTEST_NS)
@@ -278,8 +268,6 @@ def _flags(frame: pl.DataFrame, chosen: pl.Expr) -> Flags:
 
 def _ends(values: Ints, row: Ints, n: Ints) -> tuple[Ints, Ints]:
     """For each row: the minimum and maximum of `n` values from index `row` on."""
-    if len(row) == 0:
-        return row, row
     taken, begin = picked(values, row, n), np.cumsum(n) - n
     return np.minimum.reduceat(taken, begin), np.maximum.reduceat(taken, begin)
 

@@ -64,8 +64,8 @@ class Commits(Question):
         """Finds both, from runs of deliveries ordered by time."""
         assert self.stays is not None and self.forgotten is not None and self.overtaken is not None
         ordered, committed = places.ordered, places.committed
-        again = redelivered(places.delivered_again, without(self.forgotten, committed))
-        if again.height:
+        if places.delivered_again.height:
+            again = redelivered(places.delivered_again, without(self.forgotten, committed))
             flag = {"committed": "flag"}
             by_member = receivers(ordered, again).rename(flag)
             yield Cases("redelivered", again.rename(flag), by_member=by_member)
@@ -101,8 +101,6 @@ def redelivered(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     when such a member first began, and the lowest committed offset). `twice`: Places.delivered_again;
     `commits`: (group, place, offset, at_ns).
     """
-    if twice.is_empty():
-        return pl.DataFrame(schema=_REDELIVERED)
     parts, _ = overlay([twice, _points(commits)], READ)
     again = (
         _with_committed(parts, commits)
@@ -121,13 +119,6 @@ def redelivered(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     return again.select(
         *READ.columns, "n", "times", "producer", "seq", "committed", again_ns="at_ns", committed_to="low"
     )
-
-
-_REDELIVERED: dict[str, type[pl.DataType]] = {
-    **dict.fromkeys((*READ.columns, "n", "times", "producer", "seq"), pl.Int64),
-    "committed": pl.Boolean,
-    **dict.fromkeys(("again_ns", "committed_to"), pl.Int64),
-}
 
 
 def _with_committed(parts: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:

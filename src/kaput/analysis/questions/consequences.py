@@ -58,7 +58,7 @@ class Consequences(Question):
         single = shares.of_single_records(
             places.log, shares.events_of(places), moments_, known.share_groups, known.drained
         )
-        cases["unseen"] = places.passed["unseen"]
+        cases["unseen"] = places.tables["unseen"]
         if "unprocessed" in cases:
             # An input whose outputs are lost is ruled by the cause of their loss (pipes.py).
             cases["unprocessed"] = cases["unprocessed"].filter(~pl.col("flag"))
@@ -79,9 +79,9 @@ class Consequences(Question):
 
 def _aborted_reads(places: Places) -> pl.DataFrame:
     """The cases of aborted-read whose message was overwritten."""
-    if places.passed["aborted_reads"].is_empty():
+    if places.tables["aborted_reads"].is_empty():
         return _CONSEQUENCES.empty()
-    gone = places.with_causes(places.passed["aborted_reads"])
+    gone = places.with_causes(places.tables["aborted_reads"])
     return gone.select(pl.lit("aborted-read").alias("name"), "group", *LOSS, n=pl.lit(1, pl.Int64))
 
 
@@ -102,7 +102,11 @@ def consequences_of(
     steps = {name: _steps_from_spots(cases[name], spots) for name in STEPS if name in cases}
     passed = spans
     if "poll-skip" in steps:
-        jumped = _jumped_over(steps["poll-skip"])
+        # The offsets that such steps jumped over.
+        begin = pl.col("other_offset") + 1
+        jumped = steps["poll-skip"].select(
+            "group", "place", *LOSS, "rank", n=pl.col("to") - begin, offset=begin
+        )
         passed = pl.concat([spans.select(jumped.columns), jumped])
     rows = [
         _CONSEQUENCES.empty(),
@@ -184,12 +188,6 @@ def _steps_from_spots(cases: pl.DataFrame, spots: pl.DataFrame) -> pl.DataFrame:
     both = stepped.join(known, left_on=[*before, *who], right_on=[*before.values(), *who.values()])
     both = both.filter((pl.col("since_ns") // MS <= pl.col("at_ns") // MS).fill_null(True))
     return both.rename({"before_producer": "producer"})
-
-
-def _jumped_over(steps: pl.DataFrame) -> pl.DataFrame:
-    """The offsets that such steps jumped over, as runs (READ), with LOSS and rank."""
-    begin = pl.col("other_offset") + 1
-    return steps.select("group", "place", *LOSS, "rank", n=pl.col("to") - begin, offset=begin)
 
 
 def _matched(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 
 import polars as pl
 
@@ -103,7 +102,8 @@ class Fates(Question):
                 raise AccountingError(f"the {what} add up to {total}, but {rows} messages were sent")
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        counts, known = FateCounts(run), run.partitions
+        counts, log = FateCounts(run), run.sums["log"]
+        records = int(log["records"].sum())
         sent, acked = sum(counts.fates.values()), counts.outcome("acked")
         totals = TotalFindings(
             sent=sent,
@@ -112,17 +112,18 @@ class Fates(Question):
             unknown=counts.outcome("unknown"),
             kept=counts.outcome("kept"),
             refused=counts.outcome("refused"),
-            log_records=known.log_records,
+            log_records=records,
             stored_messages=counts.stored("1", "n"),
-            foreign_records=known.foreign_records,
+            foreign_records=int(log["foreign"].sum()),
             unread=counts.stored("unread"),
             uncommitted=counts.stored("uncommitted"),
         )
+        numbers = run.sums["fates"].filter(stored="n").group_by("producer").agg(pl.col("n", "copies").sum())
+        twice = numbers.sort("producer")
         mirrored = int(run.sums["away"]["n"].sum())
-        ends = known.end_offsets_sum - mirrored
-        holes = (
-            known.end_offsets_sum - known.log_records if known.ends.keys() <= run.given.ends.keys() else None
-        )
+        every_end = sum(end for end, _ in run.given.ends.values())
+        ends = every_end - mirrored
+        holes = every_end - records if run.partitions.ends.keys() <= run.given.ends.keys() else None
         yield findings(
             totals=totals,
             fates=counts.found(),
@@ -142,11 +143,13 @@ class Fates(Question):
             refused=totals.refused,
             unread=totals.unread,
             acked_elsewhere=acked - sum(counts.fates["acked", stored] for stored in ("0", "1", "n")),
-            duplicates=counts.duplicates(),
+            duplicates=dict(twice.select("producer", "n").iter_rows()),
         )
-        yield anomaly("duplicate", extra_copies=counts.extra_copies())
+        yield anomaly("duplicate", extra_copies=int(twice["copies"].sum()) - int(twice["n"].sum()))
         for index in run.groups:
-            yield group(index, delivered_messages=counts.delivered(index), fates=counts.found_of(index))
+            found = counts.found_of(index)
+            delivered = sum(one.count for one in found if one.delivered != "0")
+            yield group(index, delivered_messages=delivered, fates=found)
         how = ("fate", "case")
         for name, (outcomes, stored) in FATE_ANOMALIES.items():
             by_fate = sum(n for (o, s), n in counts.fates.items() if s in stored and o in outcomes)
@@ -170,23 +173,15 @@ def _markers(run: Run) -> dict[str, int]:
 
 
 class FateCounts:
-    """The numbers of messages by fate."""
+    """The numbers of messages: `fates`, by outcome and stored; `group_fates`, by group, outcome, stored and
+    delivered.
+    """
 
     def __init__(self, run: Run) -> None:
-        self._sums = run.sums
-
-    @cached_property
-    def fates(self) -> Counter[tuple[str, str]]:
-        """By outcome and stored."""
-        counts: Counter[tuple[str, str]] = Counter()
-        for outcome, stored, n in self._sums["fates"].select("outcome", "stored", "n").iter_rows():
-            counts[outcome, stored] += n
-        return counts
-
-    @cached_property
-    def group_fates(self) -> dict[tuple[int, str, str, str], int]:
-        """By group, outcome, stored and delivered."""
-        return {(g, o, s, d): n for g, o, s, d, n in self._sums["group_fates"].iter_rows()}
+        self.fates: Counter[tuple[str, str]] = Counter()
+        for outcome, stored, n in run.sums["fates"].select("outcome", "stored", "n").iter_rows():
+            self.fates[outcome, stored] += n
+        self.group_fates = Counter({tuple(key): n for *key, n in run.sums["group_fates"].iter_rows()})
 
     def outcome(self, label: str) -> int:
         """The number of messages with an outcome."""
@@ -195,20 +190,6 @@ class FateCounts:
     def stored(self, *labels: str) -> int:
         """The number of messages with one of these values of stored."""
         return sum(n for (_, stored), n in self.fates.items() if stored in labels)
-
-    def duplicates(self) -> dict[int, int]:
-        """By producer, how many are stored more than once."""
-        twice = self._sums["fates"].filter(stored="n").group_by("producer").agg(pl.col("n").sum())
-        return dict(twice.sort("producer").iter_rows())
-
-    def extra_copies(self) -> int:
-        """The number of copies of duplicates beyond the first."""
-        twice = self._sums["fates"].filter(stored="n")
-        return int(twice["copies"].sum()) - int(twice["n"].sum())
-
-    def delivered(self, group_: int) -> int:
-        """The number of messages delivered to a group at least once."""
-        return sum(n for (g, _, _, times), n in self.group_fates.items() if g == group_ and times != "0")
 
     def found(self) -> list[Fate]:
         """The fates with at least one message."""
@@ -221,7 +202,7 @@ class FateCounts:
         return [
             GroupFate(outcome=o, stored=s, delivered=d, count=n)
             for o, s, d in every
-            if (n := self.group_fates.get((group_, o, s, d), 0))
+            if (n := self.group_fates[group_, o, s, d])
         ]
 
 

@@ -18,7 +18,7 @@ from kaput.analysis.questions.likely_causes import held_up
 from kaput.analysis.questions.losses import of_fault
 from kaput.analysis.questions.silences import end_of_silence, silences_by_place
 from kaput.analysis.run import Run
-from kaput.analysis.runs.columns import ACKED
+from kaput.analysis.runs.columns import ACKED, looked_up
 from kaput.analysis.runs.tables import Extents
 from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Sends
@@ -54,8 +54,7 @@ class FaultWindow:
         """The rows attempted in the window of their place, with `end_ns`. Those without a known partition are
         in the window of their topic if they were not acknowledged.
         """
-        end = pl.col("place").replace_strict(dict(self.ends), default=None, return_dtype=pl.Int64)
-        of_topic = pl.col("topic").replace_strict(dict(self.topics), default=None, return_dtype=pl.Int64)
+        end, of_topic = looked_up(pl.col("place"), self.ends), looked_up(pl.col("topic"), self.topics)
         nowhere = pl.col("place").is_null() & ~ACKED
         ended = rows.with_columns(end_ns=pl.when(nowhere).then(of_topic).otherwise(end))
         return ended.filter(
@@ -206,15 +205,14 @@ def affected_by_loss(window: FaultWindow, lost: pl.DataFrame) -> Iterator[tuple[
 
 def counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
     """(fault, place, _COUNTS) of sends; `affected` without messages acknowledged in time, then lost."""
-    parts = [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(("place", *_COUNTS), pl.Int64)})]
+    parts = [FaultWindows.sums["fault_windows"].empty()]
     for window in windows:
         if window.ends:
             rows = window.inside(sends).with_columns(pl.col("place").fill_null(UNKNOWN_PLACE))
             late = (pl.col("done_ns") >= pl.col("end_ns")).fill_null(False)
             each = rows.group_by("place").agg(sent=pl.len(), affected=(~ACKED | late).sum())
-            named = each.select(pl.lit(window.fault).alias("fault"), "place", *_COUNTS)
-            parts.append(named.cast(dict.fromkeys(("place", *_COUNTS), pl.Int64)))
-    return pl.concat(parts)
+            parts.append(each.select(pl.lit(window.fault).alias("fault"), "place", *_COUNTS))
+    return pl.concat(parts, how="vertical_relaxed")
 
 
 def loss_counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataFrame:
@@ -224,12 +222,10 @@ def loss_counts(sends: pl.DataFrame, windows: Sequence[FaultWindow]) -> pl.DataF
             pl.lit(window.fault).alias("fault"),
             loss_sent=_between("attempt_ns", window.loss_from_ns, window.loss_to_ns).sum(),
             loss_acked=(ACKED & _between("done_ns", window.loss_from_ns, window.loss_to_ns)).sum(),
-        ).select("fault", pl.col(_LOSS_COUNTS).cast(pl.Int64))
+        )
         for window in windows
     ]
-    return pl.concat(
-        [pl.DataFrame(schema={"fault": pl.String, **dict.fromkeys(_LOSS_COUNTS, pl.Int64)}), *rows]
-    )
+    return pl.concat([FaultWindows.sums["loss_windows_sent"].empty(), *rows], how="vertical_relaxed")
 
 
 def _between(name: str, from_ns: int | None, to_ns: int | None) -> pl.Expr:

@@ -28,7 +28,6 @@ from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_groups import Handover, RebalanceFindings
 
 _HANDOVERS = ("group", "place", "assigned_ns", "rebalance", "member", "again")
-_MEMBERSHIP_KINDS = ("joined", "left", "killed")
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,16 @@ class Handovers(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         yield SumPart("redelivered", redelivered(places.delivered_again, self.handovers))
-        yield SumPart("first_records", first_records(places.deliveries, self.handovers))
-        yield SumPart("resumed", resumed(places.deliveries, self.handovers))
+        # The first record of each member after each rebalance, and of each partition that was owned before.
+        owned = places.deliveries.filter("owns").join(self.handovers, on=[*_ASSIGNMENT, "member"])
+        first = owned.rename({"polled_ns_first": "at_ns"})
+        yield SumPart("first_records", first)
+        yield SumPart("resumed", first.filter(again=1))
 
     def report(self, run: Run) -> Iterator[Reported]:
         """The rebalances of all groups, without the ends of groups."""
         given, every = run.given, run.rebalances.found
-        events = [e for e in given.group_events if e["kind"] in _MEMBERSHIP_KINDS]
-        rebalances.explain(every, events, given.faults, given.cluster_events, given.sessions_ns)
+        rebalances.explain(every, given.group_events, given.faults, given.cluster_events, given.sessions_ns)
         again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
         first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
         _set_resumed(run)
@@ -137,15 +138,3 @@ def redelivered(twice: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
     # Counted once per rebalance, even if delivered again after two assignments of the same rebalance.
     once = later.unique(["part", "rebalance"])
     return once.group_by("rebalance").agg(pl.col("n").sum())
-
-
-def first_records(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(member, rebalance, at_ns): the first record of each member after each rebalance."""
-    owned = deliveries.filter("owns").join(handovers, on=[*_ASSIGNMENT, "member"])
-    return owned.group_by("member", "rebalance").agg(at_ns=pl.col("polled_ns_first").min())
-
-
-def resumed(deliveries: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, place, at_ns): a new owner's first record of each partition that was owned before."""
-    owned = deliveries.filter("owns").join(handovers.filter(again=1), on=[*_ASSIGNMENT, "member"])
-    return owned.group_by("rebalance", "place").agg(at_ns=pl.col("polled_ns_first").min())

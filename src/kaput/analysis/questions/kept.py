@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +40,6 @@ FATES = ("delivered_later", "waiting", "lost_in_store", "unclear")
 _KEPT = (pl.col("outcome") != "acked") & (pl.col("in_store") | (pl.col("outcome") == "kept"))
 _OF_COPIES = {"stored": pl.Int64, "replayed": pl.Boolean, "in_doubt": pl.Boolean}
 _EVERY = -1  # instead of a store: all stores
-_NONE_KEPT: Mapping[str, type[pl.DataType]] = {"store": pl.Int64, "fate": pl.String, "n": pl.Int64}
 
 _BY_STORE = violation("the store had confirmed {them|it}")
 _BY_KAFKA = violation("Kafka had acknowledged {them|it} to a replay")
@@ -83,8 +82,11 @@ class KeptMessages(Question):
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """Times at which stores took messages, and at which replays had them acknowledged."""
-        what = {"kept": "taken", "replayed": "given back"}[rows.table]
-        yield SumPart("store_steps", steps.counted(what, rows.coded.rows["ats"], _width_ns(rows)))
+        what, width_ns = (
+            {"kept": "taken", "replayed": "given back"}[rows.table],
+            steps.count_ns(rows.known.step_ns),
+        )
+        yield SumPart("store_steps", steps.counted(what, rows.coded.rows["ats"], width_ns))
         if rows.table == "replayed":
             yield SumPart("replays_began", _began(rows))
 
@@ -97,7 +99,7 @@ class KeptMessages(Question):
     def of_places(self, places: Places) -> Iterator[Find]:
         """Copies of messages stored more than once that certainly came from replays."""
         if self.replays_after_producers:
-            yield SumPart("replayed_copies", by_replays(places.passed["kept_copies"]))
+            yield SumPart("replayed_copies", by_replays(places.tables["kept_copies"]))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Fates, total and by store; cases; how long messages were kept; and where their copies are."""
@@ -107,7 +109,7 @@ class KeptMessages(Question):
         kept, taken = _fates(messages), _taken(messages)
         each = taken.join(kept.select("part", "n", "fate"), on="part")
         every = kept.select(pl.lit(_EVERY, pl.Int64).alias("store"), "fate", "n")
-        yield SumPart("kept_fates", pl.concat([every, each.select(*_NONE_KEPT)]))
+        yield SumPart("kept_fates", pl.concat([every, each.select(every.columns)]))
         yield messages.case(
             "lost-in-store", kept.filter(fate="lost_in_store").with_columns(flag=pl.col("replayed"))
         )
@@ -123,10 +125,9 @@ class KeptMessages(Question):
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
         """The findings on kept messages; none without stores."""
-        counts = _by_store(run)
         more = dict(run.sums["kept_more"].iter_rows())
         twice = _twice(run)
-        every = _counted(counts.get(_EVERY, {}))
+        every = _counted(run, _EVERY)
         if run.given.stores or any(every.values()):
             after_replay = run.totals.cases["lost-in-store", None, True]
             kept = KeptFindings(
@@ -137,7 +138,7 @@ class KeptMessages(Question):
                 duplicates=sum(one.count for one in twice),
                 stored_and_left=more.get("stored and left", 0),
                 without_row=more.get("without a row", 0),
-                stores=[_at_store(run, number, counts) for number in range(len(run.names.stores))],
+                stores=[_at_store(run, number) for number in range(len(run.names.stores))],
             )
             yield findings(kept=kept)
             yield facts(kept=kept, replayed_twice=twice)
@@ -156,7 +157,7 @@ class KeptMessages(Question):
 def _began(rows: Rows) -> pl.DataFrame:
     """(store, at_ns): the first acknowledgement of each run of replayed messages."""
     runs, at_ns = rows.coded.runs, rows.coded.rows["ats"]
-    first = np.minimum.reduceat(at_ns, runs["row"].to_numpy()) if runs.height else at_ns
+    first = np.minimum.reduceat(at_ns, runs["row"].to_numpy())
     return runs.select("store", pl.Series("at_ns", first, pl.Int64))
 
 
@@ -186,10 +187,6 @@ def _twice(run: Run) -> list[ReplayedTwice]:
         twice.append(ReplayedTwice(producer, n - sure[producer, in_doubt], in_doubt))
         twice.append(ReplayedTwice(producer, sure[producer, in_doubt], in_doubt, by_replay=True))
     return [one for one in twice if one.count]
-
-
-def _width_ns(rows: Rows) -> int:
-    return steps.count_ns(rows.known.step_ns)
 
 
 def _fates(messages: Messages) -> pl.DataFrame:
@@ -247,15 +244,9 @@ def over_time(run: Run) -> pl.DataFrame:
     return changes.select("at_ns", messages=pl.col("more").cum_sum().clip(lower_bound=0))
 
 
-def _by_store(run: Run) -> dict[int, dict[str, int]]:
-    by_store: dict[int, dict[str, int]] = {}
-    for store, fate, n in run.sums["kept_fates"].iter_rows():
-        by_store.setdefault(store, {})[fate] = n
-    return by_store
-
-
-def _counted(fates: Mapping[str, int]) -> dict[str, int]:
-    """The fields of KeptFates. Their sum is `kept` by construction."""
+def _counted(run: Run, store: int) -> dict[str, int]:
+    """The fields of KeptFates, for one store or _EVERY. Their sum is `kept` by construction."""
+    fates = dict(run.sums["kept_fates"].filter(store=store).select("fate", "n").iter_rows())
     every = {fate: fates.get(fate, 0) for fate in FATES}
     return {"kept": sum(every.values()), **every}
 
@@ -275,13 +266,13 @@ def _times(run: Run, store: int | None) -> dict[str, float | None]:
     }
 
 
-def _at_store(run: Run, number: int, counts: Mapping[int, Mapping[str, int]]) -> KeptAtStore:
+def _at_store(run: Run, number: int) -> KeptAtStore:
     name = run.names.stores[number]
     kinds = {store.store: store.kind for store in run.given.manifest.stores}
     return KeptAtStore(
         store=name,
         kind=kinds.get(name),
         read=name in run.given.stores_read,
-        **_counted(counts.get(number, {})),
+        **_counted(run, number),
         **_times(run, number),
     )

@@ -145,24 +145,17 @@ def end_to_end(
     sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """For each message delivered to one group: its part, the time of its first delivery, and how long that
-    was after its attempt (ns). See first_deliveries.
+    was after its attempt (ns).
     """
-    part, row, when = _first_deliveries(sends, deliveries, polls)
+    part, row, when = first_deliveries(sends, deliveries, polls)
     return part, when, when - attempts[row]
 
 
-def first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints]:
-    """For each of these messages that was delivered to one group: its index in the arrays of `sends`, and the
-    time of its first delivery.
-
-    `sends` and `deliveries`: overlaid runs (cutting.py), whose `row` indexes the arrays of times and `polls`.
+def first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints, Ints]:
+    """For each of these messages that was delivered to one group: its part, its index in the arrays of
+    `sends`, and the time of its first delivery. `sends` and `deliveries`: overlaid runs (cutting.py), whose
+    `row` indexes the arrays of times and `polls`.
     """
-    _, row, when = _first_deliveries(sends, deliveries, polls)
-    return row, when
-
-
-def _first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints, Ints]:
-    """(part, row, when) of each message."""
     part, n = deliveries["part"].to_numpy(), deliveries["n"].to_numpy()
     size = 1 + max((int(each.max()) for each in (part, sends["part"].to_numpy()) if len(each)), default=-1)
     row = np.full(size, -1)

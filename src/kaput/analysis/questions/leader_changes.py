@@ -124,7 +124,10 @@ def leader_changes(
     seen_by_epoch: Mapping[tuple[TopicPartition, int], Seen],
     clients: Clients,
 ) -> list[LeaderChange]:
-    elections = {place: list(_elections(changes)) for place, changes in history.changes.items()}
+    elections = {
+        place: [(one, one.epoch) for one in changes if one.has_new_leader and one.epoch is not None]
+        for place, changes in history.changes.items()
+    }
     by_epoch: dict[tuple[TopicPartition, int], list[Deposed]] = defaultdict(list)
     for row in deposed:
         by_epoch[row.place, _first_led_epoch(elections, row.place, row.later_epoch)].append(row)
@@ -154,12 +157,6 @@ def _first_led_epoch(
 ) -> int:
     """The first epoch from `epoch` on with a leader: an epoch without one counts toward its successor."""
     return min((led for _, led in elections.get(place, ()) if led >= epoch), default=epoch)
-
-
-def _elections(changes: Sequence[Change]) -> Iterator[tuple[Change, int]]:
-    for change in changes:
-        if change.has_new_leader and change.epoch is not None:
-            yield change, change.epoch
 
 
 def _next_leaders_epoch(elections: Sequence[tuple[Change, int]], change: Change) -> float:
@@ -193,14 +190,11 @@ def _learned(first: Mapping[int, int], elected_ns: int, clients: Clients) -> lis
             first_ms=min(after_ms.values()),
             last_ms=max(after_ms.values()),
             median_ms=median(after_ms.values()),
-            last_producers=_last_producers(after_ms) if len(after_ms) > _MAX_LAST_PRODUCERS else [],
+            last_producers=last[:_MAX_LAST_PRODUCERS] if len(last) > _MAX_LAST_PRODUCERS else [],
         )
         for client, after_ms in sorted(by_client.items())
+        for last in [[producer for _, producer in sorted((-ms, of) for of, ms in after_ms.items())]]
     ]
-
-
-def _last_producers(after_ms: Mapping[int, float]) -> list[int]:
-    return sorted(after_ms, key=lambda producer: (-after_ms[producer], producer))[:_MAX_LAST_PRODUCERS]
 
 
 def _ms_after(from_ns: int | None, to_ns: int | None) -> float | None:

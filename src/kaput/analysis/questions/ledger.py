@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question
-from kaput.analysis.engine.tables import write, write_all
+from kaput.analysis.engine.tables import write
 from kaput.analysis.run import Run
 from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.names import Names, topic_partition
@@ -43,7 +43,7 @@ class LedgerTable(Question):
             write(_stretches(stretches, names), self.directory, messages.part)
         elif self.rows == "messages" and stretches.height:
             pieces = (_messages(few, messages.times, names) for few in _in_pieces(stretches))
-            write_all(pieces, self.directory, messages.part)
+            write(pieces, self.directory, messages.part)
         yield from ()
 
 
@@ -89,10 +89,7 @@ def _stretches(stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
         pl.col("offset").alias("offset_first"),
         pl.col("stored").cast(pl.Int32),
         pl.col("first_offset").alias("stored_offset_first"),
-        pl.col("epoch").cast(pl.Int32).alias("leader_epoch"),
-        "unread",
-        "uncommitted",
-        *_delivered(names),
+        *_in_the_log(names),
         *_TIMES,
     )
 
@@ -111,17 +108,15 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
         "error",
         pl.col("stored").cast(pl.Int32),
         "first_offset",
-        pl.col("epoch").cast(pl.Int32).alias("leader_epoch"),
-        "unread",
-        "uncommitted",
-        *_delivered(names),
+        *_in_the_log(names),
     )
 
 
-def _delivered(names: Names) -> list[pl.Expr]:
-    """A struct of the times delivered to each group; nothing without groups."""
+def _in_the_log(names: Names) -> list[pl.Expr]:
+    """leader_epoch, unread, uncommitted; and, if there are groups, a struct of the times delivered to each."""
+    of_log = [pl.col("epoch").cast(pl.Int32).alias("leader_epoch"), pl.col("unread"), pl.col("uncommitted")]
     groups = [pl.col(f"delivered_{n}").cast(pl.Int32).alias(group) for n, group in enumerate(names.groups)]
-    return [pl.struct(groups).alias("delivered")] if groups else []
+    return [*of_log, pl.struct(groups).alias("delivered")] if groups else of_log
 
 
 def _in_pieces(stretches: pl.DataFrame) -> Iterator[pl.DataFrame]:

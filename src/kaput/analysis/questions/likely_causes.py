@@ -17,7 +17,7 @@ import polars as pl
 from kaput.analysis.engine.spells import FAILED, LONG
 from kaput.analysis.facts.lag import clusters_within
 from kaput.analysis.facts.leader_history import Change, may_concern
-from kaput.analysis.facts.serving import ACKS_WAIT_FOR, HOW, NOT_RUNNING, step_of
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR, HOW, NOT_RUNNING, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.run import Run
@@ -127,7 +127,7 @@ class Single(NamedTuple):
 def held_up(run: Run, fault: FaultRow, place: TopicPartition, silence: tuple[int, int, bool]) -> bool:
     """Whether a fault is a likely cause of a silence of a partition."""
     (from_ns, to_ns, ended), since_ns = silence, fault.effective_ns
-    if since_ns is None or not _in_effect(fault, from_ns, to_ns):
+    if since_ns is None or not fault.in_effect(from_ns, to_ns):
         return False
     if needed(run, fault, place, (max(since_ns, from_ns), to_ns), None) is not None:
         return True
@@ -184,7 +184,7 @@ def _waited_for_more(
     if fault.fault in HOW or fault.effective_ns is None:
         return False
     waits = run.story(place, *within, group, None).waits
-    mine = [wait for wait in waits if _in_effect(fault, wait.from_ns, wait.to_ns)]
+    mine = [wait for wait in waits if fault.in_effect(wait.from_ns, wait.to_ns)]
     slowed = ("isr", "client", "unknown")
     return bool(mine) and all(wait.condition not in slowed and fault.id not in wait.faults for wait in mine)
 
@@ -251,7 +251,7 @@ class RunEvents:
                 text += "".join(f"; {how}" for how in hit.values() if how)
             elif places := [place for place, how in hit.items() if how and place]:
                 text += f", and hit {first_few(places, _MAX_NAMED)}"
-            if not hit and one.id in healed and _in_effect(one, from_ns, to_ns):
+            if not hit and one.id in healed and one.in_effect(from_ns, to_ns):
                 text += "; it waited for the heal"
             elif not hit:
                 continue
@@ -290,13 +290,13 @@ class RunEvents:
         when all were silent (`all_ns`), and can have been behind no condition that was unmet from then on.
         """
         place, from_ns, to_ns, ended = silence
-        if not _in_effect(fault, from_ns, to_ns):
+        if not fault.in_effect(from_ns, to_ns):
             return None
-        over = _until_ns(fault) <= all_ns
+        over = fault.until_ns <= all_ns
         late = ended and (over or fault.injected_ns >= from_ns + SHORTEST_NS)
         if late and not self._unmet_since(fault, silence, group, all_ns if over else fault.effective_ns or 0):
             return None
-        since, until = max(fault.effective_ns or 0, from_ns), min(_until_ns(fault), to_ns)
+        since, until = max(fault.effective_ns or 0, from_ns), min(fault.until_ns, to_ns)
         if fault.hit.members_of is not None:
             # One that joins holds nothing up; one that is assigned something after its heal began is back.
             back = min(until, fault.may_end_ns)
@@ -306,8 +306,10 @@ class RunEvents:
         elif fault.hit.producer is not None:
             known = group is None and self._waited(fault.hit.producer, place, since, until)
         elif fault.hit.hits in (TOPIC, CLUSTER):
-            mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
-            known = mine and _until_ns(fault) > (fault.effective_ns or 0)
+            topic = fault.hit.whole_topic
+            about = place is None or topic is None or place.topic == self._run.given.full_name(topic)
+            mine = about and (place is None or not self._only_eases(fault, place))
+            known = mine and fault.until_ns > (fault.effective_ns or 0)
         else:
             # Of what came late, or was over, it is not known: no condition is about copies.
             copies = {} if late else self._copies(place, group, since, until)
@@ -345,8 +347,7 @@ class RunEvents:
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
-        step = step_of(fault, self._run.given.scenario)
-        options = None if step is None else step.options
+        options = options_of(fault, self._run.given.scenario)
         if not isinstance(options, ChangeConfigOptions) or set(options.config) != {"min.insync.replicas"}:
             return False
         minimum = self._run.terms(place).min_isr
@@ -368,22 +369,14 @@ class RunEvents:
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
     ) -> bool:
         """Whether the member hit owned the partition in that time, or was its last owner."""
-        for (of_group, one), history in self._run.record.owners.items():
-            if (of_group, one) != (group, place):
-                continue
-            ends = [*(at for at, _ in history[1:]), FOREVER_NS]
-            last: frozenset[str] = frozenset()
-            for (since, members), until in zip(history, ends, strict=True):
-                last = members or last
-                hit = any(fault.hit.includes_member(group, member) for member in last)
-                if hit and since < to_ns and until > from_ns:
-                    return True
+        history = () if place is None else self._run.record.owners.get((group, place), ())
+        last: frozenset[str] = frozenset()
+        for (since, members), (until, _) in zip(history, [*history[1:], (FOREVER_NS, last)], strict=False):
+            last = members or last
+            hit = any(fault.hit.includes_member(group, member) for member in last)
+            if hit and since < to_ns and until > from_ns:
+                return True
         return False
-
-    def _is_about(self, fault: FaultRow, place: TopicPartition) -> bool:
-        """Whether a fault on a topic or on the whole cluster is about that partition."""
-        topic = fault.hit.whole_topic
-        return topic is None or place.topic == self._run.given.full_name(topic)
 
     def _waited(self, producer: int, place: TopicPartition | None, from_ns: int, to_ns: int) -> bool:
         """Whether a message of a producer waited meanwhile, for a second or in vain."""
@@ -437,20 +430,12 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     late_ns = (fault.effective_ns or 0) - from_ns
     if late_ns >= SHORTEST_NS:
         return f"took effect {late_ns / SECOND:,.1f} s after it began"
-    if not _in_effect(fault, from_ns, to_ns):
+    if not fault.in_effect(from_ns, to_ns):
         return "had been in effect"
-    over_ns = to_ns - _until_ns(fault)
+    over_ns = to_ns - fault.until_ns
     return "was in effect" + (
         f" until {over_ns / SECOND:,.1f} s before its end" if over_ns >= SHORTEST_NS else ""
     )
-
-
-def _in_effect(fault: FaultRow, from_ns: int, to_ns: int) -> bool:
-    return fault.effective_ns is not None and fault.effective_ns < to_ns and _until_ns(fault) > from_ns
-
-
-def _until_ns(fault: FaultRow) -> int:
-    return FOREVER_NS if fault.healed_ns is None else fault.healed_ns
 
 
 def _fault_text(fault: FaultRow) -> str:

@@ -51,7 +51,8 @@ class Logs(Question):
             UnreadPartition(topic=topic, partition=partition, end_offset=end, drained_to=to)
             for (topic, partition), (end, to) in ends.items()
         ]
-        yield findings(unread_partitions=unread)
+        tables = partition_tables(given, run.leader_history, run.serving)
+        yield findings(unread_partitions=unread, partition_tables=tables)
         yield facts(
             state=given.manifest.state,
             unread_partitions=unread,
@@ -65,15 +66,8 @@ class Logs(Question):
         )
 
 
-class PartitionTables(Question):
-    """Reports the partition tables, from the cluster's own events only."""
-
-    def report(self, run: Run) -> Iterator[Reported]:
-        yield findings(partition_tables=partition_tables(run.given, run.leader_history, run.serving))
-
-
 def partition_tables(given: Inputs, history: LeaderHistory, serving: Serving) -> list[PartitionTable]:
-    """A table for each of `_moments`; none without events of any partition."""
+    """A table for each of `_moments`, from the cluster's own events; none without events of any partition."""
     if not history.changes:
         return []
     own = polled_ns(given.cluster_events) is None

@@ -42,7 +42,7 @@ from kaput.analysis.views.places import Places
 from kaput.core import MS, clock
 from kaput.verdict.contracts import REMOVED, permitted
 from kaput.verdict.facts import Circumstances, Loss, Removal
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import VerdictRule
 
 LOSS = ("producer", "topic", "cause", *CIRCUMSTANCES)  # what a contract depends on
 
@@ -134,10 +134,6 @@ def with_acknowledged_epoch(messages: Messages) -> pl.DataFrame:
     return joined.with_columns(epoch=pl.coalesce("acknowledged_epoch", "epoch"))
 
 
-def _removed_rulings(known: Grounds) -> Ruled:
-    return ((permitted(why), known.causes.get(cause, 0)) for cause, why in REMOVED.items())
-
-
 def _by_removal(run: Run) -> dict[Removal, int]:
     """By cause, the number of messages removed as configured."""
     by_removal: Counter[Removal] = Counter()
@@ -176,7 +172,7 @@ class Losses(Question):
         "first_acks_by_epoch": Sum(("producer", "place", "epoch"), (), ("first_ns",)),
         "removed": Sum(_REMOVED, ("n",)),
         "losses": Sum(
-            ("producer", "topic", "cause", *CIRCUMSTANCES, "fault"),
+            (*LOSS, "fault"),
             ("messages", "after_heal"),
             ("first_ns",),
             ("last_ns",),
@@ -193,7 +189,8 @@ class Losses(Question):
     stories = {"lost": _story, "removed": _removed}
     rules = {
         "removed": VerdictRule(
-            "acknowledged {messages were|message was} removed as configured", _removed_rulings
+            "acknowledged {messages were|message was} removed as configured",
+            lambda known: ((permitted(why), known.causes.get(cause, 0)) for cause, why in REMOVED.items()),
         ),
         "lost": VerdictRule(
             "acknowledged {messages are|message is} lost",
@@ -222,7 +219,8 @@ class Losses(Question):
 
     def before_places(self, run: Run) -> Losses:
         directory = str(run.given.evidence.folder.analysis.resolve() / "lost")
-        return replace(self, healed=run.given.healed, directory=directory)
+        healed = {fault.id: fault.healed_ns for fault in run.given.faults}
+        return replace(self, healed=healed, directory=directory)
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Counts lost messages by everything that a contract depends on, and writes all to a table."""
@@ -277,7 +275,7 @@ def kinds(lost: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
     """Counts lost messages by everything that a contract depends on, with first and last acknowledgement, and
     how many were acknowledged after the heal of their fault.
     """
-    return lost.group_by("producer", "topic", "cause", *CIRCUMSTANCES, "fault").agg(
+    return lost.group_by(*LOSS, "fault").agg(
         pl.len().cast(pl.Int64).alias("messages"),
         after_heal=(pl.col("done_ns") > _end_of_fault(healed)).sum().cast(pl.Int64),
         first_ns=pl.col("done_ns").min(),

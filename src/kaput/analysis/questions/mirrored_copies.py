@@ -16,7 +16,7 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Question, SumPart, To, at, message
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.order import reordered
-from kaput.analysis.runs.columns import MESSAGE, RECORD, key_of
+from kaput.analysis.runs.columns import MESSAGE, RECORD, key_of, looked_up
 from kaput.analysis.runs.cutting import PLACES, beyond, overlay
 from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.views.messages import Messages
@@ -25,6 +25,7 @@ from kaput.analysis.views.stretches import IS_MIRRORED
 from kaput.verdict.contracts import permitted, violation
 from kaput.verdict.rules import VerdictRule, by_flag, never
 
+_DIRECTION = ("source", "target")
 _AT_LEAST_ONCE = permitted("a mirror without exactly-once copies each record at least once")
 _EXACTLY_ONCE = violation("the mirror has exactly-once")
 
@@ -32,7 +33,7 @@ _EXACTLY_ONCE = violation("the mirror has exactly-once")
 class MirroredTwice(Question):
     """Those from mirrors with exactly-once have a flag."""
 
-    sums = {"mirrored_twice": Sum(("source", "target"), ("n",))}
+    sums = {"mirrored_twice": Sum(_DIRECTION, ("n",))}
     stories = {
         "mirrored-twice": lambda r: (
             f"{message(r)} is in {r['topic']} {r['times']:,} times, and in its own cluster {r['logged']:,}"
@@ -49,22 +50,19 @@ class MirroredTwice(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         if messages.known.homes is None:
             return
-        cases = twice(messages)
+        others = messages.copies.filter(IS_MIRRORED, "sent")
+        cases = twice(others, messages.stretches, messages.known.names)
         pairs = [f"{m.source}->{m.target}" for m in messages.known.mirrors if m.exactly_once]
         directions = pl.concat_str("source", "target", separator="->")
         yield Cases("mirrored-twice", cases.with_columns(flag=directions.is_in(pairs)))
         yield SumPart("mirrored_twice", cases.select("source", "target", "n"))
 
 
-def twice(messages: Messages) -> pl.DataFrame:
+def twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     """(producer, seq, n, place, topic, offset, times, logged, source, target): stretches, with a row for each
     topic in another cluster with more visible copies than at home, and where the first copy there is.
+    `others`: copies in other clusters.
     """
-    others = messages.copies.filter(IS_MIRRORED, "sent")
-    return _twice(others, messages.stretches, messages.known.names)
-
-
-def _twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.DataFrame:
     others = others.sort("offset", "place").with_columns(topic=pl.col("place") // SHIFT)
     counts = others.group_by("part", "topic", maintain_order=True).agg(
         pl.col("place", "offset").first(), times=pl.len().cast(pl.Int64)
@@ -82,7 +80,7 @@ class MirrorOrder(Question):
     """Passes on mirrored copies, and checks their order in each place of a target."""
 
     needs = {"places": ("mirrored_copies",)}
-    sums = {"mirror_reordered": Sum(("source", "target"), ("n",)), "away": Sum(("looped",), ("n",))}
+    sums = {"mirror_reordered": Sum(_DIRECTION, ("n",)), "away": Sum(("looped",), ("n",))}
     passes = {"mirrored_copies": MIRRORED}
     stories = {
         "mirror-reordered": lambda r: (
@@ -109,12 +107,15 @@ class MirrorOrder(Question):
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds cases like reordered messages (order.py), with source offsets instead of seqs."""
-        late = late_copies(places.passed["mirrored_copies"].filter("mirrored"))
+        late = late_copies(places.tables["mirrored_copies"].filter("mirrored"))
         yield Cases("mirror-reordered", late)
-        places_of = {"source": "first_place", "target": "place"}
-        cluster_of = places.known.names.cluster_of
-        clusters = {name: cluster_of(pl.col(place) // SHIFT) for name, place in places_of.items()}
-        yield SumPart("mirror_reordered", late.select(**clusters, n="n"))
+        yield SumPart("mirror_reordered", _with_direction(late, places.known.names))
+
+
+def _with_direction(copies: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """Mirrored copies, with `source` and `target`."""
+    clusters = (names.cluster_of(pl.col(place) // SHIFT) for place in ("first_place", "place"))
+    return copies.with_columns(column.alias(name) for name, column in zip(_DIRECTION, clusters, strict=True))
 
 
 def late_copies(mirrored: pl.DataFrame) -> pl.DataFrame:
@@ -167,7 +168,6 @@ class Looped(Question):
 
 
 _ALONE = dict.fromkeys((*RECORD, "n"), pl.Int64)
-_DIRECTION = ("source", "target")
 
 
 class Merges(Question):
@@ -186,13 +186,9 @@ class Merges(Question):
         yield To("alone", own.join(away, on="part", how="anti").select(list(_ALONE)))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        copies = places.passed["mirrored_copies"].filter("mirrored").drop_nulls("first_place")
-        cluster_of = places.known.names.cluster_of
-        copies = copies.with_columns(
-            source=cluster_of(pl.col("first_place") // SHIFT), target=cluster_of(pl.col("place") // SHIFT)
-        )
-        alone = places.passed["alone"]
-        after_alone = merged(copies, alone)
+        copies = places.tables["mirrored_copies"].filter("mirrored").drop_nulls("first_place")
+        alone = places.tables["alone"]
+        after_alone = merged(_with_direction(copies, places.known.names), alone)
         yield SumPart("merged", after_alone.select(*_DIRECTION, "n"))
         yield SumPart("conflicts", conflicts(after_alone, alone, places.known.keyed))
 
@@ -222,7 +218,7 @@ def _keyed(runs: pl.DataFrame, keys: Mapping[int, int], *, last: bool) -> pl.Dat
     alternate, at most the length of the run.
     """
     mine = runs.filter(pl.col("producer").is_in(list(keys)))
-    key_count = pl.col("producer").replace_strict(dict(keys), return_dtype=pl.Int64, default=1).clip(1)
+    key_count = looked_up(pl.col("producer"), keys, 1).clip(1)
     rows_per_run = pl.min_horizontal("n", key_count)
     mine = mine.with_columns(
         at=pl.int_ranges(pl.col("n") - rows_per_run if last else pl.lit(0), "n" if last else rows_per_run)

@@ -23,7 +23,7 @@ from kaput.analysis.engine.question import (
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.mirrors import MirrorFacts
 from kaput.analysis.run import Run
-from kaput.analysis.runs.columns import ACKED, MESSAGE
+from kaput.analysis.runs.columns import ACKED, MESSAGE, looked_up
 from kaput.analysis.runs.cutting import beyond, each
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.names import SHIFT
@@ -35,7 +35,7 @@ from kaput.evidence.comparisons import read_compared
 from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
 from kaput.verdict.contracts import Ruling, permitted, unclear, violation
 from kaput.verdict.facts import MirrorAtEnd
-from kaput.verdict.rules import Grounds, Ruled, VerdictRule
+from kaput.verdict.rules import VerdictRule
 
 AFTER_END = "after-end"
 UNREAD = "unread"  # the target was not read to its end: not a cause, since the copy may be there
@@ -59,10 +59,6 @@ RULINGS: Mapping[str, Ruling] = {
 CAUSES = tuple(RULINGS)
 
 
-def _rulings(known: Grounds) -> Ruled:
-    return ((RULINGS[cause], n) for cause, n in sorted(known.causes.items()))
-
-
 class Unmirrored(Question):
     """Counts what each mirror that ever ran copied."""
 
@@ -77,7 +73,10 @@ class Unmirrored(Question):
         )
     }
     rules = {
-        "unmirrored": VerdictRule("acknowledged {messages are|message is} not in a mirror's target", _rulings)
+        "unmirrored": VerdictRule(
+            "acknowledged {messages are|message is} not in a mirror's target",
+            lambda known: ((RULINGS[cause], n) for cause, n in sorted(known.causes.items())),
+        )
     }
     shown_by = MESSAGE
 
@@ -96,16 +95,14 @@ class Unmirrored(Question):
         yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        causes = _by_cause(run)
-        yield anomaly("unmirrored", causes=dict(causes))
-        yield Check("unmirrored", run.totals.counted("unmirrored"), causes.total(), ("case", "cause"))
+        by_fate = _by_fate(run.sums["mirrored"])
+        causes = {cause: by_fate[cause] for cause in CAUSES if by_fate[cause]}
+        yield anomaly("unmirrored", causes=causes)
+        yield Check("unmirrored", run.totals.counted("unmirrored"), sum(causes.values()), ("case", "cause"))
 
 
-def _by_cause(run: Run) -> Counter[str]:
-    by_cause: Counter[str] = Counter()
-    for fate, n in run.sums["mirrored"].select("fate", "n").iter_rows():
-        by_cause[fate] += n
-    return +Counter({cause: by_cause[cause] for cause in CAUSES})
+def _by_fate(mirrored: pl.DataFrame) -> Counter[str]:
+    return Counter(dict(mirrored.group_by("fate").agg(pl.col("n").sum()).iter_rows()))
 
 
 def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:
@@ -120,16 +117,16 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
     targets = [n for n, cluster in enumerate(known.names.clusters) if cluster == mirror.target]
     there = messages.copies.filter((pl.col("place") // SHIFT).is_in(targets), "visible")["part"].unique()
     copies = {topic: -1 if copy is None else copy for topic, copy in mirror.topics.items()}
-    copy = pl.col("home_topic").replace_strict(copies, return_dtype=pl.Int64, default=-1)
+    copy = looked_up(pl.col("home_topic"), copies, -1)
     place = copy * SHIFT + pl.col("first_place") % SHIFT
-    drained = place.replace_strict(dict(mirror.drained_to), return_dtype=pl.Int64, default=0)
+    drained = looked_up(place, mirror.drained_to, 0)
     mirrored = pl.col("part").is_in(there.implode())
     own = _cut_at(
         own.with_columns(drained=pl.when(~mirrored).then(drained)), "first_offset", "drained", messages
     )
     own = own.with_columns(begin=pl.when(pl.col("stored") == 0).then(_begins(messages)))
     own = _cut_at(own, "offset", "begin", messages)
-    own = own.with_columns(old_end=pl.when(~mirrored).then(_by_first_place(known.old_ends)))
+    own = own.with_columns(old_end=pl.when(~mirrored).then(looked_up(pl.col("first_place"), known.old_ends)))
     own = _cut_at(own, "first_offset", "old_end", messages)
     own = _with_old_flag(own, ~mirrored & (pl.col("stored") == 0), messages)
     deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
@@ -170,10 +167,6 @@ def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
     return old.select("place", end=pl.col("offset") + 1)
 
 
-def _by_first_place(ends: Mapping[int, int]) -> pl.Expr:
-    return pl.col("first_place").replace_strict(dict(ends), return_dtype=pl.Int64, default=None)
-
-
 def _begins(messages: Messages) -> pl.Expr:
     """The start of the log in which a message was acknowledged; null if unknown."""
     known = messages.known
@@ -182,7 +175,7 @@ def _begins(messages: Messages) -> pl.Expr:
         for place, extent in known.extents.items()
         if extent.start is not None and place.topic in known.names.topics
     }
-    return pl.col("place").replace_strict(begins, return_dtype=pl.Int64, default=None)
+    return looked_up(pl.col("place"), begins)
 
 
 def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Messages) -> pl.DataFrame:
@@ -257,9 +250,7 @@ def _facts(mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorAtEnd:
 
 def _findings(run: Run, mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorFindings:
     rows = run.sums["mirrored"].filter(mirror=mirror.name)
-    counts: Counter[str] = Counter()
-    for fate, n in rows.select("fate", "n").iter_rows():
-        counts[fate] += n
+    counts = _by_fate(rows)
     missing = {cause: counts[cause] for cause in CAUSES if counts[cause]}
     before = rows.filter(rows["fate"].is_in(CAUSES), pl.col("late") == 0)
     since_ns, known = _number(before["first_ns"].min()), not counts[UNREAD]

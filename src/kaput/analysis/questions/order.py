@@ -70,11 +70,11 @@ class StorageOrder(Question):
     shown_by = MESSAGE
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        others = [places.passed[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
+        others = [places.tables[name].select(*RECORD, "n") for name in ("phantoms", "mirrored_copies")]
         copies = _sent(places.log, pl.concat(others))
         late = reordered(copies)
         if late.height:
-            late = by_replay(late, places.passed["kept_copies"])
+            late = by_replay(late, places.tables["kept_copies"])
             yield SumPart("late", by_key(late, copies, places.known.ordered).select(_LATE))
 
     def after_places(self, run: Run) -> Iterator[Find]:
@@ -92,11 +92,8 @@ class StorageOrder(Question):
             if (led := [change.at_ns for change in changes if change.is_election])
         }
         asked = run.sums["late"].filter(~_DIFFER, ~pl.col("replay"), pl.col("place").is_in(list(elections)))
-        return (
-            None
-            if self.open is not None or asked.is_empty()
-            else replace(self, open=asked, elections=elections)
-        )
+        known = self.open is not None or asked.is_empty()
+        return None if known else replace(self, open=asked, elections=elections)
 
     def wants(self, extents: Extents) -> bool:
         """Whether a row group may have messages of `open`."""
@@ -238,7 +235,9 @@ def _not_above(copies: pl.DataFrame) -> pl.DataFrame:
     if shares.any():
         # Where messages of a producer share offsets, compare them one by one.
         both = meeting(ordered, ordered.filter(shares), _OFFSETS)
-        ordered = pl.concat([_without(ordered, both), single(both)]).sort(*_STREAM, "offset")
+        same = [*_STREAM, "seq", "offset", "n"]
+        rest = ordered.join(both.select(same), on=same, how="anti", nulls_equal=True)
+        ordered = pl.concat([rest, single(both)]).sort(*_STREAM, "offset")
     top = _LAST.cum_max().shift(1).over(_STREAM)
     if not shares.any():
         return ordered.with_columns(top=top).filter(pl.col("seq") <= pl.col("top"))
@@ -247,11 +246,6 @@ def _not_above(copies: pl.DataFrame) -> pl.DataFrame:
     before = before.with_columns(pl.col("top").cum_max().shift(1).over(_STREAM))
     with_top = ordered.join(before, on=[*_STREAM, "offset"], how="left", maintain_order="left")
     return with_top.filter(pl.col("seq") <= pl.col("top"))
-
-
-def _without(runs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    same = [*_STREAM, "seq", "offset", "n"]
-    return runs.join(others.select(same), on=same, how="anti", nulls_equal=True)
 
 
 def unique_messages(late: pl.DataFrame) -> pl.DataFrame:

@@ -56,23 +56,23 @@ class Pipes(Question):
         yield To("lost_outputs", lost_outputs(outputs_))
 
     def before_places(self, run: Run) -> Pipes | None:
-        topics = run.names.topics
-        reads = {
-            index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
-            for index, wanted in run.given.pipes.items()
-        }
+        reads = run.names.numbers_of(run.given.pipes)
         return replace(self, pipes=reads) if reads else None
 
     def of_places(self, places: Places) -> Iterator[Find]:
         """Finds both anomalies, and why outputs are lost."""
         known = places.known
         cases = processed(
-            inputs(places.log, self.pipes), places.passed["outputs"], known.drained, known.begins
+            inputs(places.log, self.pipes), places.tables["outputs"], known.drained, known.begins
         )
         for name, rows in cases.items():
             yield Cases(name, rows)
-        if places.passed["lost_outputs"].height:
-            yield SumPart("lost_outputs", _explained(places.passed["lost_outputs"], places.explained_acks))
+        if places.tables["lost_outputs"].height:
+            acks = places.explained_acks.with_columns(n=_ONE)
+            why, lost = overlay([acks, places.tables["lost_outputs"]], MESSAGES)
+            both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
+            both = both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead"))
+            yield SumPart("lost_outputs", both)
         without = single(cases["unprocessed"].filter("flag").select(*READ.columns, "n"))
         yield SumPart("without_output", without.rename({"place": "input_place", "offset": "input_offset"}))
 
@@ -83,13 +83,6 @@ class Pipes(Question):
                 Consequence("unprocessed", run.given.groups[index], n, why) for index, why, n in _excused(run)
             ]
         )
-
-
-def _explained(lost: pl.DataFrame, acks: pl.DataFrame) -> pl.DataFrame:
-    """The lost outputs with their inputs, and why they are lost. `acks`: explained ones, one per row."""
-    why, lost = overlay([acks.with_columns(n=_ONE), lost], MESSAGES)
-    both = why.join(lost.select("group", "part", "input_place", "input_ahead"), on="part")
-    return both.with_columns(input_offset=pl.col("seq") + pl.col("input_ahead"))
 
 
 def _excused(run: Run) -> list[tuple[int, tuple[Loss, ...], int]]:

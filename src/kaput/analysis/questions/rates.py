@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -78,8 +78,8 @@ def _cpu(given: Inputs, begin: object, end: object, acked: int) -> dict[str, Any
     used, sharing = _cpu_used(given.samples, begin, end), 1 + len(given.manifest.shares_cluster_with)
     if used is None:
         return {}
-    each_us = used.seconds * 1e6 / acked / sharing
-    return {"cpu_us_per_message": each_us, "cpu_processes_begun": used.began}
+    seconds, began = used
+    return {"cpu_us_per_message": seconds * 1e6 / acked / sharing, "cpu_processes_begun": began}
 
 
 def _per_second(run: Run) -> dict[str, dict[int, int]]:
@@ -179,17 +179,11 @@ def _within(counts: Mapping[int, int], during: range) -> list[int]:
     return [second for second in counts if second in during]
 
 
-class _CpuUsed(NamedTuple):
-    """CPU seconds of all nodes, and how many of their processes began meanwhile: their start is included."""
-
-    seconds: float
-    began: int
-
-
-def _cpu_used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> _CpuUsed | None:
-    """What all nodes used between these times; None without a sample before. Between two samples a counter
-    grows evenly, but that of an idle node before `from_ns`. The counter of a process without a sample at or
-    before `from_ns` is taken to have begun at 0 since.
+def _cpu_used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) -> tuple[float, int] | None:
+    """The CPU seconds of all nodes between these times, and how many of their processes began meanwhile:
+    their start is included. None without a sample before. Between two samples a counter grows evenly, but
+    that of an idle node before `from_ns`. The counter of a process without a sample at or before `from_ns` is
+    taken to have begun at 0 since.
     """
     by_process: defaultdict[object, list[tuple[int, float]]] = defaultdict(list)
     for row in samples:
@@ -210,4 +204,4 @@ def _cpu_used(samples: Iterable[Mapping[str, Any]], from_ns: int, to_ns: int) ->
         if min(values)[0] <= to_ns
     }
     seconds = sum(value - before.get(process, 0.0) for process, value in most.items())
-    return _CpuUsed(seconds, len(most.keys() - before.keys()))
+    return seconds, len(most.keys() - before.keys())

@@ -211,11 +211,6 @@ def can_reach(given: Inputs, fault: FaultRow, group: str, to_ns: int) -> bool:
     return cluster is None or not here - {None} or cluster in here
 
 
-def _last(backlogs: Mapping[str, Backlog]) -> str:
-    """The group that drained its backlog last."""
-    return max(backlogs, key=lambda group: backlogs[group].to_ns or FOREVER_NS)
-
-
 def _sharing(run: Run, fault: FaultRow, backlogs: Mapping[str, Backlog]) -> list[str]:
     """Other faults that can reach the group that drained last, took effect before that, and were not over
     when this one took effect: a broker is back with the ISRs.
@@ -223,11 +218,12 @@ def _sharing(run: Run, fault: FaultRow, backlogs: Mapping[str, Backlog]) -> list
     since, to_ns = fault.effective_ns, _drained_ns(list(backlogs.values()))
     if since is None or to_ns is None:
         return []
+    last = max(backlogs, key=lambda group: backlogs[group].to_ns or FOREVER_NS)
     return [
         other.fault.id
         for other in run.reaches
         if other.fault.id != fault.id
-        and can_reach(run.given, other.fault, _last(backlogs), to_ns)
+        and can_reach(run.given, other.fault, last, to_ns)
         and (at_ns := other.fault.effective_ns or 0) < to_ns
         and (
             other.fault.healed_ns is None or max(other.fault.healed_ns, other.restored_ns or 0, at_ns) > since
@@ -238,19 +234,9 @@ def _sharing(run: Run, fault: FaultRow, backlogs: Mapping[str, Backlog]) -> list
 def _backlog_claims(backlogs: Mapping[str, Mapping[str, Backlog]]) -> Iterator[Claim]:
     for fault_id, of_group in backlogs.items():
         for group, one in of_group.items():
-            figures: dict[str, int | float] = {
-                "before": one.before,
-                "greatest": one.greatest,
-                "greatest_at_ns": one.greatest_at_ns,
-            }
-            yield Claim(
-                kind="backlog",
-                fault=fault_id,
-                group=group,
-                from_ns=one.from_ns,
-                to_ns=one.to_ns,
-                figures=figures,
-            )
+            figures = {name: getattr(one, name) for name in ("before", "greatest", "greatest_at_ns")}
+            times = {"from_ns": one.from_ns, "to_ns": one.to_ns}
+            yield Claim(kind="backlog", fault=fault_id, group=group, **times, figures=figures)
 
 
 def _drained_ns(backlogs: Sequence[Backlog]) -> int | None:

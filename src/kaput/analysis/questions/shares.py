@@ -29,7 +29,7 @@ from kaput.analysis.engine.question import (
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.run import Run
 from kaput.analysis.runs.clocks import GONE
-from kaput.analysis.runs.columns import NAMED
+from kaput.analysis.runs.columns import NAMED, looked_up
 from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
 from kaput.analysis.views.places import Places, Stored
 from kaput.analysis.views.rows import Rows
@@ -206,54 +206,36 @@ def records(events: pl.DataFrame, log: pl.DataFrame) -> pl.DataFrame:
 def cases(
     log: pl.DataFrame, events: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
 ) -> dict[str, pl.DataFrame]:
-    """All cases by anomaly. `limits`: by group, the maximum delivery count, None if unknown."""
-    records_ = records(events, log)
-    return {
-        "double-accept": double_accept(records_),
-        "delivered-after-accept": delivered_after_accept(records_),
-        "over-delivered": over_delivered(records_, limits),
-        "lost-release": lost_release(records_, limits, drained),
-    }
-
-
-def double_accept(records_: pl.DataFrame) -> pl.DataFrame:
-    """Records that were accepted more than once, with `times`."""
-    return records_.filter(pl.col("accepts") > 1).with_columns(times="accepts")
-
-
-def delivered_after_accept(records_: pl.DataFrame) -> pl.DataFrame:
-    """Records that were handed out after an accept, with `at_ns` and `member` of the last time."""
-    again = records_.filter(pl.col("again_ns").is_not_null())
-    return again.with_columns(at_ns="again_ns", member="again_by")
-
-
-def over_delivered(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
-    """Records whose delivery count is above the limit, with `times` and `limit`."""
-    beyond_limit = _with_limit(records_, limits).filter(pl.col("count") > pl.col("limit"))
-    return beyond_limit.with_columns(times="count", at_ns="acquired_ns")
-
-
-def lost_release(
-    records_: pl.DataFrame, limits: Mapping[int, int | None], drained: Collection[int]
-) -> pl.DataFrame:
-    """Records released in a drained group and not acquired again; `at_ns`, `times`: the last time."""
+    """All cases by anomaly: records accepted more than once; handed out after an accept; with a delivery
+    count above the limit; released in a drained group and not acquired again. `times`: how often; `at_ns` and
+    `member`: the last time. `limits`: by group, the maximum delivery count, None if unknown.
+    """
+    every = records(events, log)
+    known = {group: limit for group, limit in limits.items() if limit is not None}
+    limited = every.with_columns(limit=looked_up(pl.col("group"), known), at_ns="acquired_ns")
     was_asked = (pl.col("settling_ns") >= pl.col("acquired_ns")).fill_null(False)
-    returned = _with_limit(records_, limits).filter(
+    returned = limited.filter(
         pl.col("group").is_in(list(drained)),
         ~pl.col("settled"),
         ~was_asked,
         pl.col("last_count") < pl.col("limit"),
     )
-    return returned.with_columns(times="last_count", at_ns="acquired_ns")
+    again = every.drop_nulls("again_ns")
+    return {
+        "double-accept": every.filter(pl.col("accepts") > 1).with_columns(times="accepts"),
+        "delivered-after-accept": again.with_columns(at_ns="again_ns", member="again_by"),
+        "over-delivered": limited.filter(pl.col("count") > pl.col("limit")).with_columns(times="count"),
+        "lost-release": returned.with_columns(times="last_count"),
+    }
 
 
 def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[int, int]) -> pl.DataFrame:
-    """Cases of `lost` (see lost_release) that may have reached the limit: enough members of the group were
+    """Cases of lost-release, `lost`, that may have reached the limit: enough members of the group were
     killed after the record was released. A poll that never returned may have acquired it without recording.
     `events`: group_events. `locks`: by group, the record lock duration (ns).
     """
     rows = lost.with_row_index("line").with_columns(
-        freed_ns=pl.min_horizontal("released_ns", pl.col("acquired_ns") + _lock_ns(locks))
+        freed_ns=pl.min_horizontal("released_ns", pl.col("acquired_ns") + looked_up(pl.col("group"), locks))
     )
     gone = events.filter(pl.col("kind").is_in(GONE)).select("group", "kind", gone="member", gone_ns="at_ns")
     ends = rows.join(gone, on="group", how="inner").filter(pl.col("gone_ns") >= pl.col("acquired_ns"))
@@ -270,10 +252,6 @@ def handed_unnoticed(lost: pl.DataFrame, events: pl.DataFrame, locks: Mapping[in
     return with_kills.filter(pl.col("last_count") + pl.col("kills") >= pl.col("limit")).select(lost.columns)
 
 
-def _lock_ns(locks: Mapping[int, int]) -> pl.Expr:
-    return pl.col("group").replace_strict(dict(locks), default=None, return_dtype=pl.Int64)
-
-
 def handed_unrecorded(events: pl.DataFrame, log: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """(group, producer, seq, n): messages that share groups acquired, without a recorded delivery."""
     acquired = covered(events.filter(_ACQUIRED), READ)
@@ -281,15 +259,6 @@ def handed_unrecorded(events: pl.DataFrame, log: pl.DataFrame, deliveries: pl.Da
     alone = parts.join(delivered, on="part", how="anti").drop("part")
     spots, stored = overlay([alone, meeting(log.filter(NAMED), alone, PLACES)], PLACES)
     return spots.join(stored.select("part", "producer", "seq"), on="part").select(HANDED)
-
-
-def _with_limit(records_: pl.DataFrame, limits: Mapping[int, int | None]) -> pl.DataFrame:
-    known = {group: limit for group, limit in limits.items() if limit is not None}
-    of = pl.DataFrame({"group": list(known), "limit": list(known.values())}, schema=_LIMITS)
-    return records_.join(of, on="group", how="inner")
-
-
-_LIMITS = {"group": pl.Int64, "limit": pl.Int64}
 
 
 _EVENT_MS, _CUT_MS = pl.col("at_ns") // MS, pl.col("since_ns") // MS
@@ -330,7 +299,7 @@ def _cases_by_turn(
     `later`: whether the event came after that.
     """
     turns = each.group_by("line").agg(pl.exclude("since_ns").first(), turn=later.sum(), turns=pl.len())
-    by_name: dict[str, list[pl.DataFrame]] = {name: [] for name in cases(log, turns.clear(), limits, ())}
+    by_name: dict[str, list[pl.DataFrame]] = {name: [] for name in Shares.rules}
     for turn in turns["turn"].unique().sort():
         rows = turns.filter(turn=turn)
         cases_of_turn = cases(log, rows, limits, drained)

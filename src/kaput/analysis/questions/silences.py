@@ -37,7 +37,8 @@ class Silences(Question):
         spells = _with_all_places(by_stream.drop("producer"))
         silent = _pauses(spells, _SCOPE)
         stories = _Stories(run, silent)
-        shown = pl.concat(_longest(silent.filter(everywhere)) for everywhere in _scopes())
+        everywhere = pl.col("place") == _ALL_PLACES
+        shown = pl.concat(_longest(silent.filter(scope)) for scope in (everywhere, ~everywhere))
         rows = shown.sort(pl.col("group"), pl.col("place"), "from_ns").iter_rows()
         silences = [stories.of(group, place, None, *times) for group, place, *times in rows]
         events = RunEvents(run, _silent_places(run, silent))
@@ -105,10 +106,6 @@ def _silent_places(run: Run, silent: pl.DataFrame) -> dict[str | None, list[Sing
         name = None if group == PRODUCERS else run.given.groups[group]
         found.setdefault(name, []).append(Single(run.names.located(place), *times))
     return found
-
-
-def _scopes() -> tuple[pl.Expr, pl.Expr]:
-    return pl.col("place") == _ALL_PLACES, pl.col("place") != _ALL_PLACES
 
 
 def _longest(silent: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,6 @@ import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, fault, findings
 from kaput.analysis.engine.sums import Sum
-from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.questions.latency import first_deliveries
 from kaput.analysis.questions.silences import acks_untimed
 from kaput.analysis.run import Run
@@ -34,7 +33,12 @@ class Stuck(Question):
     sums = {"stuck": _STUCK}
 
     def before_messages(self, run: Run) -> Stuck:
-        return replace(self, heals=tuple(_heals(run.given)))
+        heals = (
+            (number, one.healed_ns)
+            for number, one in enumerate(run.given.faults)
+            if one.proven and one.healed_ns is not None and one.brokers and one.fault not in TAKE_NOTHING
+        )
+        return replace(self, heals=tuple(heals))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         rows = [row for group in messages.groups for row in self._of_group(messages, group)]
@@ -46,7 +50,7 @@ class Stuck(Question):
         if not self.heals or early.is_empty():
             return
         mine = messages.deliveries.filter(pl.col("part").is_in(early["part"].implode()), group=group)
-        row, polled_ns = first_deliveries(early, mine, messages.polls)
+        _, row, polled_ns = first_deliveries(early, mine, messages.polls)
         done_ns = messages.times["dones"][row]
         for number, healed_ns in self.heals:
             by_then = (done_ns != NULL) & (done_ns <= healed_ns - GRACE_NS)
@@ -69,9 +73,3 @@ class Stuck(Question):
             yield findings(claims=claims)
         most = max((sum(groups.values()) for groups in by_fault.values()), default=0)
         yield facts(stuck=None if acks_untimed(run) else most)
-
-
-def _heals(given: Inputs) -> Iterator[tuple[int, int]]:
-    for number, one in enumerate(given.faults):
-        if one.proven and one.healed_ns is not None and one.brokers and one.fault not in TAKE_NOTHING:
-            yield number, one.healed_ns

@@ -32,11 +32,10 @@ COUNTS = {
     "delivered": "delivered",
 }
 LATENCIES = {"ack": "acked", "end_to_end": "delivered"}
-_SUMS = {"steps": steps.COUNTS, "graded": steps.GRADES, "longest": steps.LONGEST}
-_PARTS = {
-    "steps": ("steps", "steps_lost"),
-    "graded": ("graded_acks", "graded_deliveries"),
-    "longest": ("longest_acks", "longest_deliveries"),
+_SUMS = {
+    "steps": (steps.COUNTS, ("steps", "steps_lost")),
+    "graded": (steps.GRADES, ("graded_acks", "graded_deliveries")),
+    "longest": (steps.LONGEST, ("longest_acks", "longest_deliveries")),
 }
 
 
@@ -79,14 +78,11 @@ def _sent(rows: Rows) -> pl.DataFrame:
     """The columns of the sum `sent`, one row per run."""
     sends = rows.coded
     begin, attempts, dones = sends.runs["row"].to_numpy(), sends.rows["attempts"], sends.rows["dones"]
-    columns = [pl.Series(name, [], pl.Int64) for name in ("begin_ns", "last_attempt_ns", "done_ns")]
-    if len(begin):
-        columns = [
-            pl.Series("begin_ns", np.minimum.reduceat(attempts, begin)),
-            pl.Series("last_attempt_ns", np.maximum.reduceat(attempts, begin)),
-            nullable("done_ns", np.maximum.reduceat(dones, begin)),
-        ]
-    return sends.runs.with_columns(columns).select(
+    return sends.runs.with_columns(
+        pl.Series("begin_ns", np.minimum.reduceat(attempts, begin)),
+        pl.Series("last_attempt_ns", np.maximum.reduceat(attempts, begin)),
+        nullable("done_ns", np.maximum.reduceat(dones, begin)),
+    ).select(
         "producer",
         "topic",
         "place",
@@ -131,20 +127,17 @@ def levels(run: Run) -> Iterator[Level]:
     """Levels, each ten times as wide as the one before; the last has at most TABLE_ROWS rows."""
     width_ns, first = run.work.step_ns, True
     sums: Mapping[str, pl.DataFrame] = {
-        name: pl.concat([run.sums[part] for part in parts]) for name, parts in _PARTS.items()
+        name: pl.concat([run.sums[part] for part in parts]) for name, (_, parts) in _SUMS.items()
     }
     while True:
-        sums = {name: _wider(sums[name], name, width_ns) for name in _SUMS}
+        # Times that are not multiples of the finest width are damaged; any step will do for them.
+        begin = pl.col("at_ns") // width_ns * width_ns
+        sums = {name: kind.of(sums[name].with_columns(begin)) for name, (kind, _) in _SUMS.items()}
         rows = _rows(sums)
         yield Level(width_ns, rows)
         if not first and rows.height <= TABLE_ROWS:
             return
         first, width_ns = False, width_ns * 10
-
-
-def _wider(frame: pl.DataFrame, name: str, width_ns: int) -> pl.DataFrame:
-    # Times that are not multiples of the finest width are damaged; any step will do for them.
-    return _SUMS[name].of(frame.with_columns(pl.col("at_ns") // width_ns * width_ns))
 
 
 def _rows(sums: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ Not here: finding stalls of last stable offsets in samples, and outages of coord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -196,7 +196,11 @@ class AbortedRead(Question):
         open_ = messages.stretches.filter(_NOT_COMMITTED)
         if not groups or open_.is_empty():
             return
-        yield messages.case("aborted-read", aborted_read(open_, groups))
+        received = [
+            open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
+            for group in sorted(groups)
+        ]
+        yield messages.case("aborted-read", pl.concat(received))
         gone = open_.filter(pl.col("logged") == 0, pl.col("uncommitted"))
         if gone.height:
             read = first_delivered(gone, messages).filter(pl.col("group").is_in(sorted(groups)))
@@ -204,16 +208,6 @@ class AbortedRead(Question):
 
 
 _NOT_COMMITTED = pl.col("state").eq_missing(ABORTED) | pl.col("uncommitted")
-
-
-def aborted_read(stretches: pl.DataFrame, groups: Collection[int]) -> pl.DataFrame:
-    """Stretches, with `group`, that groups with read_committed should not have received."""
-    open_ = stretches.filter(_NOT_COMMITTED)
-    received = [
-        open_.filter(pl.col(f"delivered_{group}") > 0).with_columns(group=pl.lit(group, pl.Int64))
-        for group in sorted(groups)
-    ]
-    return pl.concat([open_.clear().with_columns(group=pl.lit(0, pl.Int64)), *received])
 
 
 # Where one stalled, the first and last sample (ns), and how much later a coordinator there may abort.
@@ -315,10 +309,8 @@ def hanging(stalls: pl.DataFrame, log: pl.DataFrame, limits: Limits) -> pl.DataF
     who = there.sort("producer", "seq").unique("part", keep="first").select("part", "producer", "seq")
     with_message = parts.join(who, on="part", how="left").drop("part")
     ruled = [_ruled(row, limits) for row in with_message.iter_rows(named=True)]
-    late, in_time, unclear = (list(each) for each in zip(*ruled, strict=True)) if ruled else ([], [], [])
-    return with_message.with_columns(
-        pl.Series("flag", in_time, pl.Boolean), pl.Series("unclear", unclear, pl.Boolean)
-    ).filter(pl.Series(late, dtype=pl.Boolean))
+    flags = pl.DataFrame(ruled, dict.fromkeys(("late", "flag", "unclear"), pl.Boolean), orient="row")
+    return with_message.hstack(flags).filter("late").drop("late")
 
 
 def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:

@@ -33,8 +33,7 @@ from kaput.verdict.rules import Grounds, Ruled, VerdictRule
 def too_early(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """TOO_EARLY of stretches with `group`: how many messages are not, or may not be, for their group."""
     known = _between(unseen.filter(pl.col("group").is_in(beginnings["group"].unique().to_list())), beginnings)
-    done, attempt = _times(known, times)
-    line = np.repeat(np.arange(known.height), known["between"].to_numpy())
+    line, done, attempt = _times(known, times)
     before, after = (numbers(known[name])[line] for name in ("before_ns", "after_ns"))
     early = np.bincount(line[done < before], minlength=known.height)
     undecided = np.bincount(line[(done >= before) & (attempt < after)], minlength=known.height)
@@ -54,9 +53,8 @@ def owed_from(stretches: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[
     known = _between(
         stored.join(groups, how="cross"), beginnings.filter(pl.col("nothing_below") < pl.col("all_from"))
     )
-    _, attempt = _times(known, times)
+    line, _, attempt = _times(known, times)
     n = known["between"].to_numpy()
-    line = np.repeat(np.arange(known.height), n)
     offsets = spread(known["first_offset"].to_numpy() + known["below"].to_numpy(), n)
     later = attempt >= numbers(known["after_ns"])[line]
     rows = known.select("group", place="first_place")[line[later]]
@@ -69,9 +67,8 @@ def owed(unseen: pl.DataFrame, beginnings: pl.DataFrame, times: Mapping[str, Int
     places = beginnings.select("group", first_place="place")
     rest = unseen.join(places, on=["group", "first_place"], how="anti")
     known = _between(unseen, beginnings)
-    _, attempt = _times(known, times)
+    line, _, attempt = _times(known, times)
     n = known["between"].to_numpy()
-    line = np.repeat(np.arange(known.height), n)
     later = attempt >= numbers(known["after_ns"])[line]
     moved = pl.Series(spread(known["below"].to_numpy(), n)[later], dtype=pl.Int64)
     timed = known[line[later]].with_columns(
@@ -90,13 +87,15 @@ def _between(stretches: pl.DataFrame, beginnings: pl.DataFrame) -> pl.DataFrame:
     return known.with_columns(between=pl.max_horizontal(upto - pl.col("below"), 0))
 
 
-def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints]:
-    """For each message counted by `between`: by when it was stored, and when it was attempted."""
-    rows = spread(known["row"].to_numpy() + known["below"].to_numpy(), known["between"].to_numpy())
-    acked = np.repeat(known.select(ACKED).to_series().to_numpy(), known["between"].to_numpy())
-    done = times["dones"][rows]
+def _times(known: pl.DataFrame, times: Mapping[str, Ints]) -> tuple[Ints, Ints, Ints]:
+    """For each message counted by `between`: the index of its stretch, by when it was stored, and when it was
+    attempted.
+    """
+    n = known["between"].to_numpy()
+    line, rows = np.repeat(np.arange(known.height), n), spread((known["row"] + known["below"]).to_numpy(), n)
+    acked, done = known.select(ACKED).to_series().to_numpy()[line], times["dones"][rows]
     # Only an acknowledgement proves that it was stored by then.
-    return np.where(acked & (done != NULL), done, FOREVER_NS), times["attempts"][rows]
+    return line, np.where(acked & (done != NULL), done, FOREVER_NS), times["attempts"][rows]
 
 
 _COLUMNS = ("group", *RECORD, "n", "position", "at_ns", "move")
@@ -323,11 +322,7 @@ class Unseen(Question):
             yield SumPart("kept_low", kept.select("group", "place", low=low))
 
     def before_messages(self, run: Run) -> Unseen:
-        topics = run.names.topics
-        reads = {
-            index: [n for n, topic in enumerate(topics) if wanted is None or topic in wanted]
-            for index, wanted in run.given.subscribed.items()
-        }
+        reads = run.names.numbers_of(run.given.subscribed)
         return replace(self, reads=reads, moved=moved(run), acquired=run.sums["handed_unrecorded"])
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:

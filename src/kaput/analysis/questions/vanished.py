@@ -8,7 +8,7 @@ like a loss, losses.py), and what follows for the group (consequences.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -31,7 +31,6 @@ from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, CLAIM_TYPES, CLAIMS, MESSAGE, SPOT
 from kaput.analysis.runs.cutting import MESSAGES, each, meeting
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import Ints
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.core import clock
@@ -71,7 +70,7 @@ class Vanished(Question):
             yield To("vanished", claims(gone))
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        why = places.with_causes(places.passed["vanished"])
+        why = places.with_causes(places.tables["vanished"])
         yield SumPart("vanished", why.with_columns(messages=pl.lit(1, pl.Int64)))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
@@ -129,9 +128,11 @@ def contradicted(messages: Messages) -> pl.DataFrame:
     claimed = each(contradicting, at_ns=polls)
     claimed = claimed.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
     claimed = claimed.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
-    acked = _acknowledged(messages.stretches, contradicting, messages.times)
+    acked = meeting(messages.stretches.filter(ACKED), contradicting, MESSAGES)
+    sends = each(acked, attempt_ns=messages.times["attempts"], done_ns=messages.times["dones"])
+    sends = sends.select(*MESSAGE, *SPOT, "attempt_ns", "done_ns").drop_nulls(SPOT)
     return (
-        claimed.join(acked, on=[*MESSAGE, *SPOT], how="left")
+        claimed.join(sends, on=[*MESSAGE, *SPOT], how="left")
         .with_columns(
             topic=pl.col("place") // SHIFT,
             done_ns=pl.coalesce("done_ns", "at_ns"),
@@ -139,12 +140,3 @@ def contradicted(messages: Messages) -> pl.DataFrame:
         )
         .select(CLAIMS)
     )
-
-
-def _acknowledged(
-    stretches: pl.DataFrame, contradicting: pl.DataFrame, times: Mapping[str, Ints]
-) -> pl.DataFrame:
-    """(producer, seq, place, offset, attempt_ns, done_ns): the acknowledged ones of these messages."""
-    acked = meeting(stretches.filter(ACKED), contradicting, MESSAGES)
-    sends = each(acked, attempt_ns=times["attempts"], done_ns=times["dones"])
-    return sends.select(*MESSAGE, *SPOT, "attempt_ns", "done_ns").drop_nulls(SPOT)

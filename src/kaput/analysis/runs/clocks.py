@@ -68,9 +68,11 @@ def encode_deliveries(
 def _with_clocks(rows: pl.DataFrame, timelines: EventTimelines, time: str) -> pl.DataFrame:
     """The rows with CLOCKS as of the column `time`, and when the next event of each kind happened."""
     clocked = rows.select(*READER, time).with_row_index("line").sort(time)
-    clocked = _last_before(clocked, time, timelines.commits, _GROUP)
-    clocked = _last_before(clocked, time, timelines.changes, READER)
-    clocked = _last_before(clocked, time, timelines.assignments, _GROUP)
+    for events, by in zip(timelines, (_GROUP, READER, _GROUP), strict=True):
+        # The last event up to each time.
+        clocked = clocked.join_asof(
+            events, left_on=time, right_on="at_ns", by=list(by), check_sortedness=False
+        ).drop("at_ns", strict=False)
     known = clocked.with_columns(
         pl.col("commits", "changes").fill_null(0),
         pl.col("owns").fill_null(False),
@@ -184,10 +186,3 @@ def _whole_events(events: pl.DataFrame, read: pl.DataFrame) -> pl.DataFrame:
         pl.col("kind").is_in(GONE) | pl.col("topic").is_null() | (pl.col("topic") == pl.col("topic_read"))
     )
     return each.filter(of_all).select(events.columns)
-
-
-def _last_before(rows: pl.DataFrame, time: str, events: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
-    """Joins each row with the last event up to its time."""
-    return rows.join_asof(events, left_on=time, right_on="at_ns", by=list(by), check_sortedness=False).drop(
-        "at_ns", strict=False
-    )

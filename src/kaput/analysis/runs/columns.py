@@ -297,9 +297,14 @@ def key_of(keys: Mapping[int, int]) -> pl.Expr:
     """The key of a message, as a number; null if it has none, or an unknown one. `keys`: by producer, how
     many it uses in turn, or OWN_NUMBER, OWN_SEQ, NO_KEY.
     """
-    count = pl.col("producer").replace_strict(dict(keys), default=NO_KEY, return_dtype=pl.Int64)
+    count = looked_up(pl.col("producer"), keys, NO_KEY)
     in_turn = pl.when(count > 0).then(pl.col("seq") % count.clip(1))
     return in_turn.when(count == OWN_NUMBER).then("producer").when(count == OWN_SEQ).then("seq")
+
+
+def looked_up(key: pl.Expr, values: Mapping[int, int], default: int | None = None) -> pl.Expr:
+    """The value of each key; `default` of the others."""
+    return key.replace_strict(dict(values), default=default, return_dtype=pl.Int64)
 
 
 def none(*columns: str) -> pl.DataFrame:

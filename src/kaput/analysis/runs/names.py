@@ -5,7 +5,7 @@ Numbers are grouped, sorted and joined several times faster than text. Not here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -58,6 +58,11 @@ class Names:
         words = dict(enumerate(self.clusters))
         # Polars refuses an empty mapping.
         return topic.replace_strict(words, return_dtype=pl.String) if words else pl.lit(None, pl.String)
+
+    def numbers_of(self, read: Mapping[int, Collection[str] | None]) -> dict[int, list[int]]:
+        """By group, the numbers of the topics that it reads. `read`: their names; None: all."""
+        every = list(enumerate(self.topics))
+        return {group: [n for n, topic in every if w is None or topic in w] for group, w in read.items()}
 
     def place(self, code: int | None) -> TopicPartition | None:
         """The partition with this number; None for None."""

@@ -52,7 +52,7 @@ class TableRows(NamedTuple):
     """`frame`: the columns in which rows differ; `same`: the value of each constant column."""
 
     frame: pl.DataFrame
-    same: Mapping[str, object]
+    same: Mapping[str, object] = {}
 
     def with_same(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Adds the constant columns to some of the rows, or to runs of them."""
@@ -96,12 +96,7 @@ class Extents:
 
 
 def empty(table: str) -> TableRows:
-    return TableRows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}), {})
-
-
-def of_frame(frame: pl.DataFrame) -> TableRows:
-    """The rows of a frame, without constant columns."""
-    return TableRows(frame, {})
+    return TableRows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}))
 
 
 def together(parts: Sequence[TableRows]) -> TableRows:

@@ -16,7 +16,7 @@ from kaput.analysis.runs.columns import ENCODINGS, NAMED, InRun, View
 from kaput.analysis.runs.encoding import encoded
 from kaput.analysis.runs.names import EVENTS, Names
 from kaput.analysis.runs.run import encode, in_order
-from kaput.analysis.runs.tables import of_frame
+from kaput.analysis.runs.tables import TableRows
 
 
 def no_runs(table: str) -> pl.DataFrame:
@@ -32,14 +32,17 @@ def same_and_steps(table: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """Runs of each table; those of the log may have `at_ns`, the second of their records. `positions`: by
-    place, the offset after the last record that was read.
-    """
+    """Runs of each table; those of the log may have `at_ns`, the second of their records."""
 
     sends: pl.DataFrame = field(default_factory=lambda: no_runs("sends"))
     log: pl.DataFrame = field(default_factory=lambda: no_runs("log"))
     deliveries: pl.DataFrame = field(default_factory=lambda: no_runs("deliveries"))
-    positions: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """By place, the offset after the last record of the log."""
+        ends = self.log.group_by("place").agg((pl.col("offset") + pl.col("n")).max())
+        return {place: end for place, end in ends.iter_rows() if place is not None}
 
 
 def arrivals(
@@ -47,15 +50,13 @@ def arrivals(
 ) -> Arrivals:
     """The runs of these frames (runs/tables.py); None: no rows of that table arrived."""
     runs: dict[str, pl.DataFrame] = {}
-    positions: dict[int, int] = {}
     if sends is not None:
         runs["sends"] = _runs("sends", sends)
     if log is not None:
         runs["log"] = log_runs(log)
-        positions = positions_after(runs["log"])
     if deliveries is not None:
         runs["deliveries"] = _runs("deliveries", deliveries.filter(NAMED))
-    return Arrivals(**runs, positions=positions)
+    return Arrivals(**runs)
 
 
 def frame(table: str, rows: pa.Table, names: Names) -> pl.DataFrame:
@@ -85,7 +86,7 @@ def _number(name: str, words: Sequence[str]) -> pl.Expr:
 
 
 def _runs(table: str, rows: pl.DataFrame) -> pl.DataFrame:
-    return encoded(table, of_frame(rows), pl.DataFrame(schema=EVENTS)).of(View.LIVE)
+    return encoded(table, TableRows(rows), pl.DataFrame(schema=EVENTS)).of(View.LIVE)
 
 
 def log_runs(log: pl.DataFrame, *more: str) -> pl.DataFrame:
@@ -93,9 +94,3 @@ def log_runs(log: pl.DataFrame, *more: str) -> pl.DataFrame:
     frame = in_order(log, ("place", "offset")).with_columns(pl.col("visible").fill_null(True))
     same, steps = same_and_steps("log")
     return encode(frame, (*same, *more), steps=steps).select(*ENCODINGS["log"].of(View.LIVE), *more)
-
-
-def positions_after(log: pl.DataFrame) -> dict[int, int]:
-    """By place, the offset after the last of these runs of the log."""
-    ends = log.group_by("place").agg((pl.col("offset") + pl.col("n")).max())
-    return {place: end for place, end in ends.iter_rows() if place is not None}

@@ -177,18 +177,18 @@ def _read_to(query: Any) -> dict[TopicPartition, int]:
 
 def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
     """The streaming DataFrame that the query reads."""
-    from kaput.analysis.streaming.kafka_source import records, records_to_count
+    from kaput.analysis.streaming.kafka_source import records, to_count
 
     here = (spec.bootstrap_servers, spec.topics, _properties(spec.access), spec.start)
     audit = spec.audit
     if audit is None:
         return records(spark, *here)
-    rows = records_to_count(spark, *here, LOG)
+    rows = to_count(records(spark, *here, created_later=True), LOG)
     if audit.mirror is None:
         return rows
     copies = [f"{audit.prefix}{topic}" for topic in spec.topics if topic != REPORTS]
     there = (audit.mirror, copies, _properties(audit.access), spec.start)
-    return rows.unionAll(records_to_count(spark, *there, MIRROR))
+    return rows.unionAll(to_count(records(spark, *there, created_later=True), MIRROR))
 
 
 @contextmanager

@@ -89,18 +89,10 @@ def _encoding(numbering: Numbering, names: Names) -> Callable[[Iterable[Row]], I
     return encode
 
 
-def records_to_count(
-    spark: SparkSession,
-    servers: str,
-    topics: Sequence[str],
-    properties: Mapping[str, str],
-    start: str,
-    side: str,
-) -> DataFrame:
-    """Records of these topics, some of which may not exist yet: (side, topic, partition, offset, at_ms,
-    value); `value` only for reports (clients/audit_reports.py).
+def to_count(rows: DataFrame, side: str) -> DataFrame:
+    """Of records: (side, topic, partition, offset, at_ms, value); `value` only for reports
+    (clients/audit_reports.py).
     """
-    rows = records(spark, servers, topics, properties, start, created_later=True)
     return rows.selectExpr(
         f"IF(topic = '{REPORTS}', '{REPORT}', '{side}') AS side",
         "topic",
@@ -112,7 +104,7 @@ def records_to_count(
 
 
 def counted(batch: DataFrame, prefix: str) -> tuple[list[Counted], list[CountReport]]:
-    """Counts a micro-batch of `records_to_count` in Spark. `prefix`: of topic names in the mirror."""
+    """Counts a micro-batch of `to_count` in Spark. `prefix`: of topic names in the mirror."""
     topic = f"IF(side = '{MIRROR}', substr(topic, {len(prefix) + 1}), topic)"
     rows = batch.selectExpr(
         "side",

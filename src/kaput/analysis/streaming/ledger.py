@@ -25,7 +25,7 @@ from kaput.analysis.engine.pieces import Parts, Piece, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.questions.fates import Fates, Phantoms
 from kaput.analysis.questions.order import StorageOrder, unique_messages
-from kaput.analysis.runs.columns import ACKED, LOST, NAMED, none
+from kaput.analysis.runs.columns import ACKED, LOST, NAMED, looked_up, none
 from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import Names
 from kaput.analysis.streaming.arrivals import Arrivals, no_runs, same_and_steps
@@ -234,7 +234,7 @@ class Ledger:
             return pl.lit(False)
         else:
             end, of, reached = pl.col("n") + pl.col("offset"), "place", self.positions
-        return end > pl.col(of).replace_strict(dict(reached), default=-1, return_dtype=pl.Int64)
+        return end > looked_up(pl.col(of), reached, -1)
 
     def _with_gaps(self) -> Ledger:
         """The ledger with what is missing now. Messages that were missing and have been found become late."""

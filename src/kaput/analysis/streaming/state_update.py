@@ -20,7 +20,7 @@ import pyarrow as pa
 from kaput.analysis.engine import steps
 from kaput.analysis.runs.columns import NAMED
 from kaput.analysis.runs.names import Names
-from kaput.analysis.streaming.arrivals import arrivals, frame, positions_after
+from kaput.analysis.streaming.arrivals import arrivals, frame
 from kaput.analysis.streaming.counts import WindowCounts, percentiles
 from kaput.analysis.streaming.inferred_sends import WAIT_NS
 from kaput.analysis.streaming.ledger import Ledger, Totals
@@ -86,7 +86,7 @@ class GrowingLedger:
         arrived = arrivals(sends=sends, deliveries=deliveries)
         times = None
         if log is not None and log.height:
-            arrived = replace(arrived, log=log, positions=positions_after(log))
+            arrived = replace(arrived, log=log)
             times = log.filter(NAMED)
             unnamed = log.filter(pl.col("producer").is_null())
             corrupt = int(unnamed.filter(~pl.col("intact"))["n"].sum())

@@ -86,9 +86,6 @@ class Messages:
 
 def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     """The stretches with the first and last times of attempts and of known outcomes."""
-    if stretches.is_empty():
-        columns = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
-        return stretches.with_columns(pl.lit(None, pl.Int64).alias(name) for name in columns)
     # Stretches cover all sends, in the order of their rows, so reduceat works.
     begin, attempts, dones = stretches["row"].to_numpy(), times["attempts"], times["dones"]
     last = np.maximum.reduceat(dones, begin)

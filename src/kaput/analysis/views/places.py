@@ -13,7 +13,7 @@ import polars as pl
 from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, with_holders, with_removal
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
-from kaput.analysis.runs.columns import MESSAGE, View, empty_tables
+from kaput.analysis.runs.columns import MESSAGE, View, empty_tables, looked_up
 from kaput.analysis.runs.cutting import PLACES, READ, meeting, overlapping, overlay
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
@@ -37,11 +37,6 @@ class Stored:
 
 class Places(Stored):
     """Partitions after messages are matched. `tables`: also those that questions pass on, by name."""
-
-    @property
-    def passed(self) -> Mapping[str, pl.DataFrame]:
-        """The tables that questions pass on, and others, by name."""
-        return self.tables
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
@@ -116,18 +111,8 @@ class Places(Stored):
         return self._with_causes(one_by_one, {name: kept.to_numpy() for name, kept in times.items()})
 
     def _with_causes(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
-        known = self.known
-        rows = with_causes(
-            with_holders(runs, times, self.log),
-            known.first_acks_by_epoch,
-            known.leader_history,
-            known.extents,
-            known.deleted,
-            known.names,
-            known.acks_0,
-            known.attempted,
-        )
-        return with_removal(deleted_with_topics(rows, known.recreated), self.log, known.removing)
+        rows = with_causes(with_holders(runs, times, self.log), self.known)
+        return with_removal(deleted_with_topics(rows, self.known.recreated), self.log, self.known.removing)
 
 
 def in_new_topic(deliveries: pl.DataFrame, log: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
@@ -151,7 +136,7 @@ def of_new_topic(commits: pl.DataFrame, ordered: pl.DataFrame, recreated: Mappin
     gone, or before the group was delivered anything from the new one. `ordered`: see Places.
     """
     firsts = ordered.group_by("group", "place").agg(first_ns=pl.col("polled_ns_first").min())
-    gone_ns = (pl.col("place") // SHIFT).replace_strict(dict(recreated), return_dtype=pl.Int64, default=None)
+    gone_ns = looked_up(pl.col("place") // SHIFT, recreated)
     new = (pl.col("at_ns") > gone_ns) & (pl.col("at_ns") >= pl.col("first_ns")).fill_null(False)
     known = commits.join(firsts, on=["group", "place"], how="left")
     return known.filter(new | gone_ns.is_null()).drop("first_ns")

@@ -60,14 +60,7 @@ class Rows:
         return steps.graded("acked", self.acked.rows["dones"], self.acked_us, self.known.step_ns)
 
 
-def encode(
-    units: Iterable[Unit], known: Known, questions: Sequence[Question], pack: Pack = to_bytes
-) -> Iterator[tuple[int, Piece]]:
-    """Runs one task: yields pieces with the part they go to, and finally what questions found."""
-    yield from encode_rows(_tables(units, known.names), known, questions, pack)
-
-
-def _tables(units: Iterable[Unit], names: Names) -> Iterator[tuple[str, TableRows]]:
+def tables(units: Iterable[Unit], names: Names) -> Iterator[tuple[str, TableRows]]:
     """Each row group; small ones of a table together, because what follows costs the same for any size."""
     for table, units_of_table in groupby(units, lambda unit: unit.table):
         waiting: list[TableRows] = []
@@ -79,15 +72,17 @@ def _tables(units: Iterable[Unit], names: Names) -> Iterator[tuple[str, TableRow
         yield table, together(waiting)
 
 
-def encode_rows(
-    tables: Iterable[tuple[str, TableRows]],
+def encode(
+    every: Iterable[tuple[str, TableRows]],
     known: Known,
     questions: Sequence[Question],
     pack: Pack = to_bytes,
 ) -> Iterator[tuple[int, Piece]]:
-    """The same for rows that have been read already."""
+    """Runs one task on rows of tables: yields pieces with the part they go to, and finally what questions
+    found.
+    """
     sums, clock = [], CpuClock()
-    for table, rows in tables:
+    for table, rows in every:
         clock.lap("rows", "reading Parquet")
         coded = encoded(table, rows, known.events)
         clock.lap("rows", "encoding as runs")

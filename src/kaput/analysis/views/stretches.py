@@ -26,6 +26,7 @@ from kaput.analysis.runs.cutting import MESSAGES, overlay
 from kaput.analysis.runs.names import SHIFT, Homes
 from kaput.analysis.runs.run import NULL, Flags, Ints, nullable, numbers
 
+_OF_TRANSACTION = ("transaction", "first_seq", "state", "whole")
 ALL_AT_HOME = {"home": pl.lit(True), "looped": pl.lit(False)}
 # Of copies: mirrored and visible. Copies in a mirror's aborted transactions are not visible.
 IS_MIRRORED = ~pl.col("home") & ~pl.col("looped") & pl.col("visible")
@@ -86,10 +87,12 @@ def messages(
     sent[at] = True
     borne_out[part[_as_claimed(own, stretches, size)]] = True
     copies = copies.with_columns(sent=pl.Series(sent[copies["part"].to_numpy()], dtype=pl.Boolean))
+    # Of several copies, the first visible one is the first.
+    ordered = own.sort(~pl.col("visible"), "offset", "place") if (logged > 1).any() else own
     stretches = stretches.with_columns(
         pl.col("topic").alias("home_topic") if topics is None else pl.Series("home_topic", topics[at]),
-        *_first_copies(own, at, bool((logged > 1).any()), size),
-        *_transaction_columns(transaction_parts, at, size),
+        *_of_first(ordered, at, size, place="first_place", offset="first_offset", epoch="epoch"),
+        *_of_first(transaction_parts, at, size, **{name: name for name in _OF_TRANSACTION}),
         *_store_columns(stores, at, size),
         stored=pl.Series(stored[at], dtype=pl.Int64),
         logged=pl.Series(logged[at], dtype=pl.Int64),
@@ -121,28 +124,13 @@ def _as_claimed(copies: pl.DataFrame, stretches: pl.DataFrame, size: int) -> Fla
     return as_claimed
 
 
-def _first_copies(copies: pl.DataFrame, at: Ints, several: bool, size: int) -> list[pl.Series]:
-    """first_place, first_offset, epoch: of the first copy of each part in `at`."""
-    ordered = copies.sort(~pl.col("visible"), "offset", "place") if several else copies
-    chosen = _first_rows(ordered, at, size)
-    return [
-        ordered[name].gather(chosen).alias(alias)
-        for name, alias in {"place": "first_place", "offset": "first_offset", "epoch": "epoch"}.items()
-    ]
-
-
-def _first_rows(frame: pl.DataFrame, at: Ints, size: int) -> pl.Series:
-    """The index of the first row of each part in `at`, null for none."""
+def _of_first(frame: pl.DataFrame, at: Ints, size: int, **names: str) -> list[pl.Series]:
+    """Columns of the first row of each part in `at`, null for none, by the names that they get."""
     line = np.full(size, -1)
     # Reversed, because the last assignment wins.
     line[frame["part"].to_numpy()[::-1]] = np.arange(frame.height)[::-1]
-    return nullable("", line[at], -1)
-
-
-def _transaction_columns(transactions: pl.DataFrame, at: Ints, size: int) -> list[pl.Series]:
-    """transaction, first_seq, state, whole of each part in `at`."""
-    chosen = _first_rows(transactions, at, size)
-    return [transactions[name].gather(chosen) for name in ("transaction", "first_seq", "state", "whole")]
+    chosen = nullable("", line[at], -1)
+    return [frame[column].gather(chosen).alias(name) for column, name in names.items()]
 
 
 def _store_columns(stores: Sequence[pl.DataFrame], at: Ints, size: int) -> list[pl.Series]:
