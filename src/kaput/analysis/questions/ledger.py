@@ -113,7 +113,7 @@ def _messages(stretches: pl.DataFrame, times: Mapping[str, Ints], names: Names) 
 
 
 def _in_the_log(names: Names) -> list[pl.Expr]:
-    """leader_epoch, unread, uncommitted; and, if there are groups, a struct of the times delivered to each."""
+    """leader_epoch, unread, uncommitted; and, with groups, a struct of the times delivered to each."""
     of_log = [pl.col("epoch").cast(pl.Int32).alias("leader_epoch"), pl.col("unread"), pl.col("uncommitted")]
     groups = [pl.col(f"delivered_{n}").cast(pl.Int32).alias(group) for n, group in enumerate(names.groups)]
     return [*of_log, pl.struct(groups).alias("delivered")] if groups else of_log
