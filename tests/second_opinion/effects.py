@@ -65,16 +65,19 @@ class Effects:
                 began = max(row["effective_ns"], healed - CONFIRMED_WITHIN)
             elif row["id"] in self._heals_began and healed != FOREVER:
                 healed = min(began, healed)  # a change that never ends is looked at again at the end
+            step = steps[index] if known else {}
+            # Without a command that proves it, its proof is that the broker did not answer.
+            silent = row["fault"] == "command" and row["bit"] and known and not step.get("prove")
             yield Effect(
                 row["id"],
-                row["fault"],
+                "pause" if silent else row["fault"],
                 row["target"],
                 frozenset(row["brokers"] or ()),
                 row["effective_ns"],
                 healed,
                 began,
                 bool(row["bit"]),
-                steps[index] if known else {},
+                step,
                 row["injected_ns"],
                 self._works(row, healed),
             )

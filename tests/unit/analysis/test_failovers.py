@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,14 @@ from kaput.report.sections.availability import waited
 from kaput.report.sections.leaders import leader_sentences
 
 
+def _two_partitions(faults: Sequence[dict[str, Any]] = (), acks: object = "all") -> History:
+    return History(
+        producers=[{"topic": "orders", "acks": acks, "count": 2}],
+        topics=[{"name": "orders", "partitions": 2, "config": {"min.insync.replicas": 2}}],
+        faults=list(faults),
+    )
+
+
 def _load(
     seconds: int,
     *silences: tuple[int, int],
@@ -27,10 +37,7 @@ def _load(
     """Five messages a second to a partition, acknowledged after 5 ms; those attempted in [from, to) of a
     silence (s) only at `to`, and in `epoch`, as those after it. Two replicas have to be in sync.
     """
-    history = history or History(
-        producers=[{"topic": "orders", "acks": acks, "count": 2}],
-        topics=[{"name": "orders", "partitions": 2, "config": {"min.insync.replicas": 2}}],
-    )
+    history = history or _two_partitions(acks=acks)
     for seq in range(5 * seconds):
         ms = 200 * seq
         late = next((to for from_, to in silences if 1_000 * from_ <= ms < 1_000 * to), None)
@@ -511,3 +518,19 @@ def test_leader_that_was_elected_before_the_load_is_said_to_be(tmp_path: Path) -
     history = _load(10).led(1, 0, -9_000, [1, 2, 3]).led(2, 1, -3_000, [2, 3])
     (sentence,) = leader_sentences(JudgedRun(judged(history, tmp_path)))
     assert "broker 2 took over from broker 1 (epoch 1), before the load began, the old leader" in sentence
+
+
+@pytest.mark.parametrize(("prove", "ended_by"), [(None, "election"), ("ssh broker is-slow", "unknown")])
+def test_a_command_stops_a_broker_that_was_asked_and_did_not_answer(
+    prove: str | None, ended_by: str, tmp_path: Path
+) -> None:
+    """Without a command that proves it; what another one proves is not known."""
+    step = {"at": "4s", "for": "9s", "fault": "command", "target": "broker 1", "inject": "ssh broker stop"}
+    scenario = [step | ({} if prove is None else {"prove": prove})]
+    history = _load(20, (4, 10), history=_two_partitions(scenario)).led(1, 0, -1_000, [1, 2, 3])
+    history.led(2, 1, 9_900, [2, 3]).fault(1, 4_000, 13_000, fault="command", id="1-command")
+    standstill = _standstill(judged(history, tmp_path))
+    assert standstill.ended_by == ended_by
+    assert [wait.condition for wait in standstill.waited_for] == (
+        ["election", "client"] if prove is None else []
+    )

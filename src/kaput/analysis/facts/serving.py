@@ -15,7 +15,14 @@ from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import RECREATE, DenyOptions, Options, PartitionOptions, ProtocolOptions
+from kaput.scenario.fault_kinds import (
+    RECREATE,
+    CommandOptions,
+    DenyOptions,
+    Options,
+    PartitionOptions,
+    ProtocolOptions,
+)
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
@@ -36,7 +43,6 @@ HOW: Mapping[str, How] = {
     "partition": "cut",
     "flap": "cut",
 }
-NOT_RUNNING = frozenset(fault for fault, how in HOW.items() if how in ("ended", "frozen"))
 _Broker = tuple[str | None, int]  # its cluster and its id
 _Known = TypeVar("_Known")
 _MIN_ISR = "min.insync.replicas"
@@ -282,7 +288,7 @@ def _of_client(fault: FaultRow, group_events: Sequence[Mapping[str, Any]] = ()) 
     that was killed is back when a new process of it joins, if that is sooner.
     """
     assert fault.effective_ns is not None
-    how: How = HOW.get(fault.fault, "slow")
+    how: How = how_of(fault, None)
     end_ns, may_end_ns = fault.until_ns, fault.may_end_ns
     mine = [row for row in group_events if fault.hit.includes_member(row["group"], row["member"])]
     before = {row["member"] for row in mine if row["at_ns"] <= fault.effective_ns}
@@ -309,7 +315,7 @@ def _of_broker(
     """The hindrance by one fault; None if only the events of the broker tell when it was down."""
     assert fault.effective_ns is not None
     end_ns = fault.until_ns
-    from_ns, how = fault.effective_ns, HOW.get(fault.fault, "slow")
+    from_ns, how = fault.effective_ns, how_of(fault, scenario)
     if fault.fault in _BY_EVENTS:
         return None
     if how == "ended":
@@ -375,6 +381,16 @@ def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
         return None
     step = dict(scenario.numbered_faults()).get(int(number))
     return step if step is not None and step.fault == fault.fault else None
+
+
+def how_of(fault: FaultRow, scenario: Scenario | None) -> How:
+    """How a fault hinders what it hits. A command that is proven without a `prove` command freezes a broker:
+    it was asked, and did not answer.
+    """
+    if fault.fault == "command" and fault.confirmed:
+        options = options_of(fault, scenario)
+        return "frozen" if isinstance(options, CommandOptions) and not options.prove else "slow"
+    return HOW.get(fault.fault, "slow")
 
 
 def options_of(fault: FaultRow, scenario: Scenario | None) -> Options | None:

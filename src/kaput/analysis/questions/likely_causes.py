@@ -17,7 +17,7 @@ import polars as pl
 from kaput.analysis.engine.spells import FAILED, LONG
 from kaput.analysis.facts.lag import clusters_within
 from kaput.analysis.facts.leader_history import Change, may_concern
-from kaput.analysis.facts.serving import ACKS_WAIT_FOR, HOW, NOT_RUNNING, options_of
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.run import Run
@@ -163,7 +163,8 @@ def needed(
             return f"{place} had no leader after broker {broker}"
         if group is None and _still_asked(run, broker, place, max(at_ns, since[broker][0])):
             return f"broker {broker} was the last that had acknowledged anything in {place}"
-    away = group is not None and fault.fault in NOT_RUNNING and fault.may_end_ns > to_ns
+    not_running = how_of(fault, run.given.scenario) in ("ended", "frozen")
+    away = group is not None and not_running and fault.may_end_ns > to_ns
     still = (history.before(place, to_ns + MS).isr or ()) if away else ()
     in_sync = [
         broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
@@ -181,7 +182,7 @@ def _waited_for_more(
     """Whether, while a fault only slowed members of the ISR, a partition waited for something else all the
     time: who slows a follower holds up nothing that waits for an election.
     """
-    if fault.fault in HOW or fault.effective_ns is None:
+    if how_of(fault, run.given.scenario) != "slow" or fault.effective_ns is None:
         return False
     waits = run.story(place, *within, group, None).waits
     mine = [wait for wait in waits if fault.in_effect(wait.from_ns, wait.to_ns)]
