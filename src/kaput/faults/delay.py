@@ -49,10 +49,7 @@ class Delay(NodeFault):
         self._asked: dict[int, int] = {}  # by node, the party that measures
         self._before: dict[int, float] = {}
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         options = self.options
         parties = {node.id: across(node.id, options.from_, self.scene) for node in nodes}
         if not all(parties.values()):
