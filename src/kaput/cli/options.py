@@ -89,10 +89,10 @@ def config_of(bootstrap_servers: str | None, cluster: str | None, command_config
 
 def access_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Access:
     """The security settings in a client properties file. Raises UsageError."""
-    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.access import Access
 
     path = config_of(bootstrap_servers, cluster, command_config)
-    return OPEN if path is None else Access.read(path)
+    return Access.of(path)
 
 
 def standing_cluster(text: str, config: Path | None) -> ClusterAddress:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -360,19 +360,11 @@ class HealedByRestart(RunningFault[Any]):
         return healed, effect.with_proof("; ".join(details), holds)
 
 
-class PermanentChange(Fault[_Hit]):
-    """One injection of such a change."""
-
-    def replicas_lacking(self, topics: Iterable[str]) -> str:
-        """A sentence about partitions without a leader or a full ISR. Raises LabError."""
-        return lacking(self.scene.admin.partitions(topics))
-
-
-class TopicChange(PermanentChange[str]):
+class TopicChange(Fault[str]):
     on = TOPIC
 
 
-class ClusterChange(PermanentChange[None]):
+class ClusterChange(Fault[None]):
     on = CLUSTER
 
 

@@ -206,7 +206,7 @@ class Admin(ResourceAdmin):
         """The names of all topics that any broker knows, including internal ones."""
 
         def look() -> list[str]:
-            views = self._broadcaster.ask_all(self._cluster.broker_endpoints, requests.every_topic)
+            views = self._broadcaster.ask_all(self._cluster.broker_endpoints, requests.topics_with_ids)
             if not views:
                 raise LabError("no broker answered")
             return sorted({topic.name for view in views.values() for topic in view.topics})

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from kaput.cluster.admin.requests import THROTTLED_RATES, THROTTLED_REPLICAS
 from kaput.cluster.admin.resources import AccessRule
 from kaput.core import first_few, plural
 from kaput.operate.doctor.snapshot import (
     INTERNAL,
-    THROTTLED_RATES,
-    THROTTLED_REPLICAS,
     ClusterSnapshot,
     Commit,
     GroupSnapshot,
