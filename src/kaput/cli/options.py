@@ -51,6 +51,12 @@ CommandConfig = Annotated[
     Path | None,
     Option(metavar="FILE", help="Client properties file with the security settings (Java format)."),
 ]
+RunDir = Annotated[
+    Path, Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
+]
+JudgedRuns = Annotated[
+    list[Path], Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders.")
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
 
 

@@ -11,13 +11,12 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from kaput.cli.doctor import text_of
+from kaput.cluster.admin.requests import THROTTLED_RATES, THROTTLED_REPLICAS
 from kaput.cluster.admin.resources import AccessRule
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import as_json, as_sarif, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.snapshot import (
-    THROTTLED_RATES,
-    THROTTLED_REPLICAS,
     Broker,
     ClusterSnapshot,
     Commit,

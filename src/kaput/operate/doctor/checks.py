@@ -39,6 +39,9 @@ class Hit:
     remedy: str
 
 
+Look = Callable[[ClusterSnapshot], Iterator[Hit]]
+
+
 @dataclass(frozen=True)
 class DoctorCheck:
     """A check; `title`: the risk; `look`: finds the hits in a snapshot."""
@@ -46,20 +49,16 @@ class DoctorCheck:
     id: str
     severity: Severity
     title: str
-    look: Callable[[ClusterSnapshot], Iterator[Hit]]
+    look: Look
 
 
 CHECKS: list[DoctorCheck] = []
 
 
-def check(
-    number: str, severity: Severity, title: str
-) -> Callable[[Callable[[ClusterSnapshot], Iterator[Hit]]], Callable[[ClusterSnapshot], Iterator[Hit]]]:
+def check(number: str, severity: Severity, title: str) -> Callable[[Look], Look]:
     """Registers a check."""
 
-    def register(
-        look: Callable[[ClusterSnapshot], Iterator[Hit]],
-    ) -> Callable[[ClusterSnapshot], Iterator[Hit]]:
+    def register(look: Look) -> Look:
         CHECKS.append(DoctorCheck(number, severity, title, look))
         return look
 
