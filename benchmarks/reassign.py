@@ -24,7 +24,8 @@ from confluent_kafka import Producer
 
 from kaput.cluster.access import OPEN
 from kaput.cluster.admin.reassignments import reassignment_client
-from kaput.operate.reassign.applying import RATES, REPLICAS
+from kaput.cluster.admin.requests import THROTTLED_RATES as RATES
+from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 
 KAPUT = [sys.executable, "-P", "-m", "kaput"]
 LOADED = 4  # topics that the ledger accounts for

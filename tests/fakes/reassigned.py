@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kaput.cluster.admin.reassignments import ClusterView, Configs, Kind, ReplicaState
+from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 from kaput.core import TopicPartition
-from kaput.operate.reassign.applying import REPLICAS
 
 
 class Killed(BaseException):

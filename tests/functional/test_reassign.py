@@ -17,7 +17,8 @@ import kaput
 from driving import KAPUT
 from kaput.cluster.access import OPEN
 from kaput.cluster.admin.reassignments import ReassignmentClient, reassignment_client
-from kaput.operate.reassign.applying import RATES, REPLICAS
+from kaput.cluster.admin.requests import THROTTLED_RATES as RATES
+from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 from kaput.operate.standing_cluster import StandingCluster
 from waiting import PATIENCE_S, answered, eventually
 

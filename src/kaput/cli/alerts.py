@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from kaput.cli import completion
-from kaput.cli.options import Json, milliseconds
+from kaput.cli.options import Json, JudgedRuns, milliseconds
 from kaput.cli.verbs import Verb, group, print_json
 from kaput.core import plural
 from kaput.errors import EvidenceError, UsageError
@@ -44,7 +43,7 @@ def list_command(rules: RulesFile = None, json: Json = False) -> None:
 
     alert_rules = rules_of(rules)
     if json:
-        _print_json([_document(rule) for rule in alert_rules])
+        print_json([_document(rule) for rule in alert_rules], indent=2)
         return
     width = max(len(rule.name) for rule in alert_rules)
     for rule in alert_rules:
@@ -67,7 +66,7 @@ def show_command(
     if name is not None:
         _show_rule(rule_named(rules_of(rules), name), json)
     elif json:
-        _print_json([_document(rule) for rule in rules_of(rules)])
+        print_json([_document(rule) for rule in rules_of(rules)], indent=2)
     else:
         sys.stdout.write(_text(rules))
 
@@ -85,7 +84,7 @@ def check_command(
     of_file = rules_of(file)
     pages = sum(rule.severity == "page" for rule in of_file)
     if json:
-        _print_json({"file": str(file), "rules": len(of_file.alert_rules), "pages": pages})
+        print_json({"file": str(file), "rules": len(of_file.alert_rules), "pages": pages}, indent=2)
     else:
         sys.stdout.write(f"{file}: {plural(len(of_file.alert_rules), 'rule')}, {pages} with severity page\n")
 
@@ -126,7 +125,7 @@ def _text(path: Path | None) -> str:
 
 def _show_rule(rule: AlertRule, json: bool) -> None:
     if json:
-        _print_json(_document(rule))
+        print_json(_document(rule), indent=2)
         return
     from kaput.monitor.alerts.rules import condition_words
 
@@ -144,21 +143,13 @@ def _document(rule: AlertRule) -> dict[str, Any]:
     return {**written, "condition": condition_words(rule)}
 
 
-def _print_json(document: Any) -> None:
-
-    print_json(document, indent=2)
-
-
-RunDirs = Annotated[
-    list[Path], Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders.")
-]
 RulesFile = Annotated[
     Path | None, Option("--rules", metavar="FILE", help="Alert rules file (default: the built-in rules).")
 ]
 
 
 @app.command("score", cls=Verb)
-def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False) -> None:
+def score_command(run_dir: JudgedRuns, rules: RulesFile = None, json: Json = False) -> None:
     """Score alert rules on recorded runs.
 
     For each fault and rule, shows how soon the alert fired, how soon it was resolved, and whether it was
@@ -172,7 +163,7 @@ def score_command(run_dir: RunDirs, rules: RulesFile = None, json: Json = False)
 
 @app.command("tune", cls=Verb)
 def tune_command(
-    run_dir: RunDirs,
+    run_dir: JudgedRuns,
     rule: Annotated[str, Option("--rule", metavar="NAME", help="Rule to tune.")],
     rules: RulesFile = None,
     thresholds: Annotated[

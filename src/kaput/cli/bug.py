@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
-from kaput.cli import completion
-from kaput.cli.options import Json
+from kaput.cli.options import Json, RunDir
 from kaput.cli.verbs import print_json
 from kaput.core import NEWEST_KAFKA, VERSION
 from kaput.errors import JavaError
@@ -38,9 +37,7 @@ def version_command(json: Json = False) -> None:
 
 
 def bug_command(
-    run_dir: Annotated[
-        Path, Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
-    ],
+    run_dir: RunDir,
     *,
     out: Annotated[
         Path | None, Option(metavar="FILE", help="Archive to write (default: kaput-bug-RUN.tar.gz, here).")

@@ -196,7 +196,7 @@ def resume_fixes(
     quiet: bool,
 ) -> list[str]:
     """Finishes an interrupted reassignment; a sentence, or "". Raises UsageError, LabError."""
-    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.access import Access
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.operate.reassign.journal import Folder
 
@@ -204,7 +204,7 @@ def resume_fixes(
     typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
     if dry_run:
         return []
-    access = OPEN if command_config is None else Access.read(command_config)
+    access = Access.of(command_config)
     with reassignment_client(servers, access) as connection:
         done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
     return [f"the interrupted reassignment of {snapshot.interrupted.partitions} partitions"] if done else []
@@ -224,14 +224,14 @@ def apply_fixes(
 
     Raises UsageError, LabError; fixes that were already applied stay applied.
     """
-    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.access import Access
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.operate.doctor.fixing import remedies
     from kaput.operate.reassign.journal import Folder
 
     fixes = remedies(snapshot, findings)
     done = []
-    access = OPEN if command_config is None else Access.read(command_config)
+    access = Access.of(command_config)
     with reassignment_client(servers, access) as connection:
         for each in fixes.fixes:
             typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)

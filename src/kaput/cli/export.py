@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
-from typer import Argument, Option
+from typer import Option
 
 from kaput.api.judging import Scratch, sealed_evidence
-from kaput.cli import completion
+from kaput.cli.options import RunDir
 from kaput.errors import UsageError
 from kaput.printable import EscapingBytes
 from kaput.scenario.nearest import hint
@@ -27,9 +27,7 @@ ExportFormat = Literal["jepsen", "csv"]
 
 
 def export_command(
-    run_dir: Annotated[
-        Path, Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
-    ],
+    run_dir: RunDir,
     *,
     format_: Annotated[
         ExportFormat, Option("--format", help="jepsen: an EDN history for jepsen.tests.kafka; csv: tables.")

@@ -51,6 +51,12 @@ CommandConfig = Annotated[
     Path | None,
     Option(metavar="FILE", help="Client properties file with the security settings (Java format)."),
 ]
+RunDir = Annotated[
+    Path, Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Run folder.")
+]
+JudgedRuns = Annotated[
+    list[Path], Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders.")
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
 
 
@@ -89,10 +95,10 @@ def config_of(bootstrap_servers: str | None, cluster: str | None, command_config
 
 def access_of(bootstrap_servers: str | None, cluster: str | None, command_config: Path | None) -> Access:
     """The security settings in a client properties file. Raises UsageError."""
-    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.access import Access
 
     path = config_of(bootstrap_servers, cluster, command_config)
-    return OPEN if path is None else Access.read(path)
+    return Access.of(path)
 
 
 def standing_cluster(text: str, config: Path | None) -> ClusterAddress:

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Argument, Option
+from typer import Option
 
-from kaput.cli import completion
-from kaput.cli.options import Columns, columns_of
+from kaput.cli.options import Columns, JudgedRuns, columns_of
 from kaput.cli.results import Result, entries, print_json, result_of, width_of
 from kaput.errors import UsageError
 
@@ -22,10 +21,7 @@ ReportFormat = Literal["text", "markdown", "json", "junit", "html", "svg", "png"
 
 
 def report_command(
-    run_dir: Annotated[
-        list[Path],
-        Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders."),
-    ],
+    run_dir: JudgedRuns,
     format: Annotated[
         ReportFormat, Option("--format", help="Output format; svg and png show only the timeline.")
     ] = "text",

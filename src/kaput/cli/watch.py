@@ -293,7 +293,7 @@ def _monitor(
     servers: str, config: Path | None, alerts: Path | None, channels: list[str], metrics: str | None
 ) -> Monitor:
     """The monitor. Raises UsageError for a mistake in a file or an option, and for a port in use."""
-    from kaput.cluster.access import OPEN, Access
+    from kaput.cluster.access import Access
     from kaput.monitor.alerts.channels import LineChannel, channel_of, text_line
     from kaput.monitor.alerts.rules import load
     from kaput.monitor.metrics_server import bind, listen_address
@@ -304,7 +304,7 @@ def _monitor(
         LineChannel("stderr", cast(TextIO, _Stderr()), text_line, announced_only=True),
         *map(channel_of, channels),
     ]
-    access = OPEN if config is None else Access.read(config)
+    access = Access.of(config)
     bound = None if metrics is None else bind(listen_address(metrics, "--metrics"), "--metrics")
     return Monitor(servers, access, rules, all_channels, bound, _note)
 

@@ -94,6 +94,11 @@ class Access:
         _check_login(path, settings, access)
         return access
 
+    @classmethod
+    def of(cls, path: Path | None) -> Access:
+        """The settings in a file; without one, those of a cluster without security. Raises UsageError."""
+        return OPEN if path is None else cls.read(path)
+
     @property
     def user(self) -> str | None:
         """The SASL user name; None without SASL."""

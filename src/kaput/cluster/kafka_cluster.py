@@ -29,7 +29,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.network.interface import Network
@@ -84,7 +84,7 @@ class ClusterAddress:
     @property
     def access(self) -> Access:
         """The security settings, read from the file. Raises UsageError."""
-        return OPEN if self.config is None else Access.read(self.config)
+        return Access.of(self.config)
 
 
 class KafkaCluster(ABC):

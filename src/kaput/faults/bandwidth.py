@@ -121,10 +121,7 @@ class Bandwidth(NodeFault):
         super().__init__(scene)
         self._ends: list[End] = []
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         direction, rate_text = self.options.direction, self.options.rate
         rate = bits_per_second(rate_text)
         burst = max(_LEAST_BURST, round(rate / 8 / 100))
@@ -151,12 +148,9 @@ class Bandwidth(NodeFault):
         counts = f"{self._counts()} when it was healed"
         gone = [end for end in self._ends if not end.limited()]
         left = self._lift()
-        healed = None if left else now_ns()
-        if effect.effective_ns is None:
-            return healed, effect
         details = [counts, *(f"the limit of node {end.target} was gone before the heal" for end in gone)]
         details += [f"a limit of node {end.target} is still there" for end in left] or ["no limit is left"]
-        return healed, effect.with_proof("; ".join(details), not gone and not left)
+        return effect.healed(None if left else now_ns(), details, not gone and not left)
 
     def _lift(self) -> list[End]:
         """Removes every limit, even if removing others fails; returns the ends that still have one."""

@@ -66,11 +66,8 @@ class BarrierFault(NodeFault):
     def barriers(self, nodes: Sequence[Node]) -> list[Barrier]:
         """The barriers for these targets."""
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         barriers = [b for b in self.barriers(nodes) if b.parties]
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
         if not barriers:
             return Effect(None, False, f"{name_all(nodes)}: there are no other parties to cut it off from")
         forbidden = set().union(*(b.forbids for b in barriers))

@@ -51,10 +51,7 @@ class ClockSkew(NodeFault):
 
     _shifted: Sequence[Node] = ()
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         offset_ms = self.options.offset
         clocks = [(node, self._await(node, 0)) for node in alive]
         self._shifted = [node for node, ahead in clocks if ahead is not None and abs(ahead) < _NEAR_S]

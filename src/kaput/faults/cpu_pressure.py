@@ -131,10 +131,7 @@ class CpuPressure(ProcessFault):
         self._over = threading.Event()
         self._throttles: list[_Throttle] = []
 
-    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
             return Effect(None, False, f"{name_all(alive)}: stopped already")
@@ -159,24 +156,14 @@ class CpuPressure(ProcessFault):
         for node in left:
             node.resume()
         healed = now_ns()
-        resumed = self._wait_resumed(left)
-        if effect.effective_ns is None:
-            return healed if resumed else None, effect
+        resumed = self.wait(
+            lambda: not any(node.running and node.is_stopped() for node in left), TIMEOUT_S, 0.001
+        )
         details = [f"until the heal {throttle.text()}" for throttle in self._throttles]
         details += [f"{each.node.title} had ended by then" for each in self._throttles if not each.runs]
         details.append("running freely again" if resumed else "still in the stopped state")
         holds = resumed and all(each.holds for each in self._throttles if each.runs)
-        return healed if resumed else None, effect.with_proof("; ".join(details), holds)
+        return effect.healed(healed if resumed else None, details, holds)
 
     def abandon(self) -> None:
         self._over.set()
-
-    def _wait_resumed(self, nodes: Sequence[ProcessTarget]) -> bool:
-        """Waits for the nodes to run again; returns whether all do in time."""
-        clock = self.scene.clock
-        limit = clock.now() + TIMEOUT_S
-        while any(node.running and node.is_stopped() for node in nodes):
-            if clock.now() >= limit:
-                return False
-            clock.sleep(0.001)
-        return True

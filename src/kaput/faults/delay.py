@@ -49,10 +49,7 @@ class Delay(NodeFault):
         self._asked: dict[int, int] = {}  # by node, the party that measures
         self._before: dict[int, float] = {}
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         options = self.options
         parties = {node.id: across(node.id, options.from_, self.scene) for node in nodes}
         if not all(parties.values()):
@@ -88,14 +85,12 @@ class Delay(NodeFault):
         self.wait(answered)  # a node that another step has just started does not answer yet
         late = [node for node in asked if node not in after or self._late(node, after)]
         over = not left and not late
-        if effect.effective_ns is None:
-            return healed if over else None, effect
         details = [f"the delay of node {node} was gone before the heal" for node in gone]
         details += [f"the delay of node {node} is still in place" for node in left] or ["it is gone"]
         details.append(
             f"response time {_durations(after)} after the heal" if asked else "no node could be asked"
         )
-        return healed if over else None, effect.with_proof(", ".join(details), over and not gone)
+        return effect.healed(healed if over else None, [", ".join(details)], over and not gone)
 
     def _late(self, node: int, now: dict[int, float]) -> bool:
         """Whether its answers are late compared with before; False if one of the two is missing."""

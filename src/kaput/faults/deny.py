@@ -7,21 +7,19 @@ What is sent meanwhile is refused: clients do not try it again.
 from __future__ import annotations
 
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, now_ns
+from kaput.faults.fault import Effect, TopicChange, now_ns
 from kaput.scenario.fault_kinds import DenyOptions
-from kaput.scenario.targets import TOPIC
 
 _SEEN_S = 15.0
 
 
-class Deny(Fault[str]):
+class Deny(TopicChange):
     """One injection on one topic.
 
     Proof: every broker lists the ACL, which none did before, and none lists it after the heal.
     """
 
     name = "deny"
-    on = TOPIC
     options: DenyOptions
 
     def inject(self, topic: str) -> Effect:

@@ -17,7 +17,7 @@ from pathlib import Path
 from kaput.cluster.disk import device_of, mount_again
 from kaput.errors import LabError
 from kaput.faults.ballast import PROBE
-from kaput.faults.fault import Effect, Fault, Scene, now_ns, start_again
+from kaput.faults.fault import Effect, RunningFault, Scene, now_ns, start_again
 from kaput.faults.process_target import DiskTarget
 from kaput.processes.mounts import ask
 
@@ -49,7 +49,7 @@ def write_error(directory: Path) -> int | None:
     return None
 
 
-class DiskError(Fault[Sequence[DiskTarget]]):
+class DiskError(RunningFault[DiskTarget]):
     """Proof: a synced write there succeeds before, fails with EIO after the injection and still at the heal,
     and succeeds again after it.
     """
@@ -64,10 +64,7 @@ class DiskError(Fault[Sequence[DiskTarget]]):
         super().__init__(scene)
         self._broken: list[DiskTarget] = []
 
-    def inject(self, nodes: Sequence[DiskTarget]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[DiskTarget], nodes: Sequence[DiskTarget]) -> Effect:
         details, failing = [], []
         for node in alive:
             if (before := self.write_error(node.data)) is not None:
@@ -96,8 +93,6 @@ class DiskError(Fault[Sequence[DiskTarget]]):
         healed = now_ns()
         restart = start_again(self._broken)
         over = not failing and restart.complete
-        if effect.effective_ns is None:
-            return healed if over else None, effect
         ended = [node.title for node in self._broken if node not in lasting]
         details = [
             f"{', '.join(ended)} shut down" if ended else "no target ended",
@@ -106,4 +101,4 @@ class DiskError(Fault[Sequence[DiskTarget]]):
             f"{', '.join(failing)}: still fails after the heal" if failing else "writes succeed again",
             *restart.details,
         ]
-        return healed if over else None, effect.with_proof("; ".join(details), over and not early)
+        return effect.healed(healed if over else None, details, over and not early)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from kaput.faults.ballast import Ballast
-from kaput.faults.fault import Effect, Fault, Scene, now_ns, start_again
+from kaput.faults.fault import Effect, RunningFault, Scene, now_ns, start_again
 from kaput.faults.process_target import DiskTarget
 
 
-class DiskFull(Fault[Sequence[DiskTarget]]):
+class DiskFull(RunningFault[DiskTarget]):
     """Proof: not one more page can be written there, at the injection and still at the heal.
 
     If a target has ended, only the file must still exist: its end may have freed space.
@@ -30,10 +30,7 @@ class DiskFull(Fault[Sequence[DiskTarget]]):
         self._ballasts: dict[int, Ballast] = {}
         self._taken: dict[int, int] = {}
 
-    def inject(self, nodes: Sequence[DiskTarget]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[DiskTarget], nodes: Sequence[DiskTarget]) -> Effect:
         details, full = [], []
         for node in alive:
             ballast = type(self).ballast(node.data, f"kaput-ballast-{self.scene.step.id}")
@@ -63,8 +60,6 @@ class DiskFull(Fault[Sequence[DiskTarget]]):
         ended = [node for node in ours if not node.running]
         restart = start_again(ended)
         over = not full and restart.complete
-        if effect.effective_ns is None:
-            return healed if over else None, effect
         details = [
             f"{', '.join(node.title for node in ended)} shut down" if ended else "no target ended",
             *early,
@@ -73,7 +68,7 @@ class DiskFull(Fault[Sequence[DiskTarget]]):
             else "space available again after the heal",
             *restart.details,
         ]
-        return healed if over else None, effect.with_proof("; ".join(details), over and not early)
+        return effect.healed(healed if over else None, details, over and not early)
 
     def _early(self, node: DiskTarget) -> str | None:
         """A sentence if the disk was not full until the heal; None otherwise."""

@@ -33,7 +33,7 @@ class DiskLoss(SigkillFault):
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
         """Kills the targets and empties their disks. Raises LabError."""
-        killed = self.kill_all(nodes)
+        killed = super().inject(nodes)
         hit = [node for node in nodes if self.was_hit(node)]
         if not hit or any(node.running for node in hit):
             return killed

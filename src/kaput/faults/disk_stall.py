@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from kaput.cluster.disk import device_of
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, Scene, name_all, now_ns
+from kaput.faults.fault import Effect, RunningFault, Scene, name_all, now_ns
 from kaput.faults.process_target import DiskTarget
 from kaput.processes.records import unmarked_environment
 
@@ -71,7 +71,7 @@ class Freezer:
         return answer
 
 
-class DiskStall(Fault[Sequence[DiskTarget]]):
+class DiskStall(RunningFault[DiskTarget]):
     """Proof: a write that begins after the freeze has not returned half a second later, and returns when the
     disk is thawed, not before.
     """
@@ -83,21 +83,19 @@ class DiskStall(Fault[Sequence[DiskTarget]]):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._freezer: Freezer | None = None
-        self._hit: list[DiskTarget] = []
+        self._hit: Sequence[DiskTarget] = ()
 
-    def inject(self, nodes: Sequence[DiskTarget]) -> Effect:
-        self._hit = [node for node in nodes if node.running]
-        if not self._hit:
-            return Effect(None, False, "no target was running")
-        self._freezer = type(self).freezer([node.data for node in self._hit])
+    def inject_into(self, alive: Sequence[DiskTarget], nodes: Sequence[DiskTarget]) -> Effect:
+        self._hit = alive
+        self._freezer = type(self).freezer([node.data for node in alive])
         answer = self._freezer.frozen()
         stalled = all(answer["stalled"])
         tried = "a write has not returned after half a second" if stalled else "writes still return"
-        confirmed = stalled and len(self._hit) == len(nodes)
+        confirmed = stalled and len(alive) == len(nodes)
         return Effect(
             answer["frozen_ns"] if stalled else None,
             confirmed,
-            f"{name_all(self._hit)}: disk frozen, {tried}",
+            f"{name_all(alive)}: disk frozen, {tried}",
         )
 
     def heal(self, nodes: Sequence[DiskTarget], effect: Effect) -> tuple[int | None, Effect]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -97,6 +97,11 @@ class Effect:
     confirmed: bool
     proof: str
     toggles_ns: tuple[int, ...] = ()
+
+    def healed(self, at_ns: int | None, details: Sequence[str], holds: bool) -> tuple[int | None, Effect]:
+        """What `heal` returns, with sentences about the end of what took effect."""
+        took_effect = self.effective_ns is not None
+        return at_ns, self.with_proof("; ".join(details), holds) if took_effect else self
 
     def with_proof(self, details: str, still_confirmed: bool) -> Effect:
         """The effect with one more sentence; not confirmed any more unless `still_confirmed`."""
@@ -239,9 +244,40 @@ class Fault(ABC, Generic[_Hit]):
             clock.sleep(poll_s)
         return True
 
+    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float) -> str:
+        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
+        details = ""
 
-NodeFault = Fault[Sequence[Node]]
-ProcessFault = Fault[Sequence[ProcessTarget]]
+        def complete() -> bool:
+            nonlocal details
+            try:
+                details = lacks()
+            except LabError as error:
+                details = str(error)
+            return not details
+
+        self.wait(complete, timeout_s, 0.02)
+        return details
+
+
+NOT_RUNNING = "no target was running"
+_P = TypeVar("_P", bound=ProcessTarget)
+
+
+class RunningFault(Fault[Sequence[_P]]):
+    """A fault on those of its targets that run; without one of them it has no effect."""
+
+    def inject(self, hit: Sequence[_P]) -> Effect:
+        alive = [target for target in hit if target.running]
+        return self.inject_into(alive, hit) if alive else Effect(None, False, NOT_RUNNING)
+
+    @abstractmethod
+    def inject_into(self, alive: Sequence[_P], hit: Sequence[_P], /) -> Effect:
+        """Injects it into targets that run; `hit`: all of them. May raise LabError halfway."""
+
+
+NodeFault = RunningFault[Node]
+ProcessFault = RunningFault[ProcessTarget]
 
 
 def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
@@ -295,7 +331,7 @@ def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
     return Restart(at_ns, details, complete)
 
 
-class HealedByRestart(Fault[Any]):
+class HealedByRestart(RunningFault[Any]):
     """A fault whose targets are down from injection to heal."""
 
     def __init__(self, scene: Scene) -> None:
@@ -324,34 +360,11 @@ class HealedByRestart(Fault[Any]):
         return healed, effect.with_proof("; ".join(details), holds)
 
 
-class PermanentChange(Fault[_Hit]):
-    """One injection of such a change."""
-
-    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float) -> str:
-        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
-        details = ""
-
-        def complete() -> bool:
-            nonlocal details
-            try:
-                details = lacks()
-            except LabError as error:
-                details = str(error)
-            return not details
-
-        self.wait(complete, timeout_s, 0.02)
-        return details
-
-    def replicas_lacking(self, topics: Iterable[str]) -> str:
-        """A sentence about partitions without a leader or a full ISR. Raises LabError."""
-        return lacking(self.scene.admin.partitions(topics))
-
-
-class TopicChange(PermanentChange[str]):
+class TopicChange(Fault[str]):
     on = TOPIC
 
 
-class ClusterChange(PermanentChange[None]):
+class ClusterChange(Fault[None]):
     on = CLUSTER
 
 

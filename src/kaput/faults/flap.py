@@ -25,7 +25,6 @@ class Flap(Cut):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._stop = threading.Event()
         self._cuts, self._earlier = 1, 0  # cuts so far, and packets dropped by past cuts
         self._down = True
         self._toggles: list[int] = []  # when it worked again, and was cut again, in turn
@@ -58,17 +57,14 @@ class Flap(Cut):
     def dropped(self) -> int:
         return self._earlier + super().dropped()
 
-    def abandon(self) -> None:
-        self._stop.set()
-
     def _flap(self) -> None:
         """The thread; starts after the first cut is proven, and ends at the first one that is not."""
         down_s, up_s = self.options.down / 1000, self.options.up / 1000
         left_s = down_s
         try:
-            while not self._stop.wait(left_s):
+            while not self.abandoned.wait(left_s):
                 self._prove_whole()
-                if self._trouble or self._stop.wait(up_s):
+                if self._trouble or self.abandoned.wait(up_s):
                     return
                 began = time.monotonic()
                 self._prove_cut(min(down_s, probes.DURING_S))

@@ -14,11 +14,8 @@ from kaput.scenario.targets import PRODUCER
 class SigkillFault(HealedByRestart):
     """Kills processes with SIGKILL; they stay down until the heal."""
 
-    def kill_all(self, nodes: Sequence[ProcessTarget]) -> Effect:
+    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
         """Proof: the process no longer exists."""
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
         who, start = name_all(alive), now_ns()
         self.mark_hit(alive)
         gone = max(in_parallel(lambda node: node.kill(), alive))
@@ -35,9 +32,6 @@ class Kill(SigkillFault):
 
     name = "kill"
 
-    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
-        return self.kill_all(nodes)
-
 
 class KillProducer(SigkillFault):
     """Proof: the process no longer exists. With `for` the producer is started again, without it is not."""
@@ -48,7 +42,7 @@ class KillProducer(SigkillFault):
     def inject(self, nodes: Sequence[RunProducer]) -> Effect:
         for producer in nodes if self._returns else ():
             producer.expect_return()
-        return self.kill_all(nodes)
+        return super().inject(nodes)
 
     def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
         return super().heal(nodes, effect) if self._returns else (now_ns(), effect)

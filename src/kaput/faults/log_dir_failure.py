@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, Fault, Scene, ms, now_ns, start_again
+from kaput.faults.fault import Effect, NodeFault, Scene, ms, now_ns, start_again
 from kaput.faults.stop import TIMEOUT_S
 
 _NOTICED_S = 60.0  # the broker writes its checkpoints every 5 s
 
 
-class LogDirFailure(Fault[Sequence[Node]]):
+class LogDirFailure(NodeFault):
     """It counts from when the directory is moved away; the broker notices at its next checkpoint, within 5 s.
 
     Proof: the broker itself reports the directory as failed, with how many partitions it had there, and as
@@ -29,11 +29,8 @@ class LogDirFailure(Fault[Sequence[Node]]):
         super().__init__(scene)
         self._hit: list[Node] = []
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         """Moves the directories away, and waits until the brokers report it. Raises LabError."""
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
         began, details, failed = now_ns(), [], []
         for node in alive:
             directory = node.layout.second_data
@@ -58,13 +55,9 @@ class LogDirFailure(Fault[Sequence[Node]]):
             self.wait(lambda node=node: self._failed(node) is False)  # type: ignore[misc]
             for node in self._hit
         )
-        healed = now_ns() if whole and restart.complete else None
-        if effect.effective_ns is None:
-            return healed, effect
-        details = "reported as intact again" if whole else "still reported as failed"
-        return healed, effect.with_proof(
-            "; ".join([*restart.details, details]), lasted and healed is not None
-        )
+        over = whole and restart.complete
+        details = [*restart.details, "reported as intact again" if whole else "still reported as failed"]
+        return effect.healed(now_ns() if over else None, details, lasted and over)
 
     def _failed(self, node: Node) -> bool | None:
         """Whether the broker reports its second directory as failed; None if it does not answer."""

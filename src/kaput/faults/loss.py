@@ -43,10 +43,7 @@ class PacketLoss(NodeFault):
         self._tables: dict[int, StepRules] = {}
         self._ways: list[probes.Path] = []
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         options = self.options
         parties = {n.id: across(n.id, options.from_, self.scene) for n in nodes}
         met = {node: of for node, of in parties.items() if of}

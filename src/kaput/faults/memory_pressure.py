@@ -87,46 +87,33 @@ class MemoryPressure(NodeFault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._over = threading.Event()
         self._limits: list[_Limit] = []
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         cache = self.options.page_cache_mb * MIB
         groups = [(node, type(self).group(node)) for node in alive]
         if without := [node for node, group in groups if group is None]:
             return Effect(None, False, f"{name_all(without)}: in no memory group")
-        self._limits = [_Limit(node, group, cache, self._over) for node, group in groups if group is not None]
+        self._limits = [
+            _Limit(node, group, cache, self.abandoned) for node, group in groups if group is not None
+        ]
         held = [limit.begin() for limit in self._limits]
-        confirmed = len(alive) == len(nodes) and all(held) and self._await_felt()
+        confirmed = len(alive) == len(nodes) and all(held) and self.wait(self._felt, _FELT_S, _FOLLOW_S)
         return Effect(
             now_ns() if confirmed else None, confirmed, "; ".join(limit.at_first() for limit in self._limits)
         )
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
-        self._over.set()
-        was_felt = all(limit.felt() for limit in self._limits)
+        self.abandon()
+        was_felt = self._felt()
         details = [limit.in_all() for limit in self._limits] if effect.confirmed else []
         ended = [limit.end() for limit in self._limits]  # each, also where one fails
         gone = all(ended)
-        healed = now_ns() if gone else None
-        if effect.effective_ns is None:
-            return healed, effect
         details.append("the limit is gone" if gone else "the limit is still there")
-        return healed, effect.with_proof("; ".join(details), gone and was_felt)
+        return effect.healed(now_ns() if gone else None, details, gone and was_felt)
 
-    def abandon(self) -> None:
-        self._over.set()
-
-    def _await_felt(self) -> bool:
-        """Waits, for a bounded time, until every limit has been felt; returns whether it was."""
-        clock = self.scene.clock
-        until = clock.now() + _FELT_S
-        while not (felt := all(limit.felt() for limit in self._limits)) and clock.now() < until:
-            clock.sleep(_FOLLOW_S)
-        return felt
+    def _felt(self) -> bool:
+        return all(limit.felt() for limit in self._limits)
 
 
 def _mib(size: int) -> int:

@@ -17,8 +17,6 @@ from kaput.faults.fault import Effect, Fault, ms, now_ns
 from kaput.scenario.fault_kinds import MoveReplicasOptions
 
 _MOVED_S = 300.0
-_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
 class MoveReplicas(Fault[Sequence[int]]):
@@ -84,9 +82,10 @@ class MoveReplicas(Fault[Sequence[int]]):
         """Sets the limits of the throttle, or removes them. Raises LabError."""
         if throttle is None and not lift:
             return
-        rate = None if throttle is None else str(int(bits_per_second(throttle)) // 8)
+        rate, every = (None, None) if throttle is None else (str(int(bits_per_second(throttle)) // 8), "*")
+        rates = dict.fromkeys(requests.THROTTLED_RATES, rate)
+        replicas = dict.fromkeys(requests.THROTTLED_REPLICAS, every)
         for broker in sorted(self.scene.admin.live([])[0]):
-            self.scene.admin.alter_settings(requests.BROKER, str(broker), dict.fromkeys(_RATES, rate))
+            self.scene.admin.alter_settings(requests.BROKER, str(broker), rates)
         for topic in topics:
-            every = None if throttle is None else "*"
-            self.scene.admin.alter_settings(requests.TOPIC, topic, dict.fromkeys(_THROTTLED, every))
+            self.scene.admin.alter_settings(requests.TOPIC, topic, replicas)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
-from kaput.faults.fault import Effect, NodeFault, now_ns
+from kaput.faults.fault import Effect, Fault, now_ns
 
 
-class Noop(NodeFault):
+class Noop(Fault[Sequence[Node]]):
     """Touches nothing."""
 
     name = "noop"

@@ -24,10 +24,7 @@ class Pause(ProcessFault):
         self._pids: dict[int, int | None] = {}  # pids of the stopped processes, by node
         self._cpu: dict[int, float] = {}
 
-    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
         # An already stopped process belongs to another step, and proves nothing about this one.
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:

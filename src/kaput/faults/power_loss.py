@@ -132,7 +132,7 @@ class PowerLoss(SigkillFault):
     cut: Callable[[UnsyncedTail], None] = staticmethod(cut)
 
     def inject(self, nodes: Sequence[Node]) -> Effect:
-        killed = self.kill_all(nodes)
+        killed = super().inject(nodes)
         hit = [node for node in nodes if self.was_hit(node)]
         if not hit or any(node.running for node in hit):
             return killed

@@ -16,7 +16,7 @@ from kaput.cluster.frames.frame_proxy import FrameCounts, FrameProxy, FrameRule,
 from kaput.cluster.node import Node
 from kaput.core import MS
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
+from kaput.faults.fault import NOT_RUNNING, Effect, NodeFault, Scene, name_all, now_ns
 from kaput.faults.rules import addresses, named
 from kaput.scenario.apis import API_KEYS, ERROR_CODES, ERRORS_OF
 from kaput.scenario.fault_kinds import ProtocolOptions
@@ -30,9 +30,6 @@ ACTIONS = {
     "error": "answered with an error",
     "duplicate": "sent twice",
 }  # by the option `what`: the action recorded for a frame
-
-
-_NOT_RUNNING = "no target was running"
 
 
 class Protocol(NodeFault):
@@ -50,10 +47,7 @@ class Protocol(NodeFault):
         self._first: SeenFrame | None = None  # the first frame that was acted upon
         self._lock = threading.Lock()
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, _NOT_RUNNING)
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         self._all_ran, self._injected_ns = len(alive) == len(nodes), now_ns()
         for node in alive:
             if node.proxy is None:
@@ -65,7 +59,7 @@ class Protocol(NodeFault):
 
     def heal(self, nodes: Sequence[Node], effect: Effect) -> tuple[int | None, Effect]:
         if not self._proxies:
-            return (now_ns() if effect.proof == _NOT_RUNNING else None), effect
+            return (now_ns() if effect.proof == NOT_RUNNING else None), effect
         counts = {broker: proxy.end(self.scene.step.id) for broker, proxy in self._proxies.items()}
         healed = now_ns()
         self.scene.frames.flush()

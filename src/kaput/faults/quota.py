@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaput.errors import LabError
-from kaput.faults.fault import Effect, Fault, now_ns
+from kaput.faults.fault import ClusterChange, Effect, now_ns
 from kaput.scenario.fault_kinds import QuotaOptions
-from kaput.scenario.targets import CLUSTER
 
 _SEEN_S = 15.0
 _EVERY_CLIENT = "client-id <default>"
 
 
-class Quota(Fault[None]):
+class Quota(ClusterChange):
     """One injection. It holds for each client id without a quota of its own, at each broker.
 
     Proof: the quotas as a broker describes them, before and after it, and again after the heal.
     """
 
     name = "quota"
-    on = CLUSTER
     options: QuotaOptions
 
     def inject(self, hit: None) -> Effect:

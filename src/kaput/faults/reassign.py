@@ -12,7 +12,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.cluster.placement import Assignment, Goal, plan
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
-from kaput.faults.fault import ClusterChange, Effect, ms, now_ns
+from kaput.faults.fault import ClusterChange, Effect, lacking, ms, now_ns
 from kaput.scenario.fault_kinds import ReassignOptions
 
 _IN_SYNC_S = 120.0
@@ -63,7 +63,7 @@ class Reassign(ClusterChange):
             raise LabError(f"there cannot be {factor} replicas: {error}") from None
 
     def _lacks(self) -> str:
-        return self._few() or self.replicas_lacking(self._topics)
+        return self._few() or lacking(self.scene.admin.partitions(self._topics))
 
     def _few(self) -> str:
         factor = self.options.replication_factor

@@ -36,10 +36,7 @@ class Reset(NodeFault):
         self._peers: dict[int, list[str]] = {}
         self._over_ns: int | None = None
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
         parties = {n.id: across(n.id, self.options.from_, self.scene) for n in nodes}
         self._peers = {node: addresses(of, self.scene) for node, of in parties.items() if of}
         network = self.scene.network

@@ -25,17 +25,15 @@ class RollingRestart(NodeFault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._stop = threading.Event()
         self._details: list[str] = []
         self._troubles: list[str] = []
         self._stopped: list[Node] = []
         self._done: list[int] = []  # the times (ns) at which the cluster was whole again
         self._thread: threading.Thread | None = None
 
-    def inject(self, nodes: Sequence[Node]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if len(alive) != len(nodes) or not alive:
-            return Effect(None, False, "not every target was running" if alive else "no target was running")
+    def inject_into(self, alive: Sequence[Node], nodes: Sequence[Node]) -> Effect:
+        if len(alive) != len(nodes):
+            return Effect(None, False, "not every target was running")
         lacks = self._wait_whole(None)
         if lacks:
             return Effect(None, False, f"{self._not_whole(lacks)}, so no node was restarted")
@@ -60,13 +58,10 @@ class RollingRestart(NodeFault):
         proof = "; ".join([*self._details, *self._troubles, *restart.details])
         return self._done[-1] if complete else None, effect.with_proof(proof, complete)
 
-    def abandon(self) -> None:
-        self._stop.set()
-
     def _roll(self, nodes: Sequence[Node]) -> None:
         """The thread; starts after the first node was stopped."""
         for index, node in enumerate(nodes):
-            if self._stop.is_set() or (index and not self._stop_one(node)):
+            if self.abandoned.is_set() or (index and not self._stop_one(node)):
                 return
             try:
                 self.before_start(node)
@@ -104,14 +99,9 @@ class RollingRestart(NodeFault):
 
     def _wait_whole(self, restarted: Node | None) -> str:
         """Waits until the cluster lacks nothing, in a bounded time; returns what it lacks."""
-        limit = self.scene.clock.now() + _WHOLE_S
-        lacks = "the run was ended"
-        while not self._stop.is_set():
-            lacks = self._lacks(restarted)
-            if not lacks or self.scene.clock.now() >= limit:
-                break
-            self.scene.clock.sleep(0.1)
-        return lacks
+        if self.abandoned.is_set():
+            return "the run was ended"
+        return self.wait_until_complete(lambda: self._lacks(restarted), _WHOLE_S)
 
     def before_start(self, node: Node) -> None:
         """Hook: called for each node while it is down. May raise LabError: then the heal starts the node."""
@@ -126,10 +116,7 @@ class RollingRestart(NodeFault):
         return []
 
     def _lacks(self, restarted: Node | None) -> str:
-        """A sentence about what the cluster lacks now; empty if nothing."""
+        """A sentence about what the cluster lacks now; empty if nothing. Raises LabError."""
         if restarted is not None and (details := self.node_lacks(restarted)):
             return details
-        try:
-            return lacking(self.scene.admin.partitions(self.scene.topics))
-        except LabError as error:
-            return str(error)
+        return lacking(self.scene.admin.partitions(self.scene.topics))

@@ -55,11 +55,8 @@ class Slow(MemberFault):
             for member, before in zip(self._hit, self._before, strict=True)
             if member.running
         )
-        healed = now_ns() if back else None
         details.append("back at their normal pace" if back else "not back at their normal pace")
-        if effect.effective_ns is None:
-            return healed, effect
-        return healed, effect.with_proof("; ".join(details), held and back and not ended)
+        return effect.healed(now_ns() if back else None, details, held and back and not ended)
 
     def _ask(self, member: Member) -> PaceReport | None:
         """Its current pace, or its last report if it does not answer in time."""

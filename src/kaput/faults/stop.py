@@ -21,10 +21,7 @@ class Stop(HealedByRestart):
 
     name = "stop"
 
-    def inject(self, nodes: Sequence[ProcessTarget]) -> Effect:
-        alive = [node for node in nodes if node.running]
-        if not alive:
-            return Effect(None, False, "no target was running")
+    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
         who, start = name_all(alive), now_ns()
         self.mark_hit(alive)
         in_parallel(lambda node: node.terminate(TIMEOUT_S), alive)

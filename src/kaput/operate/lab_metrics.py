@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import Access
 from kaput.monitor.metrics_server import Exposition, ListenAddress, bind, serving
 from kaput.monitor.series import SeriesTable
 from kaput.monitor.signals import Sample
@@ -50,7 +50,7 @@ def kept_across_restart(bound: socket.socket) -> Iterator[None]:
 def serving_lab(lab: StandingCluster, bound: socket.socket) -> Iterator[str]:
     """Serves /metrics on this socket inside the block; yields the URL. The lab must be running."""
     properties = lab.client_properties
-    state = ClusterState(lab.bootstrap_servers, OPEN if properties is None else Access.read(properties))
+    state = ClusterState(lab.bootstrap_servers, Access.of(properties))
     metrics = ClusterMetrics(state)
 
     def collect() -> list[SeriesTable]:

@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import Access
 from kaput.core import SECOND, TopicPartition, first_few, plural
 from kaput.errors import LabError
 from kaput.monitor.alerts.engine import Alert, Engine, Transition
@@ -105,7 +105,7 @@ class Observer:
 
     def _start(self) -> None:
         properties = self._lab.client_properties
-        access = OPEN if properties is None else Access.read(properties)
+        access = Access.of(properties)
         self._state = ClusterState(self._lab.bootstrap_servers, access, every_end=True)
         self._polling = Polling(self._state, self._on_poll, every_s=POLL_S)
         self._polling.__enter__()

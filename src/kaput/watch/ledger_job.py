@@ -16,7 +16,7 @@ from typing import Any
 from kaput.analysis.streaming.job import AuditSpec, WatchJobSpec, write_spec
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.analysis.streaming.state_update import FINAL, STATUS
-from kaput.cluster.access import OPEN, Access
+from kaput.cluster.access import Access
 from kaput.cluster.admin.client import check_access
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.core import TopicPartition
@@ -41,7 +41,7 @@ class WatchOptions:
     @property
     def access(self) -> Access:
         """The security settings. Raises UsageError."""
-        return OPEN if self.command_config is None else Access.read(self.command_config)
+        return Access.of(self.command_config)
 
     def cluster(self) -> ExistingCluster:
         """Connects to the cluster. Raises UsageError, LabError."""

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -24,7 +25,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.scenario.model import Group
 from kaput.scenario.vocabulary import Isolation
-from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.client_setup import offset_of, partition_of, quiet_logger
 from kaput.workload.payload import Codec
 
 
@@ -220,13 +221,13 @@ class LogReader:
                 error = message.error()
                 if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
                     # The log start moved past the next offset.
-                    place = _partition(message)
+                    place = partition_of(message)
                     reached[place] = max(reached[place], self._begin(client, place))
                     # After this error seek does not work: the partition is assigned again.
                     client.incremental_unassign([PartitionOffset(*place)])
                     client.incremental_assign([PartitionOffset(*place, reached[place])])
                 elif error is None or error.code() == KafkaError._PARTITION_EOF:
-                    place, offset = _where(message)
+                    place, offset = partition_of(message), offset_of(message)
                     # EOF may lie beyond records that are not messages (transaction markers).
                     reached[place] = max(reached[place], offset + (error is None))
             progress(sum(reached.values()))
@@ -247,14 +248,14 @@ class LogReader:
 
     def _mark_visible(self, messages: list[Message]) -> None:
         for message in messages:
-            self._shown.add(*_where(message))
+            self._shown.add(partition_of(message), offset_of(message))
 
     def _bind_columns(self, log: Recorder) -> None:
         self._column = {name: log.appender(name) for name in log.schema.names}
 
     def _record(self, log: Recorder, messages: list[Message]) -> None:
         for message in messages:
-            place, offset = _where(message)
+            place, offset = partition_of(message), offset_of(message)
             self._row(log, message, place, offset)
             if self._transactional:
                 self._stored.add(place, offset)
@@ -276,18 +277,6 @@ class LogReader:
         column["visible"](not self._transactional or self._shown.has(place, offset))
 
 
-def _partition(message: Message) -> TopicPartition:
-    topic, partition = message.topic(), message.partition()
-    assert topic is not None and partition is not None
-    return TopicPartition(topic, partition)
-
-
-def _where(message: Message) -> tuple[TopicPartition, int]:
-    offset = message.offset()
-    assert offset is not None
-    return _partition(message), offset
-
-
 def await_groups(
     admin: Admin,
     groups: Iterable[Group],
@@ -305,15 +294,10 @@ def await_groups(
             wanted = {
                 place: end for place, end in ends(group).items() if place.topic in group.topics and end > 0
             }
-            try:
-                done = (
-                    _nothing_left(admin, group.id, wanted)
-                    if group.type == "share"
-                    else (_committed_all(admin, group.id, wanted))
-                )
-            except LabError:
-                done = False
-            drained[group.id] = done
+            over = _nothing_left if group.type == "share" else _committed_all
+            drained[group.id] = False
+            with suppress(LabError):
+                drained[group.id] = over(admin, group.id, wanted)
         waiting = [group for group in waiting if not drained[group.id]]
         if not waiting or time.monotonic() >= limit:
             return drained

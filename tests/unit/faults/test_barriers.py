@@ -98,7 +98,7 @@ def test_flapping_link_healed_while_up_is_not_cut_again() -> None:
     for _ in range(500):
         if not network.tables[1]:
             break
-        fault._stop.wait(0.01)
+        fault.abandoned.wait(0.01)
     _, after = fault.heal(nodes, effect)  # type: ignore[arg-type]
     assert after.confirmed and "times cut: 1" in after.proof and not any(network.tables.values())
     (worked_ns,) = after.toggles_ns

@@ -11,13 +11,12 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from kaput.cli.doctor import text_of
+from kaput.cluster.admin.requests import THROTTLED_RATES, THROTTLED_REPLICAS
 from kaput.cluster.admin.resources import AccessRule
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.diagnosis import as_json, as_sarif, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.snapshot import (
-    THROTTLED_RATES,
-    THROTTLED_REPLICAS,
     Broker,
     ClusterSnapshot,
     Commit,
@@ -29,7 +28,6 @@ from kaput.operate.doctor.snapshot import (
     TopicState,
     retry_connection_errors,
 )
-from kaput.operate.reassign import applying
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 SOUND_BROKER = {
@@ -451,11 +449,6 @@ def test_remedies_of_another_kind_have_their_own_line() -> None:
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("remedy")]
     assert [line.endswith("(and 1 like it)") for line in lines] == [True, True]
     assert "transactions abort" in lines[0] and "start its producer again" in lines[1]
-
-
-def test_throttle_config_names_match_reassign() -> None:
-    """Two lists, so that the picture needs no client of Kafka's."""
-    assert (THROTTLED_RATES, THROTTLED_REPLICAS) == (applying.RATES, applying.REPLICAS)
 
 
 def test_single_broker_lab_cluster_has_only_info_findings() -> None:

@@ -11,12 +11,14 @@ import pytest
 
 from fakes.reassigned import FakeCluster, Killed
 from kaput.cluster.admin.reassignments import ClusterView, ReplicaState
+from kaput.cluster.admin.requests import THROTTLED_RATES as RATES
+from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 from kaput.cluster.placement import Goal
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign import applying
 from kaput.operate.reassign import moves as planning
-from kaput.operate.reassign.applying import RATES, REPLICAS, MoveProgress, Outcome, apply, begin
+from kaput.operate.reassign.applying import MoveProgress, Outcome, apply, begin
 from kaput.operate.reassign.journal import Folder
 from kaput.operate.reassign.moves import Move, read_kafka_json, to_kafka_json
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaput.cluster.admin import requests, resources
-from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, LATECOMERS_S
+from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.admin.resources import ResourceAdmin
 from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.core import TopicPartition
@@ -83,11 +83,7 @@ class Admin(ResourceAdmin):
 
     def live(self, topics: Sequence[str]) -> tuple[frozenset[int], dict[TopicPartition, PartitionState]]:
         """The ids of live brokers, and the partitions of these topics, from brokers that answer at once."""
-        views = self._broadcaster.ask_all(
-            self._cluster.broker_endpoints, lambda: requests.metadata(topics), LATECOMERS_S
-        )
-        if not views:
-            raise LabError("no broker answered")
+        views = self._views(lambda: requests.metadata(topics))
         listed = Counter(broker.node_id for view in views.values() for broker in view.brokers)
         # A broker that is cut off still lists the brokers that it knew.
         alive = frozenset(broker for broker, times in listed.items() if 2 * times > len(views))
@@ -193,23 +189,17 @@ class Admin(ResourceAdmin):
     def partitions(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Every partition of the topics, in the newest state that a broker knows."""
         names = sorted(set(topics))
-
-        def look() -> dict[TopicPartition, PartitionState]:
-            views = self._metadata_views(names, LATECOMERS_S)
-            if not views:
-                raise LabError("no broker answered")
-            return newest(views, names)
-
-        return self._broadcaster.retry(look, f"metadata of {', '.join(names)}")
+        return self._broadcaster.retry(
+            lambda: newest(self._views(lambda: requests.metadata(names)), names),
+            f"metadata of {', '.join(names)}",
+        )
 
     def topics(self) -> list[str]:
         """The names of all topics that any broker knows, including internal ones."""
 
         def look() -> list[str]:
-            views = self._broadcaster.ask_all(self._cluster.broker_endpoints, requests.every_topic)
-            if not views:
-                raise LabError("no broker answered")
-            return sorted({topic.name for view in views.values() for topic in view.topics})
+            views = self._views(requests.topics_with_ids).values()
+            return sorted({topic.name for view in views for topic in view.topics})
 
         return self._broadcaster.retry(look, "the topics")
 
@@ -353,8 +343,9 @@ class Admin(ResourceAdmin):
         return ends
 
     def _check_in_sync(self, names: set[str]) -> None:
-        views = self._metadata_views(sorted(names), ANSWER_TIMEOUT_S)
-        for broker in self._cluster.broker_endpoints:
+        brokers = self._cluster.broker_endpoints
+        views = self._broadcaster.ask_all(brokers, lambda: requests.metadata(sorted(names)), ANSWER_TIMEOUT_S)
+        for broker in brokers:
             if broker not in views:
                 raise LabError(f"broker {broker} did not answer")
             for (topic, p), state in newest({broker: views[broker]}, sorted(names)).items():
@@ -362,13 +353,13 @@ class Admin(ResourceAdmin):
                     raise LabError(f"{topic}/{p} has leader {state.leader} and ISR {state.isr}")
 
     def _check_known(self, names: set[str]) -> None:
-        views = self._metadata_views(sorted(names), LATECOMERS_S)
-        if not views:
-            raise LabError("no broker answered")
-        for topic in (topic for view in views.values() for topic in view.topics):
+        views = self._views(lambda: requests.metadata(sorted(names))).values()
+        for topic in (topic for view in views for topic in view.topics):
             self._check(f"topic {topic.name} cannot be described", topic.error_code)
 
-    def _metadata_views(self, names: list[str], latecomers_s: float) -> dict[int, Any]:
-        return self._broadcaster.ask_all(
-            self._cluster.broker_endpoints, lambda: requests.metadata(names), latecomers_s
-        )
+    def _views(self, request: Callable[[], Any]) -> dict[int, Any]:
+        """The answers of brokers that answer at once. Raises LabError if none does."""
+        views = self._broadcaster.ask_all(self._cluster.broker_endpoints, request)
+        if not views:
+            raise LabError("no broker answered")
+        return views

@@ -103,9 +103,7 @@ class GroupAdmin:
 
     def transaction_coordinator(self, transactional_id: str) -> int:
         """The broker that coordinates a producer's transactions."""
-        return self._coordinator(
-            transactional_id, lambda: requests.find_transaction_coordinator(transactional_id)
-        )
+        return self._coordinator(transactional_id, lambda: requests.find_coordinator(transactional_id, True))
 
     def _coordinator(self, whose: str, request: Callable[[], Any]) -> int:
         def look() -> int:
@@ -143,7 +141,10 @@ class GroupAdmin:
 
     def set_group_config(self, group: str, config: Config) -> None:
         """Sets broker-side settings of a group. Raises LabError with Kafka's reason."""
-        answer = self._ask_any(lambda: requests.set_group_config(group, config), f"configure group {group}")
+        values = requests.config_values(config)
+        answer = self._ask_any(
+            lambda: requests.alter_configs(requests.GROUP, [group], values), f"configure group {group}"
+        )
         for result in answer.responses:
             self._check(f"group {group} cannot be configured", result.error_code, result.error_message)
 

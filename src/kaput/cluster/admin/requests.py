@@ -22,14 +22,16 @@ _LATEST, _EARLIEST = -1, -2  # in place of a timestamp
 _READ_COMMITTED = 1
 _SET = 0
 TOPIC, BROKER, GROUP = 2, 4, 32  # kinds of resources
+# Kafka's settings for throttles: a rate of brokers slows the replicas that topics list for the same side.
+THROTTLED_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 DESCRIBE_QUORUM = 55  # its API key
 
 
-def create_topics(topics: Sequence[Topic], timeout_s: float) -> Any:
-    """CreateTopics; brokers forward it to the controller."""
-    return admin.CreateTopicsRequest(
-        version=4, topics=[_creatable_topic(topic) for topic in topics], timeout_ms=int(timeout_s * 1000)
-    )
+def create_topics(topics: Sequence[Topic], timeout_s: float, version: int = 4) -> Any:
+    """CreateTopics; brokers forward it to the controller. The answer to version 7 has each topic's id."""
+    wanted = [_creatable_topic(topic) for topic in topics]
+    return admin.CreateTopicsRequest(version=version, topics=wanted, timeout_ms=int(timeout_s * 1000))
 
 
 def delete_topic(name: str, timeout_s: float) -> Any:
@@ -88,9 +90,11 @@ def metadata(topics: Sequence[str] = ()) -> Any:
     return _metadata.MetadataRequest(version=7, topics=wanted, allow_auto_topic_creation=False)
 
 
-def every_topic() -> Any:
-    """Metadata of all topics, with their ids."""
-    return _metadata.MetadataRequest(version=10, topics=None, allow_auto_topic_creation=False)
+def topics_with_ids(names: Iterable[str] | None = None) -> Any:
+    """Metadata of these topics (None: of all), with their ids."""
+    topic = _metadata.MetadataRequest.MetadataRequestTopic
+    wanted = None if names is None else [topic(name=name) for name in names]
+    return _metadata.MetadataRequest(version=10, topics=wanted, allow_auto_topic_creation=False)
 
 
 def list_groups(states: bool = False) -> Any:
@@ -116,14 +120,9 @@ def describe_quorum(version: int = 0) -> Any:
     return admin.DescribeQuorumRequest(version=version, topics=topics)
 
 
-def find_coordinator(group: str) -> Any:
-    """FindCoordinator of a consumer group."""
-    return _metadata.FindCoordinatorRequest(version=2, key=group, key_type=0)
-
-
-def find_transaction_coordinator(transactional_id: str) -> Any:
-    """FindCoordinator of a producer's transactions."""
-    return _metadata.FindCoordinatorRequest(version=2, key=transactional_id, key_type=1)
+def find_coordinator(name: str, of_transactions: bool = False) -> Any:
+    """FindCoordinator of a consumer group, or of the transactions of a transactional id."""
+    return _metadata.FindCoordinatorRequest(version=2, key=name, key_type=int(of_transactions))
 
 
 def fetch_offsets(group: str) -> Any:
@@ -155,11 +154,6 @@ def alter_configs(kind: int, names: Iterable[str], changes: Mapping[str, str | N
     ]
     wanted = [resource(resource_type=kind, resource_name=name, configs=settings) for name in names]
     return admin.IncrementalAlterConfigsRequest(version=0, resources=wanted, validate_only=False)
-
-
-def set_group_config(group: str, config: Config) -> Any:
-    """IncrementalAlterConfigs of a group; brokers forward it to the controller."""
-    return alter_configs(GROUP, [group], config_values(config))
 
 
 def share_group_offsets(group: str) -> Any:
@@ -272,20 +266,9 @@ def api_versions() -> Any:
     return _metadata.ApiVersionsRequest(version=3, client_software_name="kaput", client_software_version="1")
 
 
-def topics_with_ids(names: Iterable[str]) -> Any:
-    wanted = [_metadata.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-    return _metadata.MetadataRequest(version=10, topics=wanted, allow_auto_topic_creation=False)
-
-
 def cluster_operations() -> Any:
     """Metadata of no topic, with the operations on the cluster that the user is allowed."""
     return _metadata.MetadataRequest(version=10, topics=[], include_cluster_authorized_operations=True)
-
-
-def create_topics_with_ids(topics: Sequence[Topic], timeout_s: float) -> Any:
-    """CreateTopics; the answer has each topic's id."""
-    wanted = create_topics(topics, timeout_s).topics
-    return admin.CreateTopicsRequest(version=7, topics=wanted, timeout_ms=int(timeout_s * 1000))
 
 
 def delete_topics(ids: Iterable[uuid.UUID], timeout_s: float) -> Any:
@@ -299,14 +282,10 @@ def delete_group(group: str) -> Any:
     return admin.DeleteGroupsRequest(version=1, groups_names=[group])
 
 
-def delete_group_config(group: str, keys: Iterable[str]) -> Any:
-    return alter_configs(GROUP, [group], dict.fromkeys(keys))
-
-
-def describe_configs(kind: int, names: Iterable[str]) -> Any:
-    """DescribeConfigs: the effective settings; a broker must be asked itself for its own."""
+def describe_configs(kind: int, names: Iterable[str], keys: Sequence[str] | None = None) -> Any:
+    """DescribeConfigs: the effective settings (None: all); a broker must be asked itself for its own."""
     resource = admin.DescribeConfigsRequest.DescribeConfigsResource
-    wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=None) for name in names]
+    wanted = [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
     return admin.DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)
 
 
@@ -402,8 +381,4 @@ def log_dirs() -> Any:
 
 def min_isrs(topics: Iterable[str]) -> Any:
     """DescribeConfigs: min.insync.replicas of these topics."""
-    resource = admin.DescribeConfigsRequest.DescribeConfigsResource
-    wanted = [
-        resource(resource_type=TOPIC, resource_name=topic, configuration_keys=[MIN_ISR]) for topic in topics
-    ]
-    return admin.DescribeConfigsRequest(version=1, resources=wanted, include_synonyms=False)
+    return describe_configs(TOPIC, topics, [MIN_ISR])

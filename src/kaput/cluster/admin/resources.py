@@ -82,7 +82,7 @@ class ResourceAdmin(GroupAdmin):
     def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
         """The ids of the created topics, and a sentence for each that could not be created."""
         answer = self._ask_any(
-            lambda: requests.create_topics_with_ids(topics, self._timeout_s), "create topics"
+            lambda: requests.create_topics(topics, self._timeout_s, version=7), "create topics"
         )
         made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
         refused = [
@@ -105,9 +105,11 @@ class ResourceAdmin(GroupAdmin):
 
     def delete_group(self, group: str, config: Iterable[str] = ()) -> None:
         """Deletes these settings of a group, then the group itself, which must have no members."""
-        keys = list(config)
-        if keys:
-            self._ask_any(lambda: requests.delete_group_config(group, keys), f"settings of group {group}")
+        unset: dict[str, str | None] = dict.fromkeys(config)
+        if unset:
+            self._ask_any(
+                lambda: requests.alter_configs(requests.GROUP, [group], unset), f"settings of group {group}"
+            )
 
         def delete() -> None:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
@@ -161,11 +163,9 @@ class ResourceAdmin(GroupAdmin):
         """The settings of a topic or broker, as each broker sees them (of a broker: only it itself); `own`:
         those that were set for it while the cluster ran. Raises LabError if none answers.
         """
-        endpoints = self._cluster.broker_endpoints
-        asked = endpoints if kind == requests.TOPIC else {int(name): endpoints[int(name)]}
         source = requests.OF_TOPIC if kind == requests.TOPIC else requests.OF_BROKER
         answers = self._broadcaster.ask_all(
-            asked, lambda: requests.describe_configs(kind, [name]), ANSWER_TIMEOUT_S
+            self._owners(kind, name), lambda: requests.describe_configs(kind, [name]), ANSWER_TIMEOUT_S
         )
         if not answers:
             raise LabError(f"no broker shows the settings of {name}")
@@ -179,10 +179,8 @@ class ResourceAdmin(GroupAdmin):
 
     def alter_settings(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
         """Sets these settings of a topic or a broker, or deletes them (None)."""
-        endpoints = self._cluster.broker_endpoints
-        asked = endpoints if kind == requests.TOPIC else {int(name): endpoints[int(name)]}
         answer = self._broadcaster.ask_any(
-            asked,
+            self._owners(kind, name),
             lambda: requests.alter_configs(kind, [name], changes),
             f"change settings of {name}",
             self._timeout_s,
@@ -190,6 +188,11 @@ class ResourceAdmin(GroupAdmin):
         for result in answer.responses:
             what = f"topic {name}" if kind == requests.TOPIC else f"broker {name}"
             self._check(f"{what} cannot be configured", result.error_code, result.error_message)
+
+    def _owners(self, kind: int, name: str) -> Mapping[int, Endpoint]:
+        """The brokers that have the settings of a topic, or of a broker: only it itself."""
+        endpoints = self._cluster.broker_endpoints
+        return endpoints if kind == requests.TOPIC else {int(name): endpoints[int(name)]}
 
     def deny(self, topic: str, principal: str, operation: str) -> None:
         """Creates an ACL that denies an operation on a topic to a principal."""

@@ -260,7 +260,7 @@ class ClusterState:
 
 
 def _metadata_and_groups(ask: Ask) -> tuple[Any, Any]:
-    return ask(requests.every_topic()), _groups(ask)[1]
+    return ask(requests.topics_with_ids()), _groups(ask)[1]
 
 
 def _groups(ask: Ask) -> tuple[None, Any]:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from kaput.cluster.admin.requests import THROTTLED_RATES, THROTTLED_REPLICAS
 from kaput.cluster.admin.resources import AccessRule
 from kaput.core import first_few, plural
 from kaput.operate.doctor.snapshot import (
     INTERNAL,
-    THROTTLED_RATES,
-    THROTTLED_REPLICAS,
     ClusterSnapshot,
     Commit,
     GroupSnapshot,
@@ -40,6 +39,9 @@ class Hit:
     remedy: str
 
 
+Look = Callable[[ClusterSnapshot], Iterator[Hit]]
+
+
 @dataclass(frozen=True)
 class DoctorCheck:
     """A check; `title`: the risk; `look`: finds the hits in a snapshot."""
@@ -47,20 +49,16 @@ class DoctorCheck:
     id: str
     severity: Severity
     title: str
-    look: Callable[[ClusterSnapshot], Iterator[Hit]]
+    look: Look
 
 
 CHECKS: list[DoctorCheck] = []
 
 
-def check(
-    number: str, severity: Severity, title: str
-) -> Callable[[Callable[[ClusterSnapshot], Iterator[Hit]]], Callable[[ClusterSnapshot], Iterator[Hit]]]:
+def check(number: str, severity: Severity, title: str) -> Callable[[Look], Look]:
     """Registers a check."""
 
-    def register(
-        look: Callable[[ClusterSnapshot], Iterator[Hit]],
-    ) -> Callable[[ClusterSnapshot], Iterator[Hit]]:
+    def register(look: Look) -> Look:
         CHECKS.append(DoctorCheck(number, severity, title, look))
         return look
 

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kaput.cluster.access import OPEN, Access, read_producer_settings
+from kaput.cluster.access import Access, read_producer_settings
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
 from kaput.cluster.admin.cluster_admin import PartitionState
+from kaput.cluster.admin.requests import THROTTLED_RATES, THROTTLED_REPLICAS
 from kaput.cluster.admin.resources import AccessRule
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.cluster.wire import Endpoint
@@ -24,9 +25,6 @@ from kaput.monitor.sources.groups import NOTHING, Position, RecordTimes
 from kaput.monitor.sources.nodes import Nodes
 from kaput.operate.reassign.journal import Folder
 
-# As in reassign/applying.py.
-THROTTLED_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # between directories of one broker
 _NO_LIMIT = str(2**63 - 1)
 # Kafka's internal topics, with the broker settings for their replication factors.
@@ -223,7 +221,7 @@ def read_snapshot(
     for the files, LabError if the cluster cannot be reached.
     """
     client = read_producer_settings(client_config) if client_config is not None else None
-    access = Access.read(command_config) if command_config else OPEN
+    access = Access.of(command_config)
     with admin_client(servers, access) as admin:
         reader = partial(_SnapshotReader, admin, servers, access, Folder())
         try:

@@ -11,13 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaput.cluster.admin.reassignments import ClusterView, Configs, ReassignmentClient
+from kaput.cluster.admin.requests import THROTTLED_RATES as RATES
+from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.operate.reassign.journal import Folder, MoveJournal
 from kaput.operate.reassign.moves import Move
-
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
 def copying(moves: Iterable[Move]) -> list[Move]:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
+from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.workload.client_spec import NotAuthorizedError, ProducerSpec, notify
 
@@ -48,6 +49,20 @@ def quiet_logger() -> logging.Logger:
         logger.addHandler(logging.NullHandler())
     logger.propagate = False
     return logger
+
+
+def partition_of(message: Message) -> TopicPartition:
+    """The partition that a message, or an error, was read from."""
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None and partition is not None
+    return TopicPartition(topic, partition)
+
+
+def offset_of(message: Message) -> int:
+    """The offset of a message that was read."""
+    offset = message.offset()
+    assert offset is not None
+    return offset
 
 
 CODES = frozenset(

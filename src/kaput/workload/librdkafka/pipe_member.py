@@ -26,12 +26,12 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import SEEK
-from kaput.workload.client_spec import NotAuthorizedError, PipeMemberSpec, ProducerSpec, notify, run_client
+from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec, run_client
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
-from kaput.workload.librdkafka.producer import Sender
+from kaput.workload.librdkafka.producer import Sender, connect_or_exit
 from kaput.workload.librdkafka.transactional_producer import CALL_S, TransactionalSender
 
 
@@ -92,17 +92,6 @@ class PipeOutputs(TransactionalSender):
         )  # fmt: skip
 
 
-def connect_error(outputs: PipeOutputs) -> str | None:
-    """Connects; returns a sentence if that fails, else None."""
-    try:
-        outputs.connect()
-    except NotAuthorizedError as error:
-        return str(error)
-    except KafkaException as error:
-        return f"cannot reach the cluster: {error.args[0]}"
-    return None
-
-
 class PipeMember(GroupMember):
     """Reads as one member of one group, and sends a message for each record."""
 
@@ -113,9 +102,7 @@ class PipeMember(GroupMember):
         self.outputs.stopping = self.stopping
 
     def run(self) -> None:
-        if (why := connect_error(self.outputs)) is not None:
-            notify("trouble", message=why)
-            raise SystemExit(1)
+        connect_or_exit(self.outputs)
         super().run()
         self.outputs.finish()
 

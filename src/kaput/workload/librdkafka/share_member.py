@@ -32,6 +32,8 @@ from kaput.workload.client_spec import (
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
     notify_ready,
+    offset_of,
+    partition_of,
     quiet_logger,
     tune_garbage_collection,
 )
@@ -59,7 +61,7 @@ class ShareEvents:
         """Records acquired messages with the delivery counts that Kafka sent."""
         for place, some in _by_place(messages).items():
             counts = [NULL_INT if (n := message.delivery_count()) is None else n for message in some]
-            self._rows("acquired", place, [_offset(message) for message in some], at_ns, counts)
+            self._rows("acquired", place, list(map(offset_of, some)), at_ns, counts)
 
     def acknowledging(self, acknowledgements: Iterable[tuple[Message, Acknowledgement]], at_ns: int) -> None:
         """Records how messages will be acknowledged."""
@@ -68,7 +70,7 @@ class ShareEvents:
             by_kind.setdefault(acknowledgement, []).append(message)
         for acknowledgement, messages in by_kind.items():
             for place, some in _by_place(messages).items():
-                offsets = [_offset(message) for message in some]
+                offsets = list(map(offset_of, some))
                 self._unconfirmed.setdefault(place, {}).update(dict.fromkeys(offsets, acknowledgement))
                 self._rows(acknowledgement, place, offsets, at_ns)
 
@@ -117,16 +119,8 @@ class ShareEvents:
 def _by_place(messages: Iterable[Message]) -> dict[TopicPartition, list[Message]]:
     by_place: dict[TopicPartition, list[Message]] = {}
     for message in messages:
-        topic, partition = message.topic(), message.partition()
-        assert topic is not None and partition is not None
-        by_place.setdefault(TopicPartition(topic, partition), []).append(message)
+        by_place.setdefault(partition_of(message), []).append(message)
     return by_place
-
-
-def _offset(message: Message) -> int:
-    offset = message.offset()
-    assert offset is not None
-    return offset
 
 
 POLL_S = 0.05

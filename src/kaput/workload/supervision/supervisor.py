@@ -249,7 +249,7 @@ class Supervisor:
             spec = next(one for one in self._scenario.workload.groups if one.id == group)
 
             def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
-                return self._start_member(spec, number, name, on_message)
+                return self._start(self._plan.member(spec, number, name), on_message)
 
             self.members.append(MemberSlot(self._folder.path, group, number, launch, spec.cluster))
             return self.members[-1]
@@ -395,9 +395,6 @@ class Supervisor:
 
     def _clients(self) -> list[ClientProcess]:
         return [*self.producers, *(client for slot in self.members for client in slot.clients)]
-
-    def _start_member(self, group: Group, number: int, name: str, on_message: OnMessage) -> ClientProcess:
-        return self._start(self._plan.member(group, number, name), on_message)
 
     def _on_message(self, message: Mapping[str, Any]) -> None:
         if message["kind"] == "threshold":
