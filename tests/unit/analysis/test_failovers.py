@@ -99,7 +99,7 @@ def test_election_long_after_the_heal_is_waited_for_by_itself(tmp_path: Path) ->
     assert _waits(one) == [("heal", 10.0), ("election", 7.0), ("client", 1.0)]
     assert (one.ended_by, needs_heal(one.waited_for)) == ("election", True)
     assert waited(one.waited_for, one.ended_by) == (
-        "it waited 10.0 s for the heal, then 7.0 s for the election of a leader, then 1.0 s for client and "
+        "it waited 10.0 s until the heal, then 7.0 s until a leader was elected, then 1.0 s for client and "
         "brokers; a longer fault means a longer outage"
     )
     (fault,) = found.faults

@@ -97,19 +97,19 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     findings = Findings.model_validate(stood_still)
     service, partition = outages(JudgedRun(findings))
     assert service == (
-        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): it waited 10.0 s for a change of the "
-        "in-sync replicas, then 0.2 s for client and brokers. 60.4 % of all messages were acknowledged "
+        "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): it waited 10.0 s until the "
+        "in-sync replicas changed, then 0.2 s for client and brokers. 60.4 % of all messages were acknowledged "
         "within 1 s, but 0.06 % of the acknowledged ones (23) are lost."
     )
     assert partition == (
-        "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): it waited 22.0 s for the heal, then "
-        "10.4 s for the election of a leader, then 1.4 s for client and brokers; a longer fault means a "
+        "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): it waited 22.0 s until the heal, then "
+        "10.4 s until a leader was elected, then 1.4 s for client and brokers; a longer fault means a "
         "longer outage."
     )
     text = to_text(findings, tmp_path).plain
     assert text.splitlines()[1:3] == [service, partition]
     assert partition in to_markdown(findings) and partition in to_html(RunFolder(tmp_path), findings)
-    assert "longest silence after it 10,012 ms (it waited 22.0 s for the heal, then" in " ".join(text.split())
+    assert "longest silence after it 10,012 ms (it waited 22.0 s until the heal, then" in " ".join(text.split())
 
 
 def test_load_that_fell_short(stood_still: dict[str, Any]) -> None:
@@ -207,12 +207,12 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("waits", "sentence", "cell"),
     [
-        ({"election": 14.5, "client": 16.2}, "it waited 6.5 s for the election of a leader, then 1.7 s for "
+        ({"election": 14.5, "client": 16.2}, "it waited 6.5 s until a leader was elected, then 1.7 s for "
          "client and brokers", "election 6.5 s, client 1.7 s"),
-        ({"heal": 16.2}, "it waited 8.2 s for the heal; a longer fault means a longer outage", "heal 8.2 s"),
+        ({"heal": 16.2}, "it waited 8.2 s until the heal; a longer fault means a longer outage", "heal 8.2 s"),
         ({"client": 16.2}, "it waited 8.2 s for client and brokers", "client 8.2 s"),
-        ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s for a change of the in-sync replicas", "isr 8.2 s"),
-        ({"isr": 16.148, "client": 16.2}, "it waited 8.1 s for a change of the in-sync replicas, then 52 ms "
+        ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s until the in-sync replicas changed", "isr 8.2 s"),
+        ({"isr": 16.148, "client": 16.2}, "it waited 8.1 s until the in-sync replicas changed, then 52 ms "
          "for client and brokers", "isr 8.1 s, client 52 ms"),
         ({}, "what it waited for is not known", "not known"),
         (None, "no acknowledgement ended it", "not acknowledged"),
@@ -241,11 +241,11 @@ def test_a_load_that_slumped_for_longer_than_it_was_silent_is_named(
 @pytest.mark.parametrize(
     ("faults", "after", "sentence"),
     [
-        (["1-kill"], "1-kill", "it waited 8.2 s for the heal; a longer fault means a longer outage"),
-        (["1-kill"], "2-pause", "it waited 8.2 s for the heal of 1-kill"),
-        (["1-kill", "2-pause"], "2-pause", "it waited 8.2 s for the heal of 1-kill and 2-pause; "
+        (["1-kill"], "1-kill", "it waited 8.2 s until the heal; a longer fault means a longer outage"),
+        (["1-kill"], "2-pause", "it waited 8.2 s until the heal of 1-kill"),
+        (["1-kill", "2-pause"], "2-pause", "it waited 8.2 s until the heal of 1-kill and 2-pause; "
          "a longer fault means a longer outage"),
-        ([], None, "it waited 8.2 s for the start of a broker"),
+        ([], None, "it waited 8.2 s until a broker started"),
     ],
 )  # fmt: skip
 def test_heal_of_another_fault_is_named(faults: list[str], after: str | None, sentence: str) -> None:

@@ -36,13 +36,13 @@ _MUCH_OF_THE_TIME = 0.05
 _LONG_S = 5
 ENOUGH = 0.9  # of the load that was asked for
 _CONDITIONS: dict[EndedBy, str] = {
-    "heal": "the heal",
-    "election": "the election of a leader",
-    "isr": "a change of the in-sync replicas",
-    "setting": "a change of min.insync.replicas",
-    "rebalance": "an owner in the group",
-    "client": "client and brokers",
-    "unknown": "something that is not recorded",
+    "heal": "until the heal",
+    "election": "until a leader was elected",
+    "isr": "until the in-sync replicas changed",
+    "setting": "until min.insync.replicas changed",
+    "rebalance": "until the group had an owner for it",
+    "client": "for client and brokers",
+    "unknown": "for something that is not recorded",
 }
 
 
@@ -195,7 +195,7 @@ def _why(run: JudgedRun, one: Standstill) -> str:
 
 
 def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None) -> str:
-    """As a clause: `it waited 6.5 s for the heal, then 1.7 s for client and brokers`. `after`: it is about
+    """As a clause: `it waited 6.5 s until the heal, then 1.7 s for client and brokers`. `after`: it is about
     this fault; heals of others are named.
     """
     if by is None:
@@ -205,14 +205,14 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
     healed = [fault for wait in waits if wait.condition == "heal" for fault in wait.faults]
     words = dict(_CONDITIONS)
     if not healed:
-        words["heal"] = "the start of a broker"
+        words["heal"] = "until a broker started"
     elif only_flaps(healed):
-        words["heal"] = "a link that works"
+        words["heal"] = "until a link worked"
     elif after is not None and set(healed) != {after}:
-        words["heal"] = f"the heal of {' and '.join(dict.fromkeys(healed))}"
+        words["heal"] = f"until the heal of {' and '.join(dict.fromkeys(healed))}"
     if record := next((wait.record for wait in waits if wait.condition == "unknown"), ""):
         words["unknown"] += f" ({record})"
-    parts = [f"{length} for {words[condition]}" for condition, length in noticeable(waits)]
+    parts = [f"{length} {words[condition]}" for condition, length in noticeable(waits)]
     longer = (
         "; a longer fault means a longer outage" if after in (None, *healed) and needs_heal(waits) else ""
     )
