@@ -32,7 +32,7 @@ from kaput.monitor.grafana import dashboard_text
 from kaput.monitor.signals import SIGNALS
 from kaput.scenario.events import EVENTS
 from kaput.scenario.fault_kinds import KINDS, defaults_of
-from kaput.scenario.model import Expect
+from kaput.scenario.model import Expect, Scenario
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.targets import TARGETS
 
@@ -45,8 +45,9 @@ README = ROOT / "README.md"
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    names = ("RUN_FOLDER.md", "FAULTS.md", "EXPECT.md", "METRICS.md", "OUTAGES.md", "TUTORIAL.md")
-    folder, faults, expect, metrics, outages, tutorial = (ROOT / "docs" / name for name in names)
+    names = ("RUN_FOLDER", "FAULTS", "EXPECT", "METRICS", "SCENARIO", "OUTAGES", "TUTORIAL")
+    docs = (ROOT / "docs" / f"{name}.md" for name in names)
+    folder, faults, expect, metrics, scenario, outages, tutorial = docs
     recorded = examples()
     return {
         ROOT / "monitor" / "kaput-dashboard.json": dashboard_text(),
@@ -64,6 +65,7 @@ def pages() -> dict[Path, str]:
         ),
         expect: _filled(expect, {"expect": _expect()}),
         metrics: _filled(metrics, {"signals": _signals()}),
+        scenario: _filled(scenario, {"keys": _scenario()}),
         README: _filled(README, {"demo": recorded.pop("demo")}),
         tutorial: _filled(tutorial, {name: recorded.pop(name) for name in ("report", "orders")}),
         outages: _filled(outages, recorded),
@@ -178,6 +180,33 @@ def _kind(kind: Any) -> str:
     if kind in names:
         return names[kind]
     return kind.__name__ if issubclass(kind, BaseModel) else "string"
+
+
+def _scenario() -> str:
+    """Every block of a scenario file with its keys."""
+    parts = []
+    for model in _models(Scenario, []):
+        title = "The file" if model is Scenario else model.__name__
+        about = " ".join(inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].split())
+        fields = (
+            (
+                f"`{field.alias or name.rstrip('_')}`",
+                _kind(field.annotation),
+                "required"
+                if field.is_required()
+                else _default(field.get_default(call_default_factory=False)),
+                " ".join(model.texts().get(name, "").split()),
+            )
+            for name, field in model.model_fields.items()
+        )
+        parts.append(f"## {title}\n\n{about}\n\n" + _table(("key", "type", "default", "meaning"), fields))
+    return "\n".join(parts)
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value}`" if isinstance(value, str | int | float) and value != "" else ""
 
 
 def _expect() -> str:

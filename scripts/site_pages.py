@@ -1,7 +1,7 @@
 """What MkDocs adds to docs/ when it builds the site (mkdocs.yml, `make site`).
 
 - The navigation: the sections and tables of docs/README.md, so that a page is listed once.
-- Pages from the code: every verb, every key of a scenario, the public names in Python.
+- Pages from the code: every verb, the public names in Python.
 - README.md, CONTRIBUTING.md and the other pages next to docs/. Links to files that are no page become text.
 - An anchor for each word of the glossary.
 
@@ -24,7 +24,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pydantic import BaseModel
-from reference import _kind, _models, _table  # MkDocs adds the folder of a hook to the path while it loads it
 
 from kaput.core import VERSION
 
@@ -32,7 +31,6 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 REFERENCE = {
     "reference/COMMANDS.md": "Every verb and its options",
-    "reference/SCENARIO.md": "Every key of a scenario",
     "reference/PYTHON_API.md": "Every public name in Python",
 }
 README = "project/README.md"
@@ -70,7 +68,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in sorted(ROOT.glob("*.md")):
         text = path.read_text(encoding="utf-8").replace('="docs/', '="../')  # pictures that are HTML
         files.append(File.generated(config, f"project/{path.name}", content=text))
-    for path, text in zip(REFERENCE, (_commands(), _scenario(), _python()), strict=True):
+    for path, text in zip(REFERENCE, (_commands(), _python()), strict=True):
         files.append(File.generated(config, path, content=text))
     return files
 
@@ -188,38 +186,6 @@ def _verbs(command: Any, path: str = "") -> Iterator[str]:
     for name, below in getattr(command, "commands", {}).items():
         if not below.hidden:
             yield from _verbs(below, f"{path} {name}".strip())
-
-
-def _scenario() -> str:
-    from kaput.scenario.model import Scenario
-
-    parts = [
-        "# Every key of a scenario\n\n`kaput scenarios schema` prints the same as a JSON Schema for editors; "
-        "`kaput scenarios show NAME` prints a built-in scenario to start from. The faults and their options: "
-        "[every fault](../FAULTS.md). What can be expected: [limits](../EXPECT.md).\n"
-    ]
-    for model in _models(Scenario, []):
-        title = "The file" if model is Scenario else model.__name__
-        about = " ".join(inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].split())
-        fields = (
-            (
-                f"`{field.alias or name.rstrip('_')}`",
-                _kind(field.annotation),
-                "required"
-                if field.is_required()
-                else _default(field.get_default(call_default_factory=False)),
-                " ".join(model.texts().get(name, "").split()),
-            )
-            for name, field in model.model_fields.items()
-        )
-        parts.append(f"## {title}\n\n{about}\n\n" + _table(("key", "type", "default", "meaning"), fields))
-    return "\n".join(parts)
-
-
-def _default(value: Any) -> str:
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value}`" if isinstance(value, str | int | float) and value != "" else ""
 
 
 def _python() -> str:

@@ -19,12 +19,18 @@ from kaput.core import VERSION
 from kaput.errors import LabError, UsageError
 from kaput.scenario.nearest import nearest
 
+_WITH_KEYS = ("FAULTS", "SCENARIO", "EXPECT")
+_IN_MARKDOWN = r"^#+ (?P<id>(?P<title>[^:\n]+).*)|^\| `(?P<key>[^`]+)` \|"
+_IN_HTML = r'<h[1-3] id="(?P<id>[^"]+)">(?P<title>[^<:]+)|<tr>\s*<td><code>(?P<key>[^<]+)</code></td>'
 SITE, SOURCES = Path(__file__).parents[1] / "site", Path(__file__).parents[3] / "docs"
 
 
 def docs_command(
     name: Annotated[
-        str | None, Argument(metavar="NAME", help="Page, PAGE#ANCHOR, or word of the glossary.")
+        str | None,
+        Argument(
+            metavar="NAME", help="Page, PAGE#ANCHOR, word of the glossary, fault, or key of a scenario."
+        ),
     ] = None,
     *,
     open_browser: Annotated[bool, Option("--open", help="Open it in a browser.")] = False,
@@ -76,12 +82,25 @@ def _found(name: str) -> tuple[Path, str]:
         page, anchor = glossary, _slug(name)
         words = _anchors(glossary)
         if anchor not in words:
+            for stem in _WITH_KEYS:
+                if section := _section_with(_page(stem), name):
+                    return _page(stem), f"#{section}"
             near = nearest(name.lower(), [*pages, *words], count=3, cutoff=0.75)
             hint = f"did you mean {' or '.join(near)}?" if near else "'kaput docs' has the start page"
             raise UsageError(f"{name!r} is neither a page nor a word of the glossary; {hint}")
     elif page is None or (anchor and anchor not in _anchors(page)):
         raise UsageError(f"{name!r} is on no page; 'kaput docs' has the start page")
     return page, f"#{anchor}" if anchor else ""
+
+
+def _section_with(page: Path, word: str) -> str | None:
+    """The anchor of the section with that title, or with that word in the first column of a table."""
+    anchor, pattern = "", _IN_HTML if page.suffix == ".html" else _IN_MARKDOWN
+    for found in re.finditer(pattern, page.read_text(encoding="utf-8"), re.MULTILINE):
+        anchor = _slug(found["id"]) if found["id"] else anchor
+        if word.lower() in ((found["title"] or "").lower(), found["key"]):
+            return anchor
+    return None
 
 
 def _anchors(page: Path) -> list[str]:

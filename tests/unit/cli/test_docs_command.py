@@ -32,6 +32,32 @@ def test_pages_of_a_checkout(checkout: Path, capsys: pytest.CaptureFixture[str])
         docs.docs_command("losss")
 
 
+@pytest.mark.parametrize(
+    ("word", "place"),
+    [
+        ("disk-full", "FAULTS.md#disk-full-brokers"),
+        ("racks", "SCENARIO.md#cluster"),
+        ("rack", "GLOSSARY.md#rack"),
+    ],
+)
+def test_faults_and_keys_lead_to_their_sections(
+    word: str, place: str, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words of the glossary come before them."""
+    assert shown(word, capsys).startswith(f"{checkout}/{place}")
+
+
+def test_keys_on_pages_of_the_site(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their tables have no anchors, their headings do."""
+    docs.SITE.mkdir()
+    (docs.SITE / "GLOSSARY.html").touch()
+    (docs.SITE / "FAULTS.html").write_text('<h3 id="kill-brokers">kill: brokers</h3>')
+    page = '<h2 id="cluster">Cluster</h2><table><tr>\n<td><code>racks</code></td>'
+    (docs.SITE / "SCENARIO.html").write_text(page)
+    assert shown("kill", capsys) == f"{docs.SITE}/FAULTS.html#kill-brokers"
+    assert shown("racks", capsys) == f"{docs.SITE}/SCENARIO.html#cluster"
+
+
 def test_pages_of_the_site_come_first(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And its anchors are those of the pages."""
     docs.SITE.mkdir()

@@ -98,8 +98,8 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     service, partition = outages(JudgedRun(findings))
     assert service == (
         "Nothing at all was acknowledged for 10.2 s (from 8.0 s on): it waited 10.0 s until the "
-        "in-sync replicas changed, then 0.2 s for client and brokers. 60.4 % of all messages were acknowledged "
-        "within 1 s, but 0.06 % of the acknowledged ones (23) are lost."
+        "in-sync replicas changed, then 0.2 s for client and brokers. 60.4 % of all messages were "
+        "acknowledged within 1 s, but 0.06 % of the acknowledged ones (23) are lost."
     )
     assert partition == (
         "orders/0 had no acknowledgement for 33.8 s (from 8.0 s on): it waited 22.0 s until the heal, then "
@@ -109,7 +109,9 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
     text = to_text(findings, tmp_path).plain
     assert text.splitlines()[1:3] == [service, partition]
     assert partition in to_markdown(findings) and partition in to_html(RunFolder(tmp_path), findings)
-    assert "longest silence after it 10,012 ms (it waited 22.0 s until the heal, then" in " ".join(text.split())
+    assert "longest silence after it 10,012 ms (it waited 22.0 s until the heal, then" in " ".join(
+        text.split()
+    )
 
 
 def test_load_that_fell_short(stood_still: dict[str, Any]) -> None:
@@ -209,7 +211,8 @@ def test_the_section_lists_shares_and_standstills(stood_still: dict[str, Any]) -
     [
         ({"election": 14.5, "client": 16.2}, "it waited 6.5 s until a leader was elected, then 1.7 s for "
          "client and brokers", "election 6.5 s, client 1.7 s"),
-        ({"heal": 16.2}, "it waited 8.2 s until the heal; a longer fault means a longer outage", "heal 8.2 s"),
+        ({"heal": 16.2}, "it waited 8.2 s until the heal; a longer fault means a longer outage",
+         "heal 8.2 s"),
         ({"client": 16.2}, "it waited 8.2 s for client and brokers", "client 8.2 s"),
         ({"isr": 16.16, "client": 16.2}, "it waited 8.2 s until the in-sync replicas changed", "isr 8.2 s"),
         ({"isr": 16.148, "client": 16.2}, "it waited 8.1 s until the in-sync replicas changed, then 52 ms "
