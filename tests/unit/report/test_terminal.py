@@ -539,3 +539,12 @@ def test_messages_that_a_group_reads_as_copies_are_not_called_unread(raw: dict[s
     page = html.render(document(JudgedRun(findings, load_builtin("mirror"))))
     assert "audit" in page
     assert "topics that it does not read" not in page
+
+
+def test_configuration_has_racks_and_how_groups_assign(findings: Findings) -> None:
+    """What decides where replicas and partitions are."""
+    changed = ["cluster.racks=[a, b, c]", "workload.groups.0.assignor=cooperative-sticky"]
+    scenario = load_builtin("broker-killed", changed)
+    shown = str(configuration(JudgedRun(findings, scenario)))
+    assert "kraft, racks a, b, c in turn" in shown
+    assert "3 members, type classic, cooperative-sticky" in shown

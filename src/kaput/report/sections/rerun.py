@@ -44,7 +44,8 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
     rows = []
     for cluster_name, cluster in scenario.all_clusters.items():
         of = f" of {cluster_name}" if cluster_name else ""
-        rows.append((f"brokers{of}", f"{cluster.brokers}, {cluster.mode}", ""))
+        racks = f", racks {', '.join(cluster.racks)} in turn" if cluster.racks else ""
+        rows.append((f"brokers{of}", f"{cluster.brokers}, {cluster.mode}{racks}", ""))
         unclean = cluster.config.get("unclean.leader.election.enable")
         if unclean is not None:
             promise = "a leader outside the ISR may be elected" if str(unclean).lower() == "true" else ""
@@ -74,7 +75,9 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
         rows.append((f"mirror {mirror.name}", text, once))
     for group in scenario.workload.groups:
         config = "".join(f" {name}={value}" for name, value in group.config.items())
-        rows.append((f"group {group.id}", f"{group.members_in_words}{config}", ""))
+        assignor = f", {group.assignor}" if group.assignor else ""
+        text = f"{group.members_in_words}, type {group.type}{assignor}{config}"
+        rows.append((f"group {group.id}", text, ""))
     return rows
 
 
