@@ -35,6 +35,7 @@ class Reading(NamedTuple):
     waiting.
     `frozen`: clients may still ask a leader that is frozen, also when another one leads. `up_fetches`: a
     replica counts as up only if it can fetch. `set_at_once`: a step changes a setting when it is asked to.
+    `seen_by`: what was polled later than that, and may have happened by then, did.
     """
 
     shift: int = 0
@@ -46,6 +47,7 @@ class Reading(NamedTuple):
     frozen: bool = True
     up_fetches: bool = True
     set_at_once: bool = True
+    seen_by: int | None = None
 
 
 def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> list[Reading]:
@@ -62,6 +64,7 @@ def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> 
         (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
         (True, False) if effects.of_brokers and tables.min_isr(place) > 1 else (True,),
         (True, False) if any(e.fault == "change-config" for e in effects.all) else (True,),
+        (None, end - 1) if tables.polled(place) else (None,),
     )
     return [Reading(*values) for values in product(*choices)]
 
@@ -113,7 +116,9 @@ class Story:
                 deposed = state.leader
             isr = state.isr if event["isr"] is None else tuple(event["isr"])
             state = State(leader, epoch, isr, tuple(event.get("elr") or ()), deposed)
-            yield event["at_ns"] + self.reading.shift, state
+            at, by = event["at_ns"] + self.reading.shift, self.reading.seen_by
+            early = by is not None and event["at_ns"] - (event.get("within_ns") or 0) <= by < at
+            yield by if early and by is not None else at, state
 
     def state(self, at: int) -> State:
         """By the last event at or before this time."""

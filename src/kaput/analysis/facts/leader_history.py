@@ -138,6 +138,11 @@ class LeaderHistory:
         """The last recorded state before a time."""
         return state_after(c for c in self.changes[place] if c.at_ns // MS < at_ns // MS)
 
+    def possible_by(self, place: TopicPartition, at_ns: int) -> PartitionState:
+        """The last state that may have been reached by then: what was polled is recorded late."""
+        changes = self.changes[place]
+        return state_after(c for c in changes if (c.at_ns - c.within_ns) // MS <= at_ns // MS)
+
     def led(self, place: TopicPartition) -> bool:
         """Whether all leaders of the partition are recorded with their epochs."""
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
@@ -252,9 +257,9 @@ def _changes(
         )
         if change.kind == "leader":
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
-            polled = row["within_ns"] is not None
-            if leader is not None and leader >= 0 and not polled:
-                change = replace(change, unclean=None if eligible is None else leader not in eligible)
+            known = eligible if row["within_ns"] is None else None
+            if leader is not None and leader >= 0:
+                change = replace(change, unclean=None if known is None else leader not in known)
             change = replace(change, fault=_fault_of(change, faults))
             if leader is not None and leader >= 0:
                 gone_ns = None if lost_ns is None else change.at_ns - lost_ns

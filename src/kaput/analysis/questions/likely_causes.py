@@ -165,7 +165,7 @@ def needed(
             return f"broker {broker} was the last that had acknowledged anything in {place}"
     not_running = how_of(fault, run.given.scenario) in ("ended", "frozen")
     away = group is not None and not_running and fault.may_end_ns > to_ns
-    still = (history.before(place, to_ns + MS).isr or ()) if away else ()
+    still = (history.possible_by(place, to_ns).isr or ()) if away else ()
     in_sync = [
         broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
     ]
