@@ -78,7 +78,7 @@ def doctor_command(
     Example: kaput doctor --prove KP002
     """
     _refuse(check, prove, fix, dry_run)
-    from kaput.operate.doctor.diagnosis import diagnose, read_baseline
+    from kaput.operate.doctor.diagnosis import Address, diagnose, read_baseline
     from kaput.operate.doctor.snapshot import read_snapshot
     from kaput.operate.registry import running
 
@@ -86,11 +86,12 @@ def doctor_command(
     if prove and check and bootstrap_servers is None and cluster is None and not running():
         return prove_findings(check, None, [], runs, json)  # with the experiment's own settings
     servers = servers_of(bootstrap_servers, cluster)
+    address = Address(bootstrap_servers, command_config, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
     def look() -> tuple[ClusterSnapshot, list[Finding]]:
         seen = read_snapshot(servers, command_config, client_config)
-        return seen, diagnose(seen, known, own=bootstrap_servers is None)
+        return seen, diagnose(seen, known, own=bootstrap_servers is None, address=address)
 
     snapshot, findings = look()
     if prove:
