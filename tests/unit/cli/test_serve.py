@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kaput.api.counting import Counted, count
 from kaput.cli.serve import Requests
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.operate.fault_injection import InjectedFault
@@ -23,6 +24,9 @@ class FakeLab:
 
     def _refuse(self, **_: Any) -> Any:
         raise LabError("no broker answers")
+
+    def count(self, topic: str, acked: list[str], by: str) -> Counted:
+        return count(self, topic, acked, by)  # type: ignore[arg-type]
 
     @contextmanager
     def fault(self, fault: str, target: str, **options: Any) -> Iterator[InjectedFault]:
