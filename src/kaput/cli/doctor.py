@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from kaput.cli.options import ClusterName, CommandConfig, Servers, config_of, confirmed, servers_of
+from kaput.cli.options import (
+    ClusterName,
+    CommandConfig,
+    Servers,
+    TableOptions,
+    config_of,
+    confirmed,
+    servers_of,
+)
 from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, Reassignment, rate_of
 from kaput.cli.results import Series, show_series
 from kaput.cli.verbs import Runs
@@ -71,7 +79,8 @@ def doctor_command(
 ) -> int:
     """Check a cluster, its topics and groups, and report risks.
 
-    Changes nothing without --fix, and with --fix only what you confirm.
+    Changes nothing without --fix, and with --fix only what you confirm. With --prove the exit status is that
+    of the experiments, whatever --fail-on: 0 if each confirms its finding, else 3.
 
     Example: kaput doctor --bootstrap-servers broker1:9092 --fail-on critical
 
@@ -309,8 +318,14 @@ def prove_findings(
     with run_all(choices, None, 1, runs) as series:
         # Ignores the exit status of the verdicts: here the comparison decides.
         with suppress(typer.Exit):
-            show_series(series, json, as_list=True)
+            show_series(series, json, as_list=True, printed=TableOptions(_columns(pairs)))
         return _conclude(pairs, series, json)
+
+
+def _columns(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Of the table of the experiments: with every figure that the sentences below it quote."""
+    quoted = (each.figure.column for each in pairs)
+    return tuple(dict.fromkeys(("verdict", "sent", "acked", "lost", "standstill ms", *quoted)))
 
 
 def _check(ids: Sequence[str]) -> None:
