@@ -79,8 +79,9 @@ def doctor_command(
 ) -> int:
     """Check a cluster, its topics and groups, and report risks.
 
-    Changes nothing without --fix, and with --fix only what you confirm. With --prove the exit status is that
-    of the experiments, whatever --fail-on: 0 if each confirms its finding, else 3.
+    Changes nothing without --fix, and with --fix only what you confirm.
+
+    With --prove, --fail-on does not count: exit status 0 if each finding is confirmed, else 3.
 
     Example: kaput doctor --bootstrap-servers broker1:9092 --fail-on critical
 

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from kaput.cli.options import (
+    AllowUnknown,
     BrokerConfig,
     Brokers,
     ClusterScenario,
     Controllers,
     Kafka,
     KafkaHome,
+    Mode,
+    Racks,
     Security,
     cluster_block,
 )
@@ -40,10 +43,13 @@ def serve_command(
     *,
     brokers: Brokers = None,
     controllers: Controllers = None,
+    racks: Racks = None,
+    mode: Mode = None,
     kafka: Kafka = None,
     security: Security = None,
     config: BrokerConfig = None,
     kafka_home: KafkaHome = None,
+    allow_unknown: AllowUnknown = False,
     logs: Annotated[
         Path | None,
         Option(
@@ -64,12 +70,12 @@ def serve_command(
     from kaput.scenario.loader import find
 
     block = cluster_block(
-        brokers=brokers, controllers=controllers, racks=None, mode=None, kafka=kafka, network="loopback",
+        brokers=brokers, controllers=controllers, racks=racks, mode=mode, kafka=kafka, network="loopback",
         security=security, config=config,
     )  # fmt: skip
     data = {} if scenario is None else find(scenario)[1].data
     block = {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
-    made = Lab(scenario, folder=logs, **block)
+    made = Lab(scenario, folder=logs, allow_unknown=allow_unknown, **block)
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     with interrupts(), made, ExitStack() as faults:
         _write({"ready": {"bootstrap_servers": made.bootstrap_servers, "brokers": made.brokers,
