@@ -48,7 +48,7 @@ def test_shared_cluster_is_healthy_again_after_a_fault(kafka_lab_shared: kaput.L
     assert sorted(lab.partitions("orders")) == [0, 1]
     with pytest.raises(UsageError, match="did you mean kill"), lab.fault("kil"):
         pass
-    with pytest.raises(UsageError, match="write cluster"), lab.fault("isolate"):
+    with pytest.raises(UsageError, match="start the cluster with cluster"), lab.fault("isolate"):
         pass
 
 
