@@ -48,6 +48,25 @@ def test_inputs_are_what_the_steps_use() -> None:
     assert set(given) <= set(ACTION["inputs"])
 
 
+def test_kaput_is_fetched_before_it_is_used() -> None:
+    """The snippets can be copied as they are, but for the address of the repository."""
+    given = yaml.safe_load(block("yaml", "GitHub Actions"))["jobs"]["kaput"]["steps"]
+    assert given[-2]["with"]["path"] == "kaput" and given[-1]["uses"] == "./kaput"
+    for text in (block("yaml", "GitLab"), block("groovy", "Jenkins")):
+        assert 'git clone --depth 1 "$KAPUT_GIT" kaput' in text.split("pip install ./kaput")[0]
+
+
+def test_downloads_of_pip_are_cached() -> None:
+    """Everything that kaput depends on is a gigabyte."""
+    cached = [step["with"]["path"] for step in ACTION["runs"]["steps"] if "cache" in step.get("uses", "")]
+    assert "~/.cache/pip" in cached
+    gitlab = yaml.safe_load(block("yaml", "GitLab"))["failover"]
+    assert ".cache/pip" in gitlab["cache"]["paths"] and gitlab["variables"]["XDG_CACHE_HOME"].endswith(
+        "/.cache"
+    )
+    assert ":/root/.cache" in block("groovy", "Jenkins")
+
+
 def test_what_is_kept_is_what_a_run_leaves() -> None:
     """The same files in the action, at GitLab and at Jenkins."""
     kept = " ".join(str(step.get("with", {}).get("path", "")) for step in ACTION["runs"]["steps"])

@@ -70,7 +70,7 @@ class Effects:
             silent = row["fault"] == "command" and row["bit"] and known and not step.get("prove")
             yield Effect(
                 row["id"],
-                "pause" if silent else row["fault"],
+                "kill" if silent else row["fault"],
                 row["target"],
                 frozenset(row["brokers"] or ()),
                 row["effective_ns"],

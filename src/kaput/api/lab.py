@@ -7,12 +7,12 @@
         lab.assert_none_lost()
 
 The public API for programs and tests (docs/IN_YOUR_TESTS.md). The cluster itself:
-operate/standing_cluster.py; the evidence: sending.py.
+operate/standing_cluster.py; the evidence: sending.py; messages of other producers: counting.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from kaput.errors import UsageError, needs_package
 from kaput.operate.standing_cluster import StandingCluster
 
 if TYPE_CHECKING:
+    from kaput.api.counting import Counted
     from kaput.api.runs import Findings
     from kaput.api.sending import Accounting, ProducerSent
 
@@ -91,6 +92,17 @@ class Lab(StandingCluster):
         if findings.totals.unread:
             raise AssertionError(f"{findings.totals.unread} messages could not be read: they may be lost")
         return findings
+
+    def count(self, topic: str, acked: Iterable[str | bytes], by: str = "key") -> Counted:
+        """Counts what your own producer sent, by a fresh reader that sees committed records.
+
+        `acked`: the keys of messages that were acknowledged to it, or their values with `by="value"`; they
+        are unique in the topic. Waits up to a minute for leaders and for the end of the topic. Raises
+        UsageError, LabError.
+        """
+        from kaput.api.counting import count
+
+        return count(self, topic, acked, by)
 
 
 lab = Lab  # the shorthand: `with kaput.lab(brokers=3) as lab`

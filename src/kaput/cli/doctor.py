@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from typer import Argument, Option
 
-from kaput.cli.options import ClusterName, CommandConfig, Servers, config_of, confirmed, servers_of
+from kaput.cli.options import (
+    ClusterName,
+    CommandConfig,
+    Servers,
+    TableOptions,
+    config_of,
+    confirmed,
+    servers_of,
+)
 from kaput.cli.reassign import DEFAULT_IN_FLIGHT, DEFAULT_THROTTLE, Reassignment, rate_of
 from kaput.cli.results import Series, show_series
 from kaput.cli.verbs import Runs
@@ -73,12 +81,14 @@ def doctor_command(
 
     Changes nothing without --fix, and with --fix only what you confirm.
 
+    With --prove, --fail-on does not count: exit status 0 if each finding is confirmed, else 3.
+
     Example: kaput doctor --bootstrap-servers broker1:9092 --fail-on critical
 
     Example: kaput doctor --prove KP002
     """
     _refuse(check, prove, fix, dry_run)
-    from kaput.operate.doctor.diagnosis import diagnose, read_baseline
+    from kaput.operate.doctor.diagnosis import Address, diagnose, read_baseline
     from kaput.operate.doctor.snapshot import read_snapshot
     from kaput.operate.registry import running
 
@@ -86,11 +96,12 @@ def doctor_command(
     if prove and check and bootstrap_servers is None and cluster is None and not running():
         return prove_findings(check, None, [], runs, json)  # with the experiment's own settings
     servers = servers_of(bootstrap_servers, cluster)
+    address = Address(bootstrap_servers, command_config, cluster)
     command_config = config_of(bootstrap_servers, cluster, command_config)
 
     def look() -> tuple[ClusterSnapshot, list[Finding]]:
         seen = read_snapshot(servers, command_config, client_config)
-        return seen, diagnose(seen, known, own=bootstrap_servers is None)
+        return seen, diagnose(seen, known, own=bootstrap_servers is None, address=address)
 
     snapshot, findings = look()
     if prove:
@@ -308,8 +319,14 @@ def prove_findings(
     with run_all(choices, None, 1, runs) as series:
         # Ignores the exit status of the verdicts: here the comparison decides.
         with suppress(typer.Exit):
-            show_series(series, json, as_list=True)
+            show_series(series, json, as_list=True, printed=TableOptions(_columns(pairs)))
         return _conclude(pairs, series, json)
+
+
+def _columns(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Of the table of the experiments: with every figure that the sentences below it quote."""
+    quoted = (each.figure.column for each in pairs)
+    return tuple(dict.fromkeys(("verdict", "sent", "acked", "lost", "standstill ms", *quoted)))
 
 
 def _check(ids: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -150,7 +151,21 @@ def _option(name: str, default: Any) -> str:
 def _call(cluster: str | None, request: dict[str, object]) -> Any:
     from kaput.operate.registry import call
 
-    return call(entry_of(cluster), request)
+    try:
+        return call(entry_of(cluster), request)
+    except UsageError as error:
+        raise UsageError(in_options(str(error))) from None
+
+
+_STARTED = "start the cluster with "
+
+
+def in_options(text: str) -> str:
+    """A message about a cluster's keys, with the options of kaput up that set them; not all have one."""
+    text = re.sub(
+        f"{_STARTED}cluster\\.(network|controllers|security): (\\S+)", rf"{_STARTED}kaput up --\1 \2", text
+    )
+    return text.replace(f"{_STARTED}cluster.", f"{_STARTED}kaput up SCENARIO, a file with cluster.")
 
 
 def _value(key: str, text: str) -> Any:

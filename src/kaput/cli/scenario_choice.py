@@ -14,6 +14,7 @@ from kaput.cli.options import naming
 from kaput.cli.settings import Setting, cluster_defaults
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
+from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.loader import find, load_builtin, resolve
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
@@ -37,10 +38,11 @@ def choose(
     overrides: Sequence[str],
     varies: Sequence[str],
     *,
-    existing: bool = False,
+    existing: bool | None = False,
     settings: Mapping[str, Setting] | None = None,
 ) -> list[Choice]:
-    """The choices. `existing`: to run on the user's own cluster; `settings`: for what scenarios leave open.
+    """The choices. `existing`: to run on the user's own cluster, None: if its steps need one; `settings`: for
+    what scenarios leave open.
 
     Raises UsageError with every mistake.
     """
@@ -79,7 +81,7 @@ def _resolve_all(
     sources: Sequence[tuple[str, Source]],
     combined: Sequence[Combination],
     overrides: Sequence[str],
-    existing: bool,
+    existing: bool | None,
     settings: Mapping[str, Setting],
 ) -> tuple[list[Choice], list[str]]:
     """The choices and all mistakes, each with its combination unless all have it."""
@@ -93,7 +95,7 @@ def _resolve_all(
             defaults = {f"cluster.{key}={each.value}": each.origin for key, each in open_keys.items()}
             try:
                 with naming(defaults):
-                    scenario = resolve(source, [*defaults, *overrides], combination, existing=existing)
+                    scenario = _resolve(source, [*defaults, *overrides], combination, existing)
             except UsageError as error:
                 for line in str(error).splitlines():
                     where.setdefault(line, []).append(combination)
@@ -105,6 +107,25 @@ def _resolve_all(
             for line, found in where.items()
         ]
     return choices, mistakes
+
+
+def _resolve(
+    source: Source, overrides: Sequence[str], combination: Combination, existing: bool | None
+) -> Scenario:
+    try:
+        return resolve(source, overrides, combination, existing=bool(existing))
+    except UsageError:
+        if existing is not None or not _has_commands(source.data):
+            raise
+        return resolve(source, overrides, combination, existing=True)
+
+
+def _has_commands(data: Mapping[str, JsonValue]) -> bool:
+    """Whether a step of this YAML, which may be wrong in other ways, is a command of the user's."""
+    steps = data.get("faults")
+    return isinstance(steps, list) and any(
+        isinstance(step, Mapping) and step.get("fault") == COMMAND for step in steps
+    )
 
 
 def _with_origin(line: str, name: str, found: Sequence[Combination], combined: Sequence[Combination]) -> str:

@@ -93,7 +93,9 @@ def check_command(
     """
     from kaput.cli.scenario_choice import choose
 
-    chosen = {choice.name: choice.scenario for choice in choose(scenarios, [], set_ or [], [])}
+    choices = choose(scenarios, [], set_ or [], [], existing=None)
+    chosen = {choice.name: choice.scenario for choice in choices}
+    _note_commands(chosen)
     if not allow_unknown:
         _check_settings(chosen)
     if json:
@@ -101,6 +103,24 @@ def check_command(
     else:
         for name, scenario in chosen.items():
             sys.stdout.write(f"{name}: valid; {_contents(scenario)}\n")
+
+
+def _note_commands(scenarios: dict[str, Scenario]) -> None:
+    """Says which steps need a cluster that kaput did not start."""
+    from kaput.cli.jars import note
+
+    for name, scenario in scenarios.items():
+        if steps := _commands(scenario):
+            verb = "needs" if len(steps) == 1 else "need"
+            note(f"{name}: {', '.join(steps)} {verb} an existing cluster: run it with --bootstrap-servers")
+
+
+def _commands(scenario: Scenario) -> list[str]:
+    """The ids of the steps that are commands of the user's."""
+    from kaput.scenario.fault_kinds import COMMAND
+    from kaput.scenario.timeline import step_id
+
+    return [step_id(number, step) for number, step in enumerate(scenario.faults, 1) if step.fault == COMMAND]
 
 
 def _check_settings(scenarios: dict[str, Scenario]) -> None:
@@ -123,7 +143,7 @@ def _contents(scenario: Scenario) -> str:
 
     total = total_messages(scenario)
     load = f"{total:,} messages" if total else "messages for a time"
-    brokers = plural(scenario.broker_count, "broker")
+    brokers = "an existing cluster" if _commands(scenario) else plural(scenario.broker_count, "broker")
     return f"{brokers}, {load}, {plural(len(scenario.faults), 'step')}"
 
 

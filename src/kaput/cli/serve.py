@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,25 +17,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from kaput.cli.options import (
+    AllowUnknown,
     BrokerConfig,
     Brokers,
     ClusterScenario,
     Controllers,
     Kafka,
     KafkaHome,
+    Mode,
+    Racks,
     Security,
     cluster_block,
 )
 from kaput.cli.settings import cluster_defaults, read_settings
 from kaput.cli.verbs import print_json
-from kaput.errors import FaultError, KaputError, LabError, UsageError
+from kaput.errors import FaultError, KaputError, UsageError
 from kaput.scenario.nearest import hint
 
 if TYPE_CHECKING:
     from kaput.api.lab import Lab
-
-_EXAMPLES = 10  # of lost and of duplicate messages
-_READ_TIMEOUT_S = 60.0
 
 
 def serve_command(
@@ -45,10 +43,13 @@ def serve_command(
     *,
     brokers: Brokers = None,
     controllers: Controllers = None,
+    racks: Racks = None,
+    mode: Mode = None,
     kafka: Kafka = None,
     security: Security = None,
     config: BrokerConfig = None,
     kafka_home: KafkaHome = None,
+    allow_unknown: AllowUnknown = False,
     logs: Annotated[
         Path | None,
         Option(
@@ -69,12 +70,12 @@ def serve_command(
     from kaput.scenario.loader import find
 
     block = cluster_block(
-        brokers=brokers, controllers=controllers, racks=None, mode=None, kafka=kafka, network="loopback",
+        brokers=brokers, controllers=controllers, racks=racks, mode=mode, kafka=kafka, network="loopback",
         security=security, config=config,
     )  # fmt: skip
     data = {} if scenario is None else find(scenario)[1].data
     block = {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
-    made = Lab(scenario, folder=logs, **block)
+    made = Lab(scenario, folder=logs, allow_unknown=allow_unknown, **block)
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     with interrupts(), made, ExitStack() as faults:
         _write({"ready": {"bootstrap_servers": made.bootstrap_servers, "brokers": made.brokers,
@@ -143,40 +144,4 @@ class Requests:
         return {"acked": sent.acked, "failed": sent.failed, "unknown": sent.unknown}
 
     def _count(self, topic: str, acked: list[str], by: str = "key") -> dict[str, Any]:
-        """Compares what a client of the test's own was acknowledged with what a fresh reader finds."""
-        if by not in ("key", "value"):
-            raise UsageError(f"by: {by!r} is neither key nor value")
-        counts = Counter(_read(self._lab, topic, by))
-        lost = [each for each in dict.fromkeys(acked) if each not in counts]
-        doubled = [each for each, times in counts.items() if times > 1]
-        return {
-            "acked": len(acked), "stored": counts.total(), "lost": len(lost), "duplicates": len(doubled),
-            "lost_examples": lost[:_EXAMPLES], "duplicate_examples": doubled[:_EXAMPLES],
-        }  # fmt: skip
-
-
-def _read(lab: Lab, topic: str, by: str) -> Iterable[str]:
-    """The key or value of every committed record, once every partition has a leader. Raises LabError."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
-    limit = time.monotonic() + _READ_TIMEOUT_S
-    while any(each.leader is None for each in lab.partitions(topic).values()):
-        if time.monotonic() > limit:
-            raise LabError(f"a partition of {topic} has had no leader for {_READ_TIMEOUT_S:.0f} s")
-        time.sleep(0.1)
-    settings = {**lab.client_settings(), "group.id": "kaput-count", "enable.auto.commit": False,
-                "isolation.level": "read_committed", "enable.partition.eof": False}  # fmt: skip
-    with closing(Consumer(settings)) as reader:
-        places = [TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in lab.partitions(topic)]
-        ends = {each.partition: reader.get_watermark_offsets(each, _READ_TIMEOUT_S)[1] for each in places}
-        reader.assign(places)
-        while time.monotonic() < limit:
-            message = reader.poll(0.5)
-            if message is not None and message.error() is None:
-                text = message.key() if by == "key" else message.value()
-                yield (text or b"").decode(errors="backslashreplace")
-            elif message is None:
-                at = {each.partition: each.offset for each in reader.position(places)}
-                if all(at[number] >= end for number, end in ends.items() if end):
-                    return
-    raise LabError(f"{topic} could not be read to its end within {_READ_TIMEOUT_S:.0f} s")
+        return asdict(self._lab.count(topic, acked, by))

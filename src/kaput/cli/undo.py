@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument
+from typer import Argument, Option
 
 from kaput.cli import completion
 from kaput.cli.options import Json
@@ -24,12 +24,17 @@ def undo_command(
             help="Folder of a run with --bootstrap-servers.",
         ),
     ],
+    *,
+    forget: Annotated[
+        list[str] | None,
+        Option(metavar="STEP", help="Do not heal this step, such as 1-command: it is healed. Repeatable."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Remove what a killed run left in your own cluster.
 
-    Heals its faults and deletes only the topics and groups that the run created. Exit status 4 if something
-    is left.
+    Heals its faults and deletes only the topics and groups that the run created. A fault is healed when prove
+    or its broker says so. Exit status 4 if something is left.
 
     Example: kaput undo runs/20261122T171500-my-scenario-0b6f2a
     """
@@ -38,7 +43,7 @@ def undo_command(
 
     # A run that is still recording needs its topics.
     with hold_alone(run_dir, "kaput undo") if left_behind(run_dir) else nullcontext():
-        left = clean_up_folder(run_dir)
+        left = clean_up_folder(run_dir, forget or [])
     if json:
         print_json({"run_dir": str(run_dir), "left": left})
     for text in left:

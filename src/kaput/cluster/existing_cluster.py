@@ -87,6 +87,10 @@ class ExistingCluster(KafkaCluster):
             return
         raise unreachable(self.bootstrap_servers, why)
 
+    def answers(self, broker: int) -> bool:
+        """Whether this broker was in the metadata since the start, and answers now."""
+        return broker in self._brokers and self._is_ready(broker, {broker})
+
     def _is_ready(self, broker: int, brokers: set[int]) -> bool:
         try:
             answer = ask(self._brokers[broker], requests.metadata(), _ANSWER_TIMEOUT_S)

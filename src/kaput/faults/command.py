@@ -41,7 +41,7 @@ class Command(Fault[Sequence[int]]):
         if early:
             return Effect(None, False, f"{_names(early)}: {self._probe} before the injection, too")
         self._hit = list(brokers)
-        self._commands().add_pending_heal(self.scene.step.id, brokers, self.options.heal or "", self._known)
+        self._commands().add_pending_heal(self.scene.step.id, brokers, self.options, self._known)
         began = now_ns()
         runs = self._run("inject", self.options.inject or "", brokers)
         took_ms = (now_ns() - began) / MS
@@ -104,7 +104,7 @@ class Command(Fault[Sequence[int]]):
             admin = self.scene.admin
             return dict(zip(brokers, in_parallel(lambda b: not admin.answers(b), brokers), strict=True))
         runs = self._run("prove", self.options.prove, brokers)
-        return {broker: _answer(ran) for broker, ran in runs.items()}
+        return {broker: probe_result(ran) for broker, ran in runs.items()}
 
     def _ended(self, brokers: Sequence[int]) -> list[int]:
         return [broker for broker, holds in self._ask(brokers).items() if holds is False]
@@ -122,7 +122,8 @@ class Command(Fault[Sequence[int]]):
             clock.sleep(0.2)
 
 
-def _answer(ran: CommandResult) -> bool | None:
+def probe_result(ran: CommandResult) -> bool | None:
+    """Whether `prove` shows the fault; None if it did not answer."""
     if ran.status is None or ran.status < 0 or ran.status >= _NO_ANSWER_FROM:
         return None
     return ran.status == 0

@@ -21,7 +21,7 @@ from kaput.cluster.node import Node
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
-from kaput.scenario.fault_kinds import Options
+from kaput.scenario.fault_kinds import CommandOptions, Options
 from kaput.scenario.targets import CLUSTER, CLUSTERS, NODES, TOPIC
 from kaput.scenario.timeline import Step
 
@@ -139,7 +139,7 @@ class Commands(Protocol):
         """
 
     def add_pending_heal(
-        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+        self, step: str, brokers: Sequence[int], options: CommandOptions, known: Mapping[str, str]
     ) -> None:
         """Records that these brokers are about to be broken, and how to heal them if kaput is killed."""
 

@@ -26,7 +26,7 @@ from kaput.scenario.checks.steps import check_alone
 from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
-from kaput.scenario.nearest import hint, nearest
+from kaput.scenario.nearest import nearest
 from kaput.scenario.steps import FaultStep, with_defaults
 from kaput.scenario.targets import CLUSTER, NODES, TOPIC, Target
 from kaput.scenario.timeline import AfterStart, Step
@@ -134,7 +134,8 @@ class FaultInjector:
         known = [each.id for each in self.active]
         lasting = name in self._injected and KINDS[self._injected[name][1].fault].permanent
         if name not in known and not lasting:  # what is permanent is over by itself
-            raise UsageError(f"no fault {name} is active" + (f"; {hint(name, known)}" if known else ""))
+            near = f"; did you mean {close[0]}?" if (close := nearest(name, known)) else ""
+            raise UsageError(f"no fault {name} is active; active: {', '.join(known) or 'none'}{near}")
         life, _ = self._injected[name]
         self._engine.heal([life], _HEALED_S)
         return _healed(life)

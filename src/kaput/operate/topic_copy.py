@@ -174,7 +174,7 @@ class _Copier:
         for topic in (self._wanted.source, self._wanted.target):
             known = self._authorization.describe_topic(self._producer, topic, _ANSWER_S)
             if known.error is not None:
-                raise UsageError(f"{topic}: {known.error.str()}")
+                raise UsageError(self._why(topic, known.error))
             partitions[topic] = sorted(known.partitions)
         source, target = partitions[self._wanted.source], partitions[self._wanted.target]
         if len(target) < len(source):
@@ -183,6 +183,12 @@ class _Copier:
                 f"{len(target)}: add partitions, so that every record keeps its partition"
             )
         return source
+
+    def _why(self, topic: str, error: KafkaError) -> str:
+        """What is wrong with a topic. librdkafka has no plain words for one that is missing."""
+        if error.code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return f"{topic}: {error.str()}"
+        return f"there is no topic {topic}" + (": create it first" if topic == self._wanted.target else "")
 
     def _begin(self, partitions: list[int]) -> None:
         """Finds where each partition continues, and where it ends."""

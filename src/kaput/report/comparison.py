@@ -184,8 +184,14 @@ _RARE_FIGURES = (
         if name not in {figure.name for figure in FIGURES}
     ),
 )
+# Shown if asked for by name.
+_ASKED_FIGURES = (
+    RunFigure("ack max ms", lambda f: f.latency_ms.ack.max),
+    RunFigure("end-to-end max ms", lambda f: f.latency_ms.end_to_end.max),
+)
 EVERY_FIGURE = {
-    figure.name: figure for figure in (*FIGURES, *_MEMBER_FIGURES, *_RESIZE_FIGURES, *_RARE_FIGURES)
+    figure.name: figure
+    for figure in (*FIGURES, *_MEMBER_FIGURES, *_RESIZE_FIGURES, *_RARE_FIGURES, *_ASKED_FIGURES)
 }
 
 

@@ -2,35 +2,51 @@
 
 RUN_DIR/made.json is the journal of it: written before anything is created and after it is undone, so that
 `kaput undo RUN_DIR` knows what is left however kaput ended. Heals first, then deletes groups and topics.
-Deletes a topic only by the id it was created with.
+A heal that was cut off may have done its work, and fail when it is repeated: as in a run, what `prove` or the
+broker answers afterwards decides. Deletes a topic only by the id it was created with.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import threading
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from pydantic import BaseModel, ValidationError
 
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.existing_cluster import ExistingCluster
-from kaput.errors import EvidenceError, LabError
+from kaput.errors import EvidenceError, LabError, UsageError
 from kaput.evidence.folder import replace_text
+from kaput.faults.command import probe_result
+from kaput.faults.fault import CommandResult
 
 NAME = "made.json"
+COMMANDS = "commands"  # the folder of their outputs
+_LAST_CHARACTERS = 300
 
 
 class PendingHeal(BaseModel):
-    """The heal of one step: the arguments of each command line; none if the fault ends by itself."""
+    """The heal of one step: the arguments of a command line for each broker; none if it ends by itself.
+
+    `probed`: the fault is over when the broker answers. Without that and `proves` (kaput 0.1.0), the exit
+    statuses of the heals decide.
+    """
 
     step: str
     brokers: list[int]
     heals: list[list[str]] = []
+    proves: list[list[str]] = []
+    environments: list[dict[str, str]] = []
+    probed: bool = False
+    timeout_s: float = 30.0
 
 
 class CreatedResources(BaseModel):
@@ -53,7 +69,7 @@ class CleanupJournal:
     """Keeps RUN_DIR/made.json up to date. Thread-safe."""
 
     def __init__(self, folder: Path, created: CreatedResources) -> None:
-        self._path, self.created = folder / NAME, created
+        self.folder, self._path, self.created = folder, folder / NAME, created
         self._lock = threading.Lock()
 
     def note(self) -> None:
@@ -71,6 +87,15 @@ class CleanupJournal:
         with self._lock:
             self.created.pending_heals = [each for each in self.created.pending_heals if each.step != step]
             self._write()
+
+    def forget(self, steps: Sequence[str]) -> None:
+        """Leaves out the heals of these steps. Raises UsageError if one is not pending."""
+        pending = [each.step for each in self.created.pending_heals]
+        for step in steps:
+            if step not in pending:
+                raise UsageError(f"no heal of {step} is pending; pending: {', '.join(pending) or 'none'}")
+        for step in steps:
+            self.heal_done(step)
 
     def _write(self) -> None:
         replace_text(self._path, self.created.model_dump_json(indent=2) + "\n")
@@ -101,7 +126,8 @@ def clean_up(
     created = journal.created
     if created.nothing:
         return []
-    failures = [text for heal in list(created.pending_heals) if (text := _heal(heal, journal))]
+    heals = list(created.pending_heals)
+    failures = [text for heal in heals if (text := _heal(heal, journal, cluster))]
     try:
         cluster.refresh()
         if cluster.cluster_id != created.cluster_id:
@@ -115,25 +141,114 @@ def clean_up(
     return failures
 
 
-def clean_up_folder(folder: Path) -> list[str]:
-    """Cleans up later, from RUN_DIR/made.json. Raises UsageError."""
+def clean_up_folder(folder: Path, forget: Sequence[str] = ()) -> list[str]:
+    """Cleans up later, from RUN_DIR/made.json. `forget`: steps that need no heal. Raises UsageError."""
     created = read_journal(folder)
     access = Access.read(Path(created.command_config)) if created.command_config else OPEN
-    return clean_up(CleanupJournal(folder, created), ExistingCluster(created.bootstrap_servers, access))
+    journal = CleanupJournal(folder, created)
+    journal.forget(forget)
+    return clean_up(journal, ExistingCluster(created.bootstrap_servers, access))
 
 
-def _heal(heal: PendingHeal, journal: CleanupJournal) -> str | None:
-    for words in heal.heals:
+def _heal(heal: PendingHeal, journal: CleanupJournal, cluster: ExistingCluster) -> str | None:
+    """Heals what a step broke; a sentence if it is not healed."""
+    if not heal.heals:
+        journal.heal_done(heal.step)
+        return None
+    failed = []
+    for number, (broker, words) in enumerate(zip(heal.brokers, heal.heals, strict=True)):
+        path = journal.folder / COMMANDS / f"{heal.step}-heal-{broker}.txt"
+        ran = _run(words, _environment(heal, number), path)
+        if ran.status != 0:
+            failed.append(f"{ran.how(shlex.join(words))} (its output: {path})")
+    judged = heal.probed or bool(heal.proves)
+    lasting = _lasting(heal, journal, cluster) if judged else []
+    if not (lasting if judged else failed):
+        journal.heal_done(heal.step)
+        return None
+    names = ", ".join(map(str, lasting))
+    probe = "prove does not show that its fault is over" if heal.proves else "does not answer"
+    why = [f"broker {names}: {probe}, {heal.timeout_s:g} s after the heal"] if lasting else []
+    way_out = f"if it needs no heal: kaput undo RUN_DIR --forget {heal.step}"
+    return f"{heal.step} is not healed: {'; '.join([*why, *failed, way_out])}"
+
+
+def _lasting(heal: PendingHeal, journal: CleanupJournal, cluster: ExistingCluster) -> list[int]:
+    """The brokers that are not known to be healed when time is up."""
+    limit = time.monotonic() + heal.timeout_s
+    while True:
+        lasting = [broker for number, broker in enumerate(heal.brokers)
+                   if not _over(heal, number, journal, cluster)]  # fmt: skip
+        if not lasting or time.monotonic() >= limit:
+            return lasting
+        time.sleep(0.2)
+
+
+def _over(heal: PendingHeal, number: int, journal: CleanupJournal, cluster: ExistingCluster) -> bool:
+    broker = heal.brokers[number]
+    if heal.proves:
+        path = journal.folder / COMMANDS / f"{heal.step}-prove-{broker}.txt"
+        return probe_result(_run(heal.proves[number], _environment(heal, number), path)) is False
+    try:
+        cluster.refresh()
+    except LabError:
+        return False
+    return cluster.cluster_id == journal.created.cluster_id and cluster.answers(broker)
+
+
+def _environment(heal: PendingHeal, number: int) -> Mapping[str, str]:
+    return heal.environments[number] if heal.environments else {}
+
+
+_COMMAND_S = 120.0
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str], path: Path) -> CommandResult:
+    """Runs a command; appends it, its output and how it ended to a file."""
+    path.parent.mkdir(exist_ok=True)
+    status = None
+    with path.open("ab") as output:
+        begin_output(output, words)
+        begin = output.tell()
         try:
-            done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=120.0, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"{heal.step} is not healed: {shlex.join(words)}: {error}"
-        if done.returncode != 0:
-            return f"{heal.step} is not healed: {shlex.join(words)} ended with exit status {done.returncode}"
-    journal.heal_done(heal.step)
-    return None
+            status = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                timeout=_COMMAND_S,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            pass
+        except OSError as error:
+            status = 127  # as a shell's: there is no such program
+            output.write(f"{error}\n".encode())
+            output.flush()
+        last = last_line(path, begin)
+        end_output(output, status)
+    return CommandResult(status, last)
+
+
+def begin_output(output: IO[bytes], words: Sequence[str]) -> None:
+    """The command above its output."""
+    output.write(f"$ {shlex.join(words)}\n".encode())
+    output.flush()
+
+
+def end_output(output: IO[bytes], status: int | None) -> None:
+    """How the command ended, below its output."""
+    ended = "timed out: killed" if status is None else f"exit status {status}"
+    output.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
+
+
+def last_line(path: Path, begin: int) -> str:
+    """The last line that a command printed; its output begins there. Before `end_output`."""
+    with path.open("rb") as file:
+        file.seek(begin)
+        lines = file.read().decode(errors="replace").strip().splitlines()
+    return lines[-1][:_LAST_CHARACTERS] if lines else ""
 
 
 def _delete(admin: Admin, journal: CleanupJournal) -> list[str]:

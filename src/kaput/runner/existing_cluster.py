@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -28,12 +26,22 @@ from kaput.evidence.folder import RunFolder, replace_text
 from kaput.faults.fault import CommandResult
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
-from kaput.runner.cleanup import CleanupJournal, CreatedResources, PendingHeal, clean_up, read_journal
+from kaput.runner.cleanup import (
+    COMMANDS,
+    CleanupJournal,
+    CreatedResources,
+    PendingHeal,
+    begin_output,
+    clean_up,
+    end_output,
+    last_line,
+    read_journal,
+)
 from kaput.runner.cluster_events import Poller
 from kaput.runner.cluster_facts import ClusterFacts, with_settings
 from kaput.runner.progress import Progress
 from kaput.runner.run_cluster import RunCluster, configure_groups, settings_of
-from kaput.scenario.fault_kinds import filled_in
+from kaput.scenario.fault_kinds import CommandOptions, filled_in
 from kaput.scenario.model import Scenario
 
 POLLING_S = 2.0
@@ -83,7 +91,7 @@ class ExistingRunCluster(RunCluster):
             command_config=None if config is None else str(config.absolute()),
         )
         self._journal = CleanupJournal(folder.path, created)
-        self.commands = CommandRunner(owner, folder.path / "commands", self.kafka, self._journal)
+        self.commands = CommandRunner(owner, folder.path / COMMANDS, self.kafka, self._journal)
         self._poller: Poller | None = None
         self._starts: dict[TopicPartition, int] = {}
         self._troubles: list[str] = []
@@ -166,9 +174,6 @@ class ExistingRunCluster(RunCluster):
         return self._troubles
 
 
-_LAST_CHARACTERS = 300
-
-
 class CommandRunner:
     """Implements faults.fault.Commands on the brokers of this cluster."""
 
@@ -180,25 +185,42 @@ class CommandRunner:
     ) -> CommandResult:
         """Runs a command for one broker. Raises LabError if it cannot be started."""
         filled = self._filled(broker, known)
-        environment = {f"KAPUT_{key.upper()}": value for key, value in filled.items()}
-        environment |= {"KAPUT_STEP": step, "KAPUT_BOOTSTRAP_SERVERS": self._kafka.bootstrap_servers}
+        environment = self._environment(step, filled)
         self._folder.mkdir(exist_ok=True)
         path = self._folder / f"{step}-{kind}-{broker}.txt"
         words = filled_in(line, filled)
         with path.open("ab") as output:
-            output.write(f"$ {shlex.join(words)}\n".encode())
-            output.flush()
+            begin_output(output, words)
             return self._run(words, f"{kind} of {step}", environment, output, path, timeout_s)
 
     def add_pending_heal(
-        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+        self, step: str, brokers: Sequence[int], options: CommandOptions, known: Mapping[str, str]
     ) -> None:
-        """Records how to heal the brokers in case kaput is killed."""
-        heals = [filled_in(heal, self._filled(broker, known)) for broker in brokers] if heal else []
-        self._journal.add_pending_heal(PendingHeal(step=step, brokers=list(brokers), heals=heals))
+        """Records how to heal the brokers in case kaput is killed, and how to see that they are healed."""
+        filled = [self._filled(broker, known) for broker in brokers]
+
+        def lines(line: str | None) -> list[list[str]]:
+            return [filled_in(line, each) for each in filled] if line else []
+
+        heal = PendingHeal(
+            step=step,
+            brokers=list(brokers),
+            heals=lines(options.heal),
+            proves=lines(options.prove),
+            environments=[self._environment(step, each) for each in filled],
+            probed=not options.prove,
+            timeout_s=options.timeout / 1000,
+        )
+        self._journal.add_pending_heal(heal)
 
     def heal_done(self, step: str) -> None:
         self._journal.heal_done(step)
+
+    def _environment(self, step: str, filled: Mapping[str, str]) -> dict[str, str]:
+        environment = {f"KAPUT_{key.upper()}": value for key, value in filled.items()}
+        return environment | {
+            "KAPUT_STEP": step, "KAPUT_BOOTSTRAP_SERVERS": self._kafka.bootstrap_servers
+        }  # fmt: skip
 
     def _filled(self, broker: int, known: Mapping[str, str]) -> dict[str, str]:
         endpoint = self._kafka.broker_endpoints.get(broker)
@@ -226,13 +248,6 @@ class CommandRunner:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # with all children of its shell
             process.kill()
-        ended = "timed out: killed" if status is None else f"exit status {status}"
-        output.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
-        return CommandResult(status, _last_line(path, begin))
-
-
-def _last_line(path: Path, begin: int) -> str:
-    with path.open("rb") as file:
-        file.seek(begin)
-        lines = file.read().decode(errors="replace").split("\n(")[0].strip().splitlines()
-    return lines[-1][:_LAST_CHARACTERS] if lines else ""
+        last = last_line(path, begin)
+        end_output(output, status)
+        return CommandResult(status, last)

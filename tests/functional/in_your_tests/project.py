@@ -11,14 +11,15 @@ from kaput.errors import FaultError, UsageError
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def send(bootstrap_servers: str, topic: str, count: int, acks: str) -> int:
-    """How many of `count` messages were acknowledged."""
-    acked: list[int] = []
+def send(bootstrap_servers: str, topic: str, count: int, acks: str) -> list[str]:
+    """The keys of those messages that were acknowledged."""
+    acked: list[str] = []
     producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": acks})
     for number in range(count):
-        producer.produce(topic, str(number), callback=lambda error, _: error or acked.append(1))
+        key = str(number)
+        producer.produce(topic, key=key, callback=lambda error, _, key=key: error or acked.append(key))
     assert producer.flush(30) == 0
-    return len(acked)
+    return acked
 
 
 def test_orders_survive_the_death_of_a_leader(kafka_lab_shared: kaput.Lab) -> None:
@@ -28,9 +29,14 @@ def test_orders_survive_the_death_of_a_leader(kafka_lab_shared: kaput.Lab) -> No
     before = lab.partitions("orders")[0]
     with lab.fault("kill", "leader-of orders/0") as killed:
         assert killed.brokers == [before.leader] and lab.active_faults == [killed]
-        assert send(lab.bootstrap_servers, "orders", 100, "all") == 100
+        acked = send(lab.bootstrap_servers, "orders", 100, "all")
+        assert len(acked) == 100
         now = lab.partitions("orders")[0]
         assert now.leader != before.leader and now.leader_epoch > before.leader_epoch
+    found = lab.count("orders", acked)
+    assert found.lost == 0, found.lost_examples
+    assert (found.stored, found.duplicates) == (100, 0)
+    assert lab.count("orders", ["never sent"]).lost_examples == ["never sent"]
     assert lab.active_faults == [] and lab.troubles() == []
 
 
@@ -42,7 +48,7 @@ def test_shared_cluster_is_healthy_again_after_a_fault(kafka_lab_shared: kaput.L
     assert sorted(lab.partitions("orders")) == [0, 1]
     with pytest.raises(UsageError, match="did you mean kill"), lab.fault("kil"):
         pass
-    with pytest.raises(UsageError, match="write cluster"), lab.fault("isolate"):
+    with pytest.raises(UsageError, match="start the cluster with cluster"), lab.fault("isolate"):
         pass
 
 
@@ -54,4 +60,4 @@ def test_separate_cluster_and_fault_without_a_target(kafka_lab: kaput.Lab) -> No
     nothing_to_hit = pytest.raises(FaultError, match="no target was running")
     with lab.fault("kill", "leader-of alone/0"), nothing_to_hit, lab.fault("kill"):
         pass
-    assert send(lab.bootstrap_servers, "alone", 10, "1") == 10
+    assert len(send(lab.bootstrap_servers, "alone", 10, "1")) == 10

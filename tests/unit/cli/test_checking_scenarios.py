@@ -29,6 +29,24 @@ def test_valid_file(tmp_path: Path) -> None:
     assert [(one["name"], one["messages"]) for one in json.loads(shown.output)] == [("mine", 10_000)]
 
 
+EXAMPLE = Path(__file__).parents[3] / "docs" / "existing-cluster" / "compose-kill.yaml"
+
+
+def test_scenario_for_an_existing_cluster_is_valid() -> None:
+    """A note says what it needs; with another mistake only that is reported."""
+    result = RUNNER.invoke(app, ["scenarios", "check", str(EXAMPLE)], catch_exceptions=False)
+    assert result.stdout == "compose-kill: valid; an existing cluster, 60,000 messages, 1 step\n"
+    needs = "1-command needs an existing cluster: run it with --bootstrap-servers"
+    assert f"compose-kill: {needs}" in result.stderr
+    with pytest.raises(UsageError) as raised:
+        RUNNER.invoke(
+            app,
+            ["scenarios", "check", str(EXAMPLE), "--set", "topics.0.partitions=0"],
+            catch_exceptions=False,
+        )
+    assert "partitions" in str(raised.value) and "--bootstrap-servers" not in str(raised.value)
+
+
 def test_mistakes_of_all_files(tmp_path: Path) -> None:
     """With their lines, those of --set too."""
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"

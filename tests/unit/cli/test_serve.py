@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from inspect import signature
 from typing import Any
 
 import pytest
 
-from kaput.cli.serve import Requests
+from kaput.api.counting import Counted, count
+from kaput.cli.serve import Requests, serve_command
+from kaput.cli.up import up_command
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.operate.fault_injection import InjectedFault
 
@@ -23,6 +26,9 @@ class FakeLab:
 
     def _refuse(self, **_: Any) -> Any:
         raise LabError("no broker answers")
+
+    def count(self, topic: str, acked: list[str], by: str) -> Counted:
+        return count(self, topic, acked, by)  # type: ignore[arg-type]
 
     @contextmanager
     def fault(self, fault: str, target: str, **options: Any) -> Iterator[InjectedFault]:
@@ -42,6 +48,19 @@ def ask(requests: Requests, **request: Any) -> dict[str, Any]:
 @pytest.fixture
 def lab() -> FakeLab:
     return FakeLab()
+
+
+def test_options_for_the_cluster_are_those_of_up() -> None:
+    """As docs/OTHER_LANGUAGES.md says: but for the network, which is always the loopback interface."""
+    of_up = {*signature(up_command).parameters} - {
+        "network",
+        "cluster",
+        "detach",
+        "metrics",
+        "dashboard",
+        "json",
+    }
+    assert {*signature(serve_command).parameters} - {"logs"} == of_up
 
 
 def test_a_fault_is_injected_and_healed(lab: FakeLab) -> None:

@@ -13,6 +13,7 @@ from fakes.cluster import FakeAdmin, fake_scene
 from kaput.errors import LabError
 from kaput.faults.command import Command
 from kaput.faults.fault import CommandResult, Effect, now_ns
+from kaput.scenario.fault_kinds import CommandOptions
 
 
 class Shell:
@@ -52,10 +53,10 @@ class Shell:
         return CommandResult(0)
 
     def add_pending_heal(
-        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+        self, step: str, brokers: Sequence[int], options: CommandOptions, known: Mapping[str, str]
     ) -> None:
         self.owed.append(step)
-        self.debts.append((step, list(brokers), heal, dict(known)))
+        self.debts.append((step, list(brokers), options.heal or "", dict(known)))
 
     def heal_done(self, step: str) -> None:
         self.owed = [each for each in self.owed if each != step]

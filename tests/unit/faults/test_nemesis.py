@@ -26,6 +26,7 @@ from kaput.faults.engine import into
 from kaput.faults.fault import CommandResult
 from kaput.faults.nemesis import Nemesis
 from kaput.faults.resolving import Surroundings, resolve, resolve_members
+from kaput.scenario.fault_kinds import CommandOptions
 from kaput.scenario.targets import parse_target
 from kaput.scenario.timeline import AfterStart, AtAttempt, Step
 
@@ -565,7 +566,7 @@ class _Shell:
         return CommandResult(0 if kind != "prove" or broken else 1)
 
     def add_pending_heal(
-        self, step: str, brokers: Sequence[int], heal: str, known: Mapping[str, str]
+        self, step: str, brokers: Sequence[int], options: CommandOptions, known: Mapping[str, str]
     ) -> None:
         """Not looked at here."""
 

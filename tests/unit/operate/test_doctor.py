@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from kaput.cluster.admin.requests import THROTTLED_RATES, THROTTLED_REPLICAS
 from kaput.cluster.admin.resources import AccessRule
 from kaput.errors import UsageError
 from kaput.operate.doctor.checks import CHECKS
-from kaput.operate.doctor.diagnosis import as_json, as_sarif, at_or_above, diagnose, read_baseline
+from kaput.operate.doctor.diagnosis import Address, as_json, as_sarif, at_or_above, diagnose, read_baseline
 from kaput.operate.doctor.snapshot import (
     Broker,
     ClusterSnapshot,
@@ -28,6 +29,7 @@ from kaput.operate.doctor.snapshot import (
     TopicState,
     retry_connection_errors,
 )
+from kaput.operate.tools import TOOLS
 
 SOUND_TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 SOUND_BROKER = {
@@ -309,6 +311,33 @@ def test_remedy_of_an_open_transaction() -> None:
     (waiting,) = diagnose(with_transaction("billing-1"))
     assert "transactional id billing-1" in waiting.evidence
     assert "transaction.timeout.ms" in waiting.remedy
+
+
+def test_remedies_name_the_cluster_that_was_examined() -> None:
+    """As it was named, in the words of each command; kaput grow is only for clusters of kaput up."""
+    theirs = Address("kafka:9092", Path("my client.properties"))
+    (abort,) = diagnose(with_transaction(None), address=theirs)
+    assert abort.remedy.startswith(
+        "kaput tool transactions --bootstrap-server kafka:9092 --command-config 'my client.properties' abort "
+    )
+    alone = with_topic("orders", Replicas(0, 1, (1,), (1,)))
+    alone = replace(alone, brokers=[Broker(1, None, SOUND_BROKER)])
+    assert any("there are 3 (kaput grow 2), then" in each.remedy for each in diagnose(alone))
+    (fixed,) = [each for each in diagnose(alone, address=Address("kafka:9092")) if each.id == "KP001"]
+    assert "there are 3, then: kaput reassign --bootstrap-servers kafka:9092 --repl" in fixed.remedy
+    moved = Address("kafka:9092", Path("c")).added_to("first kaput reassign --topic a && kaput reassign --b")
+    there = "--bootstrap-servers kafka:9092 --command-config c"
+    assert moved == f"first kaput reassign {there} --topic a && kaput reassign {there} --b"
+    assert Address(cluster="lab").added_to("kaput grow 2") == "kaput grow --cluster lab 2"
+    elect = Address("a:1", Path("c")).added_to("kaput tool leader-election --x")
+    assert elect == "kaput tool leader-election --bootstrap-server a:1 --command-config c --x"
+
+
+def test_every_tool_of_a_remedy_is_one_of_kafkas() -> None:
+    """So that its options are known."""
+    source = (Path(__file__).parents[3] / "src/kaput/operate/doctor/checks.py").read_text()
+    named = set(re.findall(r"kaput tool ([a-z-]+)", source))
+    assert named and named <= set(TOOLS)
 
 
 def test_healthy_cluster_has_no_findings() -> None:

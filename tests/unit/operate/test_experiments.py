@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from kaput.cli.doctor import _columns
 from kaput.evidence.findings import Findings
 from kaput.operate.doctor.checks import CHECKS
 from kaput.operate.doctor.experiments import EXPERIMENTS, LOST, NO_EXPERIMENT, WAIT, fix_helps, pair
 from kaput.operate.doctor.snapshot import Broker, ClusterSnapshot, Replicas, TopicState
+from kaput.report.comparison import EVERY_FIGURE
 from unit.report.handmade_findings import document
 
 
@@ -59,6 +61,16 @@ def found(lost: int, ack_ms: float | None) -> Findings:
         if each["name"] == "lost":
             each["count"] = lost
     return Findings.model_validate_json(json.dumps(data))
+
+
+def test_table_of_experiments_shows_the_figures_that_are_compared() -> None:
+    """The same figure, under the name of its column."""
+    run = found(7, 5106.0)
+    for each in EXPERIMENTS.values():
+        assert EVERY_FIGURE[each.figure.column].of(run) == each.figure.of(run)
+    shown = _columns([pair("KP001", None, None), pair("KP018", None, None)])
+    assert shown[-2:] == ("ack max ms", "duplicate")
+    assert set(shown) - {"verdict"} <= set(EVERY_FIGURE)
 
 
 def test_fix_helps_if_it_halves_the_bad_outcome() -> None:

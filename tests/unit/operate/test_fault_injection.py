@@ -93,7 +93,7 @@ def test_fault_took_effect_even_if_its_heal_failed_before_that_was_seen(
 def test_heal_of_an_unknown_fault_suggests_the_nearest() -> None:
     """Or that there is none."""
     lab = breaking(World("kill"))
-    with pytest.raises(UsageError, match=r"no fault 1-kill is active$"):
+    with pytest.raises(UsageError, match=r"no fault 1-kill is active; active: none$"):
         lab.heal("1-kill")
     lab.inject("kill", "broker 1", {})
     with pytest.raises(UsageError, match="did you mean 1-kill"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kaput.errors import EvidenceError, LabError
+from kaput.errors import EvidenceError, LabError, UsageError
 from kaput.runner.cleanup import (
     CleanupJournal,
     CreatedResources,
@@ -30,10 +30,14 @@ class Cluster:
         self.topics = {"mine": MINE, "theirs": THEIRS}
         self.groups = {"billing", "others"}
         self.configs: list[tuple[str, list[str]]] = []
+        self.up = {1, 2}
 
     def refresh(self) -> None:
         if self.mute:
             raise LabError("kafka:9092 cannot be reached: refused")
+
+    def answers(self, broker: int) -> bool:
+        return broker in self.up
 
     # As an admin.
     def __enter__(self) -> Cluster:
@@ -124,7 +128,7 @@ def test_unreachable_cluster_is_reported(tmp_path: Path) -> None:
 
 
 def test_pending_heals_run_first(tmp_path: Path) -> None:
-    """In the words that were noted; a heal that fails stays noted and is reported."""
+    """In the words that were noted. A journal of kaput 0.1.0 has no more: a heal that fails stays."""
     mark = tmp_path / "mended"
     heals = [
         PendingHeal(step="1-command", brokers=[1], heals=[["touch", str(mark)]]),
@@ -133,8 +137,71 @@ def test_pending_heals_run_first(tmp_path: Path) -> None:
     kept = journal(tmp_path, pending_heals=heals)
     assert cleaned(kept, Cluster()) == [] and mark.exists() and read_journal(tmp_path).nothing
     kept = journal(tmp_path, pending_heals=[PendingHeal(step="1-command", brokers=[1], heals=[["false"]])])
-    assert cleaned(kept, Cluster())[0] == "1-command is not healed: false ended with exit status 1"
+    (left,) = cleaned(kept, Cluster())
+    assert left.startswith("1-command is not healed: false ended with exit status 1 (its output: ")
     assert [each.step for each in read_journal(tmp_path).pending_heals] == ["1-command"]
+
+
+FAILS = ["sh", "-c", "echo no such topic: $KAPUT_BROKER >&2; exit 2"]
+
+
+def pending(**more: Any) -> PendingHeal:
+    """A heal that fails."""
+    given: dict[str, Any] = {"heals": [FAILS], "environments": [{"KAPUT_BROKER": "1"}], "timeout_s": 0}
+    return PendingHeal(step="1-command", brokers=[1], **given | more)
+
+
+@pytest.mark.parametrize("proof", [{"probed": True}, {"proves": [["false"]]}])
+def test_failed_heal_of_a_fault_that_is_over_is_done(tmp_path: Path, proof: dict[str, Any]) -> None:
+    """The heal had run before kaput was killed, and is not one that can be repeated."""
+    kept = journal(tmp_path, pending_heals=[pending(**proof)])
+    assert cleaned(kept, Cluster()) == [] and read_journal(tmp_path).nothing
+
+
+@pytest.mark.parametrize("heal", ["true", "false"])
+def test_fault_that_lasts_is_not_healed(tmp_path: Path, heal: str) -> None:
+    """Whatever the exit status of its heal was."""
+    cluster = Cluster()
+    cluster.up = {2}
+    kept = journal(tmp_path, pending_heals=[pending(heals=[[heal]], probed=True)])
+    assert "broker 1: does not answer, 0 s after the heal" in cleaned(kept, cluster)[0]
+    kept = journal(tmp_path, pending_heals=[pending(heals=[[heal]], proves=[["true"]])])
+    assert "broker 1: prove does not show that its fault is over" in cleaned(kept, cluster)[0]
+    assert not read_journal(tmp_path).nothing
+
+
+def test_answer_of_another_cluster_heals_nothing(tmp_path: Path) -> None:
+    kept = journal(tmp_path, pending_heals=[pending(probed=True)])
+    assert "1-command is not healed" in cleaned(kept, Cluster(cluster_id="d"))[0]
+
+
+def test_output_of_a_heal_is_kept_and_quoted(tmp_path: Path) -> None:
+    """It comes below that of the run's own attempt."""
+    output = tmp_path / "commands" / "1-command-heal-1.txt"
+    output.parent.mkdir()
+    output.write_text("$ heal\n")
+    cluster = Cluster()
+    cluster.up = set()
+    (text,) = cleaned(journal(tmp_path, pending_heals=[pending(probed=True)]), cluster)
+    assert f"ended with exit status 2: no such topic: 1 (its output: {output})" in text
+    assert "kaput undo RUN_DIR --forget 1-command" in text
+    first, command, printed, ended = output.read_text().splitlines()
+    assert first == "$ heal" and command.startswith("$ sh -c ")
+    assert printed == "no such topic: 1" and ended.startswith("(exit status 2, ")
+
+
+def test_heal_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
+    kept = journal(tmp_path, pending_heals=[pending(heals=[["no-such-program"]])])
+    assert "No such file or directory: 'no-such-program'" in cleaned(kept, Cluster())[0]
+
+
+def test_pending_heal_can_be_forgotten(tmp_path: Path) -> None:
+    kept = journal(tmp_path, pending_heals=[pending()])
+    with pytest.raises(UsageError, match="no heal of 2-command is pending; pending: 1-command"):
+        kept.forget(["1-command", "2-command"])
+    assert not read_journal(tmp_path).nothing
+    kept.forget(["1-command"])
+    assert read_journal(tmp_path).pending_heals == []
 
 
 def test_share_group_configs_are_removed(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from kaput.processes.ownership import Owner
 from kaput.processes.records import MARKER
 from kaput.runner.cleanup import CleanupJournal, CreatedResources, read_journal
 from kaput.runner.existing_cluster import CommandRunner
+from kaput.scenario.fault_kinds import CommandOptions
 from waiting import eventually
 
 KNOWN = {"topic": "orders", "partition": "3"}
@@ -95,13 +96,18 @@ def test_missing_program_is_a_lab_error(runner: CommandRunner) -> None:
 
 def test_pending_heal_is_on_disk_until_done(runner: CommandRunner, tmp_path: Path) -> None:
     """With the words that heal it, until it is healed."""
-    runner.add_pending_heal("1-command", [1, 2], "start '{host} {broker}'", KNOWN)
-    runner.add_pending_heal("2-command", [1], "", KNOWN)
+    healed = CommandOptions(heal="start '{host} {broker}'", prove="look {topic}", timeout="2s")
+    runner.add_pending_heal("1-command", [1, 2], healed, KNOWN)
+    runner.add_pending_heal("2-command", [1], CommandOptions(), KNOWN)
     created = read_journal(tmp_path)
     assert [(heal.step, heal.heals) for heal in created.pending_heals] == [
         ("1-command", [["start", "kafka-1 1"], ["start", "kafka-2 2"]]),
         ("2-command", []),
     ]
+    first, second = created.pending_heals
+    assert first.proves == [["look", "orders"]] * 2 and not first.probed and first.timeout_s == 2
+    assert [each["KAPUT_HOST"] for each in first.environments] == ["kafka-1", "kafka-2"]
+    assert second.proves == [] and second.probed
     runner.heal_done("1-command")
     runner.heal_done("2-command")
     assert read_journal(tmp_path).nothing

@@ -384,12 +384,12 @@ def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
 
 
 def how_of(fault: FaultRow, scenario: Scenario | None) -> How:
-    """How a fault hinders what it hits. A command that is proven without a `prove` command freezes a broker:
-    it was asked, and did not answer.
+    """How a fault hinders what it hits. A command that is proven without a `prove` command counts as the end
+    of a broker's process: it was asked, and did not answer.
     """
     if fault.fault == "command" and fault.confirmed:
         options = options_of(fault, scenario)
-        return "frozen" if isinstance(options, CommandOptions) and not options.prove else "slow"
+        return "ended" if isinstance(options, CommandOptions) and not options.prove else "slow"
     return HOW.get(fault.fault, "slow")
 
 

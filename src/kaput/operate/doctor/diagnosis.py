@@ -5,6 +5,8 @@ code hosts show in pull requests (OASIS, sarif-v2.1.0).
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from kaput.core import VERSION
 from kaput.errors import UsageError, unreadable
 from kaput.operate.doctor.checks import CHECKS, SEVERITIES, Severity
 from kaput.operate.doctor.snapshot import ClusterSnapshot
+from kaput.operate.tools import CONFIG, TOOLS
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,53 @@ class Finding:
         return f"{self.id} {self.resource}"
 
 
+@dataclass(frozen=True)
+class Address:
+    """How the cluster was named on the command line: its remedies have to name it, too."""
+
+    bootstrap_servers: str | None = None
+    command_config: Path | None = None
+    cluster: str | None = None
+
+    def added_to(self, remedy: str) -> str:
+        """The remedy with these options in each of its commands."""
+        if self.bootstrap_servers is not None:
+            remedy = re.sub(r" \(kaput grow \d+\)", "", remedy)  # that is for clusters of kaput up
+        return re.sub(
+            r"kaput (?:reassign|grow|tool ([a-z-]+))\b",
+            lambda found: " ".join([found[0], *map(shlex.quote, self._options(found[1]))]),
+            remedy,
+        )
+
+    def _options(self, tool: str | None) -> list[str]:
+        if self.bootstrap_servers is None:
+            return [] if self.cluster is None else ["--cluster", self.cluster]
+        names = ("--bootstrap-servers", "--command-config")
+        if tool is not None:
+            names = (TOOLS[tool].bootstrap or names[0], CONFIG)  # as in Kafka 4.2 and later
+        values = (self.bootstrap_servers, self.command_config)
+        return [str(each) for pair in zip(names, values, strict=True) if pair[1] is not None for each in pair]
+
+
 # Findings that a cluster with one broker cannot avoid.
 _UNAVOIDABLE_WITH_ONE_BROKER = ("KP001", "KP005", "KP012", "KP021")
 
 
-def diagnose(snapshot: ClusterSnapshot, known: Collection[str] = (), *, own: bool = False) -> list[Finding]:
+def diagnose(
+    snapshot: ClusterSnapshot,
+    known: Collection[str] = (),
+    *,
+    own: bool = False,
+    address: Address = Address(),
+) -> list[Finding]:
     """All findings, critical ones first, then by id and resource, without the keys in `known`. `own`: the
     cluster was started by `kaput up`. If it has one broker, that was a choice, and findings that follow from
     it are only `info`.
     """
     findings = [
-        Finding(check.id, check.severity, each.resource, check.title, each.evidence, each.remedy)
+        Finding(
+            check.id, check.severity, each.resource, check.title, each.evidence, address.added_to(each.remedy)
+        )
         for check in CHECKS
         for each in check.look(snapshot)
     ]

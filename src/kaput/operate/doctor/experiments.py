@@ -42,9 +42,10 @@ NO_EXPERIMENT: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure to compare; higher is worse."""
+    """A figure to compare; higher is worse. `column`: its name in a table of runs."""
 
     name: str
+    column: str
     of: Callable[[Findings], float | None]
 
 
@@ -52,10 +53,16 @@ def _count(name: str) -> Callable[[Findings], float | None]:
     return lambda findings: findings.total(name)
 
 
-LOST = Measure("messages lost", _count("lost"))
-DOUBLED = Measure("messages stored twice", _count("duplicate"))
-WAIT = Measure("longest wait for an acknowledgement, ms", lambda findings: findings.latency_ms.ack.max)
-AGE = Measure("oldest message when it was delivered, ms", lambda findings: findings.latency_ms.end_to_end.max)
+LOST = Measure("messages lost", "lost", _count("lost"))
+DOUBLED = Measure("messages stored twice", "duplicate", _count("duplicate"))
+WAIT = Measure(
+    "longest wait for an acknowledgement, ms", "ack max ms", lambda findings: findings.latency_ms.ack.max
+)
+AGE = Measure(
+    "oldest message when it was delivered, ms",
+    "end-to-end max ms",
+    lambda findings: findings.latency_ms.end_to_end.max,
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,43 @@
+"""What `kaput fault` says about a cluster that cannot have a fault: in words of the command line."""
+
+from __future__ import annotations
+
+from inspect import signature
+
+import pytest
+
+from kaput.cli.fault import in_options
+from kaput.cli.up import up_command
+from kaput.errors import UsageError
+from kaput.operate.fault_injection import checked_step
+from kaput.scenario.fault_kinds import KINDS
+from kaput.scenario.model import Cluster
+
+
+def message(fault: str, **cluster: object) -> str:
+    """Why a cluster of `kaput up` cannot have a fault."""
+    with pytest.raises(UsageError) as raised:
+        checked_step(fault, "any", {}, Cluster.model_validate(cluster))
+    return in_options(str(raised.value))
+
+
+def test_missing_network_names_the_option_of_up() -> None:
+    assert message("isolate").endswith("start the cluster with kaput up --network namespaces")
+    assert message("disk-loss", controllers="combined").endswith("kaput up --controllers 1")
+    assert {"network", "controllers", "security"} <= {*signature(up_command).parameters}
+
+
+def test_key_without_an_option_is_one_of_a_file() -> None:
+    assert "kaput up SCENARIO, a file with cluster.disk-mb: 256" in message("disk-full")
+
+
+@pytest.mark.parametrize("fault", [kind.name for kind in KINDS.values() if kind.needs])
+def test_no_need_is_left_in_the_words_of_a_scenario(fault: str) -> None:
+    needs = KINDS[fault].needs
+    assert needs is not None and "write cluster." in needs.otherwise
+    text = in_options(needs.otherwise.replace("write cluster.", "start the cluster with cluster."))
+    assert "start the cluster with kaput up " in text
+
+
+def test_other_messages_stay() -> None:
+    assert in_options("target: no topic orders") == "target: no topic orders"
