@@ -1,5 +1,5 @@
-"""Records the runs of tests/recorded anew: one built-in of each family, kept small. Runs of files (the tutorial's, one
-on an existing cluster) are kept with --keep.
+"""Records the runs of tests/recorded anew: one built-in of each family, kept small. Runs of files (the
+tutorial's, one on an existing cluster) are kept with --keep.
 
     .venv/bin/python scripts/record_runs.py                     all of them (about a minute and a half each)
     .venv/bin/python scripts/record_runs.py broker-killed mirror
