@@ -146,7 +146,10 @@ def test_share_group_configs_are_removed(tmp_path: Path) -> None:
 
 def test_folder_without_a_cleanup_journal_is_rejected(tmp_path: Path) -> None:
     """There is nothing to clean up, or nothing that can be read."""
-    with pytest.raises(EvidenceError, match=r"made\.json: cannot be read .* name the folder of a run with"):
+    with pytest.raises(EvidenceError, match="not a run folder"):
+        clean_up_folder(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(EvidenceError, match="nothing to undo; it is not of a run with --bootstrap-servers"):
         clean_up_folder(tmp_path)
     (tmp_path / "made.json").write_text("{}")
     with pytest.raises(EvidenceError, match=r"made\.json: malformed"):
