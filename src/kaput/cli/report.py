@@ -111,7 +111,9 @@ def _read(run_dirs: list[Path]) -> list[Result]:
     from kaput.evidence.findings_file import read_findings
     from kaput.evidence.folder import RunFolder
 
-    results, mistakes, unjudged = [], [], []
+    results: list[Result] = []
+    mistakes: list[str] = []
+    unjudged: list[str] = []
     seen: dict[str, Path] = {}
     for path in run_dirs:
         folder = RunFolder(path)

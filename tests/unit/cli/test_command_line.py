@@ -17,6 +17,7 @@ from kaput.cli.output import printed_as, rows_of
 from kaput.cli.verbs import Verbosity
 from kaput.console import Console
 from kaput.evidence.folder import RunFolder, replace_text
+from kaput.report.comparison import RunFigure
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,50 @@ def test_figures_of_runs_as_csv(
     assert all(any(row[column] for row in rows) for column in rows[0])
 
 
+def test_figures_in_markdown_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `--format markdown` has them; CSV keeps three decimals. Columns are named as in --columns."""
+    figure = RunFigure("ack p99 ms", lambda _: 34613.831340000004)
+    monkeypatch.setattr("kaput.report.comparison.FIGURES", (figure,))
+    document = json.loads(findings_of("violated").to_json())
+    (exact,), (rounded,) = rows_of([document]), rows_of([document], rounded=True)
+    assert (exact["ack-p99-ms"], rounded["ack-p99-ms"]) == ("34613.831", "34,614")
+
+
+def test_markdown_of_the_scenarios_is_a_summary(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their expectations and descriptions would make it wider than any page."""
+    first, *_ = called(["scenarios", "-o", "markdown"], monkeypatch, capsys).stdout.splitlines()
+    assert first == "| name | title | tags | brokers | producers | messages | expect.verdict |"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "report x --format html -o csv",
+        "report x --format text -o json",
+        "report x --format html --json",
+        "doctor --format sarif -o csv",
+        "status --json -o csv",
+    ],
+)
+def test_two_forms_of_a_result_are_refused(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither wins in silence."""
+    done = called(words.split(), monkeypatch, capsys)
+    assert done.status == 2 and "are different forms of the result: give one of them" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["-o json --json", "--format json --json", "-o table --format text"])
+def test_forms_that_agree_are_accepted(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They ask for the same; what is refused is the folder."""
+    done = called(["report", "nowhere", *words.split()], monkeypatch, capsys)
+    assert "no such run folder" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("document", "rows"),
     [
@@ -126,6 +171,7 @@ def test_figures_of_runs_as_csv(
         ([{"a": {"b": [1, 2]}}, {"c": "x"}], [{"a.b": "1, 2", "c": ""}, {"a.b": "", "c": "x"}]),
         ({"n": 2, "found": [{"id": "KP001"}]}, [{"id": "KP001"}]),
         ({"a": [{"x": 1}], "b": [{"y": 1}]}, [{"a": '[{"x": 1}]', "b": '[{"y": 1}]'}]),
+        ({"brokers": [{"id": 1}], "partitions": [{"topic": "a"}]}, [{"topic": "a"}]),
         (["x", "y"], [{"value": "x"}, {"value": "y"}]),
     ],
 )
