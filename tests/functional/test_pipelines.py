@@ -55,20 +55,6 @@ def test_what_is_kept_is_what_a_run_leaves() -> None:
         assert {"junit.xml", "findings.json", "report.html"} <= set(re.findall(r"\*/([a-z.]+)", text))
 
 
-def test_each_pipeline_checks_kaput_out() -> None:
-    """Before it uses `./kaput`; and keeps pip's packages as well as Kafka's jars."""
-    *before, used = yaml.safe_load(block("yaml", "GitHub Actions"))["jobs"]["kaput"]["steps"]
-    assert used["uses"] == "./kaput" and before[-1]["with"]["path"] == "kaput"
-    gitlab = yaml.safe_load(block("yaml", "GitLab"))["failover"]
-    jenkins = re.findall(r"sh '(.*)'", block("groovy", "Jenkins"))
-    for commands in (gitlab["before_script"], jenkins):
-        cloned = next(n for n, line in enumerate(commands) if "git clone" in line and line.endswith(" kaput"))
-        assert "git" in commands[0].split() and cloned < commands.index("pip install ./kaput")
-    cached = next(step["with"]["path"] for step in ACTION["runs"]["steps"] if "cache" in step.get("uses", ""))
-    for paths in (cached.split(), gitlab["cache"]["paths"]):
-        assert {path.rpartition("/")[2] for path in paths} == {"kaput", "pip"}
-
-
 @pytest.mark.long
 def test_the_pipelines_run(tmp_path: Path) -> None:
     """The action without a baseline, then all of them against what it has left."""
