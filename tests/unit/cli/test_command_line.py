@@ -220,3 +220,10 @@ def test_colors_in_a_pipe(
     monkeypatch.setenv("TERM", "xterm")
     Console().print("lost", style="red")
     assert ("\x1b[31m" in capsys.readouterr().out) is colored
+
+
+def test_help_on_help_is_that_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = called(["help", "help"], monkeypatch, capsys)
+    assert done.status == 0 and done.stdout == called(["--help"], monkeypatch, capsys).stdout

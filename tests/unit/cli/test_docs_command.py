@@ -32,6 +32,13 @@ def test_pages_of_a_checkout(checkout: Path, capsys: pytest.CaptureFixture[str])
         docs.docs_command("losss")
 
 
+def test_a_word_alike_is_proposed_once(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is a page and a word of the glossary."""
+    monkeypatch.setattr(docs, "_anchors", lambda _: ["glossary", "glossary"])
+    with pytest.raises(UsageError, match=r"did you mean glossary\?"):
+        docs.docs_command("glosary")
+
+
 def test_pages_of_the_site_come_first(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And its anchors are those of the pages."""
     docs.SITE.mkdir()
