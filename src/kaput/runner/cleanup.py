@@ -85,7 +85,7 @@ def read_journal(folder: Path) -> CreatedResources:
         if not RunFolder(folder).manifest_path.is_file():
             raise EvidenceError(not_a_run(folder)) from None
         raise EvidenceError(
-            f"{folder}: nothing to undo; it is not of a run with --bootstrap-servers"
+            f"{folder}: nothing to undo; name the folder of a run with --bootstrap-servers"
         ) from None
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read ({error.strerror})") from None

@@ -16,6 +16,7 @@ from fakes.trials import findings as findings_of
 from kaput.cli.output import printed_as, rows_of
 from kaput.cli.verbs import Verbosity
 from kaput.console import Console
+from kaput.core import NEWEST_KAFKA
 from kaput.evidence.folder import RunFolder, replace_text
 from kaput.report.comparison import RunFigure
 
@@ -93,6 +94,8 @@ def test_a_group_without_a_verb_lists(
     """With the options of its `list`."""
     entries = json.loads(called(["scenarios", *words.split()], monkeypatch, capsys).stdout)
     assert "noop" in [entry["name"] for entry in entries]
+    rules = json.loads(called(["alerts", *words.split()], monkeypatch, capsys).stdout)
+    assert "broker-down" in [rule["name"] for rule in rules]
 
 
 def test_a_verb_that_exits_with_its_verdict_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,6 +223,46 @@ def test_colors_in_a_pipe(
     monkeypatch.setenv("TERM", "xterm")
     Console().print("lost", style="red")
     assert ("\x1b[31m" in capsys.readouterr().out) is colored
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("grow lab", "kaput: lab: write the number of brokers to add (did you mean --cluster lab?)\n"),
+        ("grow 0", "kaput: 0: write the number of brokers to add\n"),
+        (
+            "compare a:1,b:1 b:1",
+            "kaput: a:1,b:1 and b:1 are the same cluster; name the cluster and its mirror\n",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    words: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what may have been meant."""
+    done = called(words.split(), monkeypatch, capsys)
+    assert done.status == 2 and done.stderr.startswith(message)
+
+
+def test_versions_are_plain_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keys of the JSON document stay what they are."""
+    lines = called(["version"], monkeypatch, capsys).stdout.splitlines()
+    assert f"default Kafka: {NEWEST_KAFKA}" in lines
+    assert {"run as root: yes", "run as root: no"} & set(lines)
+    assert {"default_kafka", "root"} <= json.loads(
+        called(["version", "--json"], monkeypatch, capsys).stdout
+    ).keys()
+
+
+def test_what_inject_hits_without_a_target_is_in_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no example leaves it to chance."""
+    text = " ".join(called(["fault", "inject", "--help"], monkeypatch, capsys).stdout.split())
+    assert "Without it, any: one broker, chosen at random." in text
+    assert "inject kill --target 'broker 1'" in called(["up", "--help"], monkeypatch, capsys).stdout
 
 
 def test_help_on_help_is_that_of_the_program(

@@ -151,7 +151,9 @@ def test_folder_without_a_cleanup_journal_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="not a run folder"):
         clean_up_folder(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(EvidenceError, match="nothing to undo; it is not of a run with --bootstrap-servers"):
+    with pytest.raises(
+        EvidenceError, match="nothing to undo; name the folder of a run with --bootstrap-servers"
+    ):
         clean_up_folder(tmp_path)
     (tmp_path / "made.json").write_text("{}")
     with pytest.raises(EvidenceError, match=r"made\.json: malformed"):
