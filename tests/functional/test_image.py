@@ -114,7 +114,7 @@ def test_the_image_runs_kaput_as_an_ordinary_user(docker: Engine) -> None:
     """Java is in it, and so is everything of kaput."""
     done = docker("run", "--rm", "kaput", "version")
     assert done.returncode == 0, done.stderr
-    assert "java: 17." in done.stdout and "root: False" in done.stdout and "pyspark: 4." in done.stdout
+    assert "java: 17." in done.stdout and "run as root: no" in done.stdout and "pyspark: 4." in done.stdout
     assert docker("run", "--rm", "--entrypoint", "id", "kaput", "-un").stdout == "kaput\n"
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
 
 
-app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml")
+app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml", lists=True)
 
 
 @app.command("list", cls=Verb)
@@ -296,7 +296,7 @@ def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Tex
     from kaput.report.document import Table
     from kaput.report.render.terminal import table_text
 
-    header = ["run", "fault", "needed", "rule", "severity", "after s", "resolved s", "judgement"]
+    header = ["run", "fault", "needed help for", "rule", "severity", "after s", "resolved s", "judgement"]
     text = table_text(Table(header, [row for score in scores for row in _fault_rows(score)], "lllllrrl"))
     rows = [_rule_row(score) for score in of_rules]
     header = ["rule", "severity", "right", "needless", "false", "missed", "precision", "recall", "after s"]
@@ -347,16 +347,23 @@ def tuning_text(tuning: Tuning) -> Text:
     return text.append(f"Recommended: {best.threshold:,.6g}{held}: {tuning.why}.\n", style="bold")
 
 
+_NEEDS = {"reserve": "replicas"}  # others are plain words
+
+
 def _fault_rows(score: RunScore) -> list[list[str]]:
     name = score.run.name
     rows = []
     for fault in score.run.faults:
-        first = [name, f"{fault.id} {fault.target}", ", ".join(fault.needs) or "nobody"]
+        first = [
+            name,
+            f"{fault.id} {fault.target}",
+            ", ".join(_NEEDS.get(each, each) for each in fault.needs) or "nothing",
+        ]
         lines = [[*first, *_alert_cells(each)] for each in score.rung if each.fault is fault]
         nothing = [*first, "-", "", "-", "-", _status_without_alert(score, fault)]
         rows += lines if lines and fault not in score.unnoticed() else [*lines, nothing]
-    rows += [[name, "none", "nobody", *_alert_cells(each)] for each in score.rung if each.fault is None]
-    return rows or [[name, "none", "nobody", "-", "", "-", "-", "rightly silent"]]
+    rows += [[name, "none", "nothing", *_alert_cells(each)] for each in score.rung if each.fault is None]
+    return rows or [[name, "none", "nothing", "-", "", "-", "-", "rightly silent"]]
 
 
 def _status_without_alert(score: RunScore, fault: ScoredFault) -> str:

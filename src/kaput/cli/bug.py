@@ -19,6 +19,8 @@ from kaput.errors import JavaError
 
 _PACKAGES = ("kaput", "confluent-kafka", "kafka-python", "pyspark", "pyarrow", "polars", "pydantic")
 
+_WORDS = {"default_kafka": "default Kafka", "root": "run as root"}
+
 
 def version_command(json: Json = False) -> None:
     """Print the versions of kaput and of what it uses.
@@ -31,7 +33,8 @@ def version_command(json: Json = False) -> None:
         return
     for name, value in known.items():
         if name != "packages":
-            typer.echo(f"{name}: {value}")
+            shown = ("yes" if value else "no") if isinstance(value, bool) else value
+            typer.echo(f"{_WORDS.get(name, name)}: {shown}")
     for name, value in known["packages"].items():
         typer.echo(f"{name}: {value or 'not installed'}")
 

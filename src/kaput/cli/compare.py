@@ -86,9 +86,11 @@ def compare_command(
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
     from kaput.processes.signals import interrupts
 
+    clusters = standing_cluster(source, command_config), standing_cluster(target, target_command_config)
+    if set(clusters[0].servers.split(",")) & set(clusters[1].servers.split(",")):
+        raise UsageError(f"{source} and {target} are the same cluster; name the cluster and its mirror")
     request = ComparisonRequest(
-        standing_cluster(source, command_config),
-        standing_cluster(target, target_command_config),
+        *clusters,
         topic or [],
         group or [],
         policy,

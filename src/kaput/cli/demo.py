@@ -84,7 +84,20 @@ def summary(runs: Sequence[Entry]) -> str:
 
     named = [replace(run, scenario=label) for run, label in zip(runs, LABELS, strict=True)]
     judged = [run.findings for run in runs if run.findings is not None]
-    return f"{to_text(named, _WIDTH, COLUMNS).plain}\n{textwrap.fill(learned(*judged), _WIDTH)}\n"
+    sentences = [learned(*judged), *_warnings(judged)]
+    text = "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in sentences)
+    return f"{to_text(named, _WIDTH, COLUMNS).plain}\n{text}\n"
+
+
+def _warnings(judged: Sequence[Findings]) -> list[str]:
+    """What the reports say of a load that fell short, for each run."""
+    from kaput.report.sections.availability import load_warning
+
+    return [
+        f"With {label}: {sentence}"
+        for label, findings in zip(LABELS, judged, strict=True)
+        for sentence in load_warning(findings)
+    ]
 
 
 def learned(acks_1: Findings, acks_all: Findings) -> str:
@@ -115,10 +128,11 @@ def _why(findings: Findings) -> str:
 
 def _silence(findings: Findings) -> str:
     """The longest standstill of all partitions together."""
-    longest = [
-        one.longest_standstill_ms for one in findings.availability if one.group is None and not one.topic
-    ]
-    return f"{(longest[0] or 0) / 1000:.1f} s" if longest else "a time that is not known"
+    service = next((one for one in findings.availability if one.group is None and not one.topic), None)
+    if service is None:
+        return "a time that is not known"
+    longest = f"{(service.longest_standstill_ms or 0) / 1000:.1f} s"
+    return f"up to {longest} at a time" if service.standstills > 1 else longest
 
 
 def _keep_pages(results: Sequence[Result]) -> str:
@@ -132,5 +146,6 @@ def _keep_pages(results: Sequence[Result]) -> str:
         links.append((f"the report of {label}", f"../{result.folder.path.name}/report.html"))
     path = results[0].folder.path.resolve() / PAGE
     pairs = [(result.folder, result.findings) for result in results]
-    replace_text(path, to_html(pairs, entries(results), links=links))
+    answer = learned(*(result.findings for result in results))
+    replace_text(path, to_html(pairs, entries(results), links=links, answer=answer))
     return path.as_uri()

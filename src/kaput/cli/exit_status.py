@@ -77,7 +77,7 @@ class RootGroup(VerbGroup):
             args = ["help", "--all"]
         if args[:1] == ["help"]:
             ctx.meta[ALL] = "--all" in args
-            words = [word for word in args[1:] if word != "--all"]
+            words = [word for word in args[1:] if word not in ("--all", "help")]
             args = words if ctx.resilient_parsing else [*words, "--help"]
         return super().parse_args(ctx, args)
 

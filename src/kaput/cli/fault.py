@@ -17,7 +17,8 @@ from kaput.scenario.nearest import hint
 
 app = group(
     "Inject faults into a running cluster (kaput up) and heal them.\n\n"
-    "Example: kaput fault inject kill --target 'leader-of orders/0' --for 10s"
+    "Example: kaput fault inject kill --target 'leader-of orders/0' --for 10s",
+    lists=True,
 )
 
 
@@ -37,7 +38,8 @@ def inject_command(
         Option(
             metavar="TARGET",
             autocompletion=completion.targets,
-            help="As in a scenario: broker 1, any, ... (see kaput fault targets).",
+            help="As in a scenario: broker 1, leader-of orders/0, ... (see kaput fault targets). Without it, "
+            "any: one broker, chosen at random.",
         ),
     ] = "any",
     for_: Annotated[

@@ -11,6 +11,7 @@ from typer import Option
 from kaput.cli.options import Columns, JudgedRuns, columns_of
 from kaput.cli.results import Result, entries, print_json, result_of, width_of
 from kaput.errors import UsageError
+from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -31,7 +32,8 @@ def report_command(
     """Show the findings of a run, or compare several runs.
 
     Prints earlier findings to stdout; kaput analyze judges again. For several runs, junit has a suite for
-    each and json a list; the other formats compare them.
+    each and json a list; the other formats compare them. Of several, those without findings are listed on
+    stderr and left out.
 
     Example: kaput report runs/20260101T120000-noop-1a2b3c --format junit
 
@@ -39,22 +41,23 @@ def report_command(
     """
     results = _read(run_dir)
     form = "json" if json else format
-    tabled = len(results) > 1 and form in ("text", "markdown", "html")
+    several = len(run_dir) > 1
+    tabled = several and form in ("text", "markdown", "html")
     varied = [key for result in results for key in result.findings.run.varied]
-    _print(form, results, columns_of(columns, tabled, varied))
+    _print(form, results, several, columns_of(columns, tabled, varied))
 
 
-def _print(form: ReportFormat, results: list[Result], names: tuple[str, ...]) -> None:
-    """Imports only what the format needs."""
+def _print(form: ReportFormat, results: list[Result], several: bool, names: tuple[str, ...]) -> None:
+    """Imports only what the format needs. `several`: were named, although maybe only one is judged."""
     match form:
         case "json":
             texts = [result.folder.findings_path.read_text(encoding="utf-8").rstrip() for result in results]
-            print_json(texts, as_list=len(texts) > 1)
+            print_json(texts, as_list=several)
         case "junit":
             from kaput.report.junit import to_junit
 
             sys.stdout.write(to_junit(*(result.findings for result in results)).rstrip() + "\n")
-        case "html" if len(results) > 1:
+        case "html" if several:
             from kaput.report.comparison_report import to_html as compared
 
             sys.stdout.write(compared(_pairs(results), entries(results), names).rstrip() + "\n")
@@ -70,7 +73,7 @@ def _print(form: ReportFormat, results: list[Result], names: tuple[str, ...]) ->
             from kaput.report.images import to_png
 
             sys.stdout.buffer.write(to_png(_pairs(results), entries(results)))
-        case "markdown" if len(results) == 1:
+        case "markdown" if not several:
             from kaput.report.run_report import scenario_of, to_markdown
 
             sys.stdout.write(to_markdown(results[0].findings, scenario_of(results[0].folder)))
@@ -84,7 +87,7 @@ def _print(form: ReportFormat, results: list[Result], names: tuple[str, ...]) ->
             from kaput.report.run_report import scenario_of, to_text
 
             console = Console(soft_wrap=True)
-            if len(results) > 1:
+            if several:
                 console.print(comparison_report.to_text(entries(results), width_of(console), names), end="")
             else:
                 (result,) = results
@@ -97,11 +100,16 @@ def _pairs(results: list[Result]) -> list[tuple[RunFolder, Findings]]:
 
 
 def _read(run_dirs: list[Path]) -> list[Result]:
-    """The findings of each folder. Raises UsageError with every folder that has none."""
+    """The findings of each folder. Of several, those that are not judged are listed on stderr.
+
+    Raises UsageError if none is judged, and for one that is missing or named twice.
+    """
     from kaput.evidence.findings_file import read_findings
     from kaput.evidence.folder import RunFolder
 
-    results, mistakes = [], []
+    results: list[Result] = []
+    mistakes: list[str] = []
+    unjudged: list[str] = []
     seen: dict[str, Path] = {}
     for path in run_dirs:
         folder = RunFolder(path)
@@ -111,7 +119,8 @@ def _read(run_dirs: list[Path]) -> list[Result]:
                 mistakes.append(f"{path}: the same run as {first}")
             results.append(result)
         except UsageError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise UsageError("\n".join(mistakes))
+            (unjudged if path.exists() else mistakes).append(str(error))
+    if mistakes or not results:
+        raise UsageError("\n".join([*mistakes, *unjudged]))
+    sys.stderr.writelines(f"kaput: left out: {printable(text)}\n" for text in unjudged)
     return results

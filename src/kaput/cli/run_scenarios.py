@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -289,6 +290,26 @@ def _own_cluster(scenario: Scenario, java: Java, kafka_home: Path | None) -> Clu
     )
 
 
+_BEFORE_LOAD = ("", "provision", "warm up")  # phases of a run
+
+
+def without_evidence(folder: RunFolder) -> str:
+    """Removes the folder of a run that was interrupted before its load, unless `kaput undo` needs it.
+
+    Returns a sentence about it.
+    """
+    from kaput.runner.cleanup import NAME, read_journal
+
+    if (folder.path / NAME).exists() and not read_journal(folder.path).nothing:
+        return f"nothing was sent yet; kaput undo {folder.path} removes what was made in your cluster"
+    shutil.rmtree(folder.path, ignore_errors=True)
+    return "nothing was sent yet, so there is no run folder"
+
+
+def _evidence(folder: RunFolder) -> str:
+    return f"the evidence so far is in {folder.path} (kaput analyze judges it)"
+
+
 def run_one(
     plan: PlannedRun,
     provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
@@ -320,7 +341,8 @@ def run_one(
             progress.note(f"metrics at {shown.metrics}")
         try:
             folder = experiment.run()
-        except (KaputError, OSError, Interrupted):
-            progress.note(f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)")
+        except (KaputError, OSError, Interrupted) as error:
+            early = isinstance(error, Interrupted) and experiment.manifest.phase in _BEFORE_LOAD
+            progress.note(without_evidence(experiment.folder) if early else _evidence(experiment.folder))
             raise
         return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

@@ -54,7 +54,7 @@ def status_command(
 
 
 def grow_command(
-    brokers: Annotated[int, Argument(min=1, metavar="N", help="Number of brokers to add.")] = 1,
+    brokers: Annotated[str, Argument(metavar="N", help="Number of brokers to add.")] = "1",
     *,
     cluster: ClusterName = None,
     json: Json = False,
@@ -67,8 +67,11 @@ def grow_command(
     """
     from kaput.operate.registry import call
 
+    if not brokers.isdecimal() or int(brokers) < 1:
+        meant = f" (did you mean --cluster {brokers}?)" if brokers[:1].isalpha() else ""
+        raise UsageError(f"{brokers}: write the number of brokers to add{meant}")
     entry = entry_of(cluster)
-    grown: Any = call(entry, {"do": "grow", "brokers": brokers})
+    grown: Any = call(entry, {"do": "grow", "brokers": int(brokers)})
     if json:
         print_json(grown)
     else:

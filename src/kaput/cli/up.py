@@ -70,7 +70,7 @@ def up_command(
 ) -> None:
     """Start a cluster that runs until Ctrl-C or kaput down.
 
-    Example: kaput up --brokers 3 --detach && kaput fault inject kill
+    Example: kaput up --detach && kaput fault inject kill --target 'broker 1'
     """
     from kaput.operate.registry import directory_of
     from kaput.scenario.loader import find

@@ -161,6 +161,7 @@ class Verb(TyperCommand):
 
     def _printed(self, ctx: Any) -> Any:
         """Runs it. --output json is --json; other forms are made from that document."""
+        _refuse_two_forms(ctx)
         form = ctx.params.pop("output", Output.TABLE)
         if form == Output.TABLE:
             return super().invoke(ctx)
@@ -169,7 +170,7 @@ class Verb(TyperCommand):
             return super().invoke(ctx)
         from kaput.cli.output import printed_as
 
-        with printed_as(form, lines=ctx.params.get("watch", False)):
+        with printed_as(form, lines=ctx.params.get("watch", False), verb=command_of(ctx)):
             return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -192,6 +193,22 @@ class Verb(TyperCommand):
                 sections[title].append(record)
         for title, rows in sections.items():
             _write_section(formatter, title, rows)
+
+
+def _refuse_two_forms(ctx: Any) -> None:
+    """Raises click's UsageError if -o, --format and --json on the command line differ."""
+    forms: dict[str, str] = {}
+    for each in ctx.command.get_params(ctx):
+        source = ctx.get_parameter_source(each.name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        if each.name in ("output", "format", "format_"):
+            word = str(ctx.params[each.name])
+            forms[f"{each.opts[0]} {word}"] = "text" if word == Output.TABLE else word
+        elif each.name == "json":
+            forms["--json"] = "json"
+    if len(set(forms.values())) > 1:
+        ctx.fail(f"{' and '.join(forms)} are different forms of the result: give one of them")
 
 
 class VerbGroup(TyperGroup):

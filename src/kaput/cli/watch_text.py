@@ -40,6 +40,7 @@ class Lines:
     def __init__(self, json: bool) -> None:
         self._json = json
         self._shown_s = time.monotonic()
+        self._waiting = False
 
     def __enter__(self) -> Self:
         return self
@@ -50,8 +51,10 @@ class Lines:
     def show(self, look: Look) -> None:
         """Prints another line, if it is time to."""
         if time.monotonic() - self._shown_s >= _LINE_S:
-            self._shown_s = time.monotonic()
-            write_line(look(), self._json, final=False)
+            self._shown_s, status = time.monotonic(), look()
+            waited, self._waiting = self._waiting, not _counting(status)
+            if self._json or not (waited and self._waiting):  # that Spark starts is news only once
+                write_line(status, self._json, final=False)
 
 
 class Screen:
@@ -116,7 +119,27 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
             typer.echo(f"  judged up to {_places(status['read_to'])}")
         for trouble in status.get("troubles", ()):
             typer.echo(f"  {trouble}")
+        if final:
+            typer.echo(_result(status))
     sys.stdout.flush()
+
+
+def _result(status: Mapping[str, Any]) -> str:
+    """The sentence at the end of a watch."""
+    if missing := status.get("missing"):
+        found = f"{plural(missing, 'message')} missing"
+    elif status.get("complete") and not status.get("troubles"):
+        found = "nothing is missing"
+    else:
+        found = "not everything could be read, so messages may be missing"
+    # Only of kaput's own messages there is evidence.
+    return (
+        f"{found}; kaput analyze {status['folder']} judges each message" if "attempted" in status else found
+    )
+
+
+def _counting(status: Mapping[str, Any]) -> bool:
+    return "audited" in status or "sent" in status
 
 
 def _places(ends: Mapping[str, int]) -> str:
@@ -129,8 +152,8 @@ def line_of(status: Mapping[str, Any]) -> str:
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
     if "audited" in status:
         return f"{at}  {_counts(status)}"
-    if "sent" not in status:
-        return f"{at}  the ledger has not started"
+    if not _counting(status):
+        return f"{at}  starting Spark; counting begins when it runs"
     words = ", ".join(f"{status[name]:,} {name}" for name in _ODD)
     latency = status["latency_ms"]["end_to_end"]
     took = f"; end to end p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms" if latency else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kaput.errors import UsageError, unreadable
 from kaput.evidence.findings import Findings
-from kaput.evidence.folder import no_such_folder
+from kaput.evidence.folder import RunFolder, not_a_run
 from kaput.scenario.schema import schema_of
 
 SCHEMA = Path(__file__).with_name("findings.schema.json")
@@ -21,14 +21,11 @@ def read_findings(path: Path) -> Findings:
     """Reads and checks findings.json. Raises UsageError naming the file."""
     try:
         document = Findings.model_validate_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if not path.parent.is_dir():
-            raise UsageError(no_such_folder(path.parent)) from None
-        if path.name != "findings.json":
+    except (FileNotFoundError, NotADirectoryError):
+        if path.parent.is_dir() and path.name != "findings.json":
             raise UsageError(f"{path}: no such file; name a findings.json or a run folder") from None
-        if runs := sorted(each.parent for each in path.parent.glob("*/manifest.json")):
-            known = f"it has {len(runs)} of them; name one, such as {runs[-1]}"
-            raise UsageError(f"{path.parent}: not a run folder, but {known}") from None
+        if not RunFolder(path.parent).manifest_path.is_file():
+            raise UsageError(not_a_run(path.parent)) from None
         raise UsageError(f"{path}: no findings yet; run `kaput analyze {path.parent}` first") from None
     except OSError as error:
         raise unreadable(path, error) from None

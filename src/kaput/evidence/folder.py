@@ -179,12 +179,10 @@ class RunFolder:
         try:
             # Stricter than Python's json: rejects lone surrogates and unlimited depth.
             document = from_json(self.manifest_path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            raise EvidenceError(not_a_run(self.path)) from None
         except OSError as error:
-            if not self.path.exists():
-                raise EvidenceError(no_such_folder(self.path)) from None
-            raise EvidenceError(
-                f"{self.manifest_path}: cannot be read ({error.strerror}); name a run folder"
-            ) from None
+            raise EvidenceError(f"{self.manifest_path}: cannot be read ({error.strerror})") from None
         except ValueError as error:
             raise EvidenceError(f"{self.manifest_path}: not JSON ({error})") from None
         if not isinstance(document, dict):
@@ -224,7 +222,16 @@ def replace_text(path: Path, text: str) -> None:
         raise
 
 
-def no_such_folder(path: Path) -> str:
+def not_a_run(path: Path) -> str:
+    """The message for a path without manifest.json, suggesting a run folder."""
+    if not path.exists():
+        return _no_such_folder(path)
+    if runs := sorted(each.parent for each in path.glob("*/manifest.json")):
+        return f"{path}: not a run folder, but it has {len(runs)} of them; name one, such as {runs[-1]}"
+    return f"{path}: not a run folder (it has no manifest.json); kaput run makes them"
+
+
+def _no_such_folder(path: Path) -> str:
     """The message for a missing run folder, suggesting a similar one."""
     beside = DEFAULT_RUNS / path
     near = [str(beside)] if beside.is_dir() else []

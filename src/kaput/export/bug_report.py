@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from kaput.errors import UsageError
-from kaput.evidence.folder import RunFolder
+from kaput.evidence.folder import RunFolder, not_a_run
 
 REMOVED = "(removed)"
 _WORDS = r"passw(?:or)?d|passphrase|secret|credential|jaas|api[-_.]?key|private[-_.]?key|token"
@@ -52,7 +52,7 @@ def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
     """
     run = RunFolder(folder)
     if not run.manifest_path.is_file():
-        raise UsageError(f"{folder}: not a run folder (it has no manifest.json); kaput run makes them")
+        raise UsageError(not_a_run(folder))
     left_out: list[str] = []
     try:
         with (

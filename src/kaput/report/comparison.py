@@ -366,12 +366,12 @@ def _ends(key: str) -> list[str]:
 def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
     """`lost,ack-p99-ms` as column names, or those of `varied`. Raises UsageError for an unknown name."""
     short = short_names(list(dict.fromkeys(varied)))
-    known = {_key(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
-    known |= {_key(key): name for key, name in short.items() if _key(key) not in known}
+    known = {key_of(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
+    known |= {key_of(key): name for key, name in short.items() if key_of(key) not in known}
     names = []
     for word in text.split(","):
-        if (name := known.get(_key(word))) is None:
-            near = hint(_key(word), known)
+        if (name := known.get(key_of(word))) is None:
+            near = hint(key_of(word), known)
             every = "" if near.startswith("valid") else f" Valid are {', '.join(known)}"
             raise UsageError(f"--columns {word.strip()}: no such column; {near}{every}")
         names.append(name)
@@ -387,5 +387,6 @@ def chosen(comparison: RunsTable, names: Sequence[str]) -> list[RunColumn]:
     return [*first, *(every.get(name) or RunColumn(name, nothing) for name in names)]
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """A column's name as it is written in --columns: `ack-p99-ms`."""
     return name.strip().lower().replace(" ", "-")

@@ -15,9 +15,11 @@ from kaput.evidence.folder import RunFolder
 from kaput.report.comparison import FIGURES, Entry, RunColumn, RunsTable, chosen, compare, unique_labels
 from kaput.report.document import NOTHING, Block, Bullets, Document, Head, Paragraph, Section, Table, number
 from kaput.report.render import terminal
+from kaput.report.sections.availability import load_warning
 from kaput.report.sentences import verdict_sentence, verdict_word
 from kaput.report.statistics import LEAST, Summary, summarise
 
+_MOST_WARNINGS = 5
 _FOOT = "Each run's own page, with examples and proof, is report.html in its run folder. Works offline."
 
 
@@ -53,8 +55,11 @@ def to_html(
     entries: Sequence[Entry],
     columns: Sequence[str] = (),
     links: Sequence[tuple[str, str]] = (),
+    answer: str = "",
 ) -> str:
-    """The page. `entries`: the runs in a comparison; `links`: (text, address) for its top."""
+    """The page. `entries`: the runs in a comparison; for its top: `links`, (text, address), and `answer`,
+    what they show in a sentence.
+    """
     from kaput.report import comparison_charts
     from kaput.report.render import html
 
@@ -64,7 +69,20 @@ def to_html(
         folders([folder.path for folder, _ in runs]),
     ]
     judged = [findings for _, findings in runs]
-    return html.render(Document(head(compare(entries), judged), sections, _FOOT, links))
+    top = replace(head(compare(entries), judged), answer=answer, outages=_warnings(entries))
+    return html.render(Document(top, sections, _FOOT, links))
+
+
+def _warnings(entries: Sequence[Entry]) -> list[str]:
+    """A sentence for each of the first runs whose load fell short."""
+    found = [
+        f"{label}: {sentence}"
+        for label, entry in zip(unique_labels(entries), entries, strict=True)
+        if entry.findings is not None
+        for sentence in load_warning(entry.findings)
+    ]
+    more = [f"And {len(found) - _MOST_WARNINGS} more of these runs."] if len(found) > _MOST_WARNINGS else []
+    return [*found[:_MOST_WARNINGS], *more]
 
 
 def _tables(entries: Sequence[Entry], columns: Sequence[str]) -> list[Section]:

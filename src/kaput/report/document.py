@@ -96,8 +96,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `align`: l or r for each column, r for columns beyond its length. `left_out`: the number of
-    rows that are not shown. `stories`: whether text output shows the first stories of each row.
+    """A table. `align`: l or r for each column, r for columns beyond its length (in text, l if they have
+    words and no numbers). `left_out`: the number of rows that are not shown. `stories`: whether text output
+    shows the first stories of each row.
     """
 
     header: Sequence[str]

@@ -24,7 +24,7 @@ from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.errors import EvidenceError, LabError, UsageError
-from kaput.evidence.folder import replace_text
+from kaput.evidence.folder import RunFolder, not_a_run, replace_text
 from kaput.faults.command import probe_result
 from kaput.faults.fault import CommandResult
 
@@ -106,10 +106,14 @@ def read_journal(folder: Path) -> CreatedResources:
     path = folder / NAME
     try:
         return CreatedResources.model_validate_json(path.read_bytes())
-    except OSError as error:
+    except (FileNotFoundError, NotADirectoryError):
+        if not RunFolder(folder).manifest_path.is_file():
+            raise EvidenceError(not_a_run(folder)) from None
         raise EvidenceError(
-            f"{path}: cannot be read ({error.strerror}); name the folder of a run with --bootstrap-servers"
+            f"{folder}: nothing to undo; name the folder of a run with --bootstrap-servers"
         ) from None
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
         raise EvidenceError(f"{path}: malformed: {error.errors()[0]['msg']}") from None
 

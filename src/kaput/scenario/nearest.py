@@ -25,7 +25,9 @@ def nearest(word: str, valid: Iterable[str], count: int = 1, cutoff: float = 0.6
     `delete-records`.
     """
     lowered = word.lower().replace("_", "-")
-    scored = [(_likeness(lowered, option.lower().replace("_", "-")), option) for option in valid]
+    scored = [
+        (_likeness(lowered, option.lower().replace("_", "-")), option) for option in dict.fromkeys(valid)
+    ]
     close = [(score, option) for score, option in scored if score >= cutoff]
     return [option for _, option in sorted(close, key=lambda each: (-each[0], each[1]))][:count]
 

@@ -16,7 +16,9 @@ from fakes.trials import findings as findings_of
 from kaput.cli.output import printed_as, rows_of
 from kaput.cli.verbs import Verbosity
 from kaput.console import Console
+from kaput.core import NEWEST_KAFKA
 from kaput.evidence.folder import RunFolder, replace_text
+from kaput.report.comparison import RunFigure
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,8 @@ def test_a_group_without_a_verb_lists(
     """With the options of its `list`."""
     entries = json.loads(called(["scenarios", *words.split()], monkeypatch, capsys).stdout)
     assert "noop" in [entry["name"] for entry in entries]
+    rules = json.loads(called(["alerts", *words.split()], monkeypatch, capsys).stdout)
+    assert "broker-down" in [rule["name"] for rule in rules]
 
 
 def test_a_verb_that_exits_with_its_verdict_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +122,50 @@ def test_figures_of_runs_as_csv(
     assert all(any(row[column] for row in rows) for column in rows[0])
 
 
+def test_figures_in_markdown_are_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `--format markdown` has them; CSV keeps three decimals. Columns are named as in --columns."""
+    figure = RunFigure("ack p99 ms", lambda _: 34613.831340000004)
+    monkeypatch.setattr("kaput.report.comparison.FIGURES", (figure,))
+    document = json.loads(findings_of("violated").to_json())
+    (exact,), (rounded,) = rows_of([document]), rows_of([document], rounded=True)
+    assert (exact["ack-p99-ms"], rounded["ack-p99-ms"]) == ("34613.831", "34,614")
+
+
+def test_markdown_of_the_scenarios_is_a_summary(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their expectations and descriptions would make it wider than any page."""
+    first, *_ = called(["scenarios", "-o", "markdown"], monkeypatch, capsys).stdout.splitlines()
+    assert first == "| name | title | tags | brokers | producers | messages | expect.verdict |"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "report x --format html -o csv",
+        "report x --format text -o json",
+        "report x --format html --json",
+        "doctor --format sarif -o csv",
+        "status --json -o csv",
+    ],
+)
+def test_two_forms_of_a_result_are_refused(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither wins in silence."""
+    done = called(words.split(), monkeypatch, capsys)
+    assert done.status == 2 and "are different forms of the result: give one of them" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["-o json --json", "--format json --json", "-o table --format text"])
+def test_forms_that_agree_are_accepted(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They ask for the same; what is refused is the folder."""
+    done = called(["report", "nowhere", *words.split()], monkeypatch, capsys)
+    assert "no such run folder" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("document", "rows"),
     [
@@ -126,6 +174,7 @@ def test_figures_of_runs_as_csv(
         ([{"a": {"b": [1, 2]}}, {"c": "x"}], [{"a.b": "1, 2", "c": ""}, {"a.b": "", "c": "x"}]),
         ({"n": 2, "found": [{"id": "KP001"}]}, [{"id": "KP001"}]),
         ({"a": [{"x": 1}], "b": [{"y": 1}]}, [{"a": '[{"x": 1}]', "b": '[{"y": 1}]'}]),
+        ({"brokers": [{"id": 1}], "partitions": [{"topic": "a"}]}, [{"topic": "a"}]),
         (["x", "y"], [{"value": "x"}, {"value": "y"}]),
     ],
 )
@@ -174,3 +223,50 @@ def test_colors_in_a_pipe(
     monkeypatch.setenv("TERM", "xterm")
     Console().print("lost", style="red")
     assert ("\x1b[31m" in capsys.readouterr().out) is colored
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("grow lab", "kaput: lab: write the number of brokers to add (did you mean --cluster lab?)\n"),
+        ("grow 0", "kaput: 0: write the number of brokers to add\n"),
+        (
+            "compare a:1,b:1 b:1",
+            "kaput: a:1,b:1 and b:1 are the same cluster; name the cluster and its mirror\n",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    words: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what may have been meant."""
+    done = called(words.split(), monkeypatch, capsys)
+    assert done.status == 2 and done.stderr.startswith(message)
+
+
+def test_versions_are_plain_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keys of the JSON document stay what they are."""
+    lines = called(["version"], monkeypatch, capsys).stdout.splitlines()
+    assert f"default Kafka: {NEWEST_KAFKA}" in lines
+    assert {"run as root: yes", "run as root: no"} & set(lines)
+    assert {"default_kafka", "root"} <= json.loads(
+        called(["version", "--json"], monkeypatch, capsys).stdout
+    ).keys()
+
+
+def test_what_inject_hits_without_a_target_is_in_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no example leaves it to chance."""
+    text = " ".join(called(["fault", "inject", "--help"], monkeypatch, capsys).stdout.split())
+    assert "Without it, any: one broker, chosen at random." in text
+    assert "inject kill --target 'broker 1'" in called(["up", "--help"], monkeypatch, capsys).stdout
+
+
+def test_help_on_help_is_that_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = called(["help", "help"], monkeypatch, capsys)
+    assert done.status == 0 and done.stdout == called(["--help"], monkeypatch, capsys).stdout

@@ -58,6 +58,13 @@ def test_keys_on_pages_of_the_site(checkout: Path, capsys: pytest.CaptureFixture
     assert shown("racks", capsys) == f"{docs.SITE}/SCENARIO.html#cluster"
 
 
+def test_a_word_alike_is_proposed_once(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is a page and a word of the glossary."""
+    monkeypatch.setattr(docs, "_anchors", lambda _: ["glossary", "glossary"])
+    with pytest.raises(UsageError, match=r"did you mean glossary\?"):
+        docs.docs_command("glosary")
+
+
 def test_pages_of_the_site_come_first(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And its anchors are those of the pages."""
     docs.SITE.mkdir()

@@ -50,6 +50,14 @@ def test_error_names_the_option_and_not_its_override() -> None:
     assert "--set" not in str(error.value)
 
 
+def test_a_wrong_value_is_one_mistake() -> None:
+    """The fault needs another network; that this one does not exist is enough."""
+    options = as_overrides(block(network="bridge"))
+    with pytest.raises(UsageError) as error, naming(options):
+        choose(["broker-isolated"], [], list(options), [])
+    assert str(error.value) == "--network bridge: 'bridge' is not valid here; write loopback or namespaces"
+
+
 def test_option_that_is_also_varied_is_rejected() -> None:
     options = as_overrides(block(kafka="3.9.2"))
     with (

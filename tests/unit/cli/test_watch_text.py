@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kaput.cli.watch_text import PartitionRates, line_of, screen_of, write_line
+from kaput.cli.watch_text import Lines, PartitionRates, line_of, screen_of, write_line
 
 STATUS: dict[str, Any] = {
     "at_ns": 0,
@@ -41,11 +41,42 @@ def test_status_line_has_anomaly_counts_and_latency() -> None:
         "00:00:00  30 attempted, 20 acknowledged: 1 missing, 0 late, 2 duplicated, 0 reordered; "
         "end to end p50 10 ms, p99 100 ms"
     )
-    assert line_of({"at_ns": 0, "attempted": 3}) == "00:00:00  the ledger has not started"
+    assert line_of({"at_ns": 0, "attempted": 3}) == "00:00:00  starting Spark; counting begins when it runs"
     mine = {name: value for name, value in STATUS.items() if name != "attempted"}
     mine["latency_ms"] = {"ack": None, "end_to_end": None}
     assert line_of(mine) == "00:00:00  20 messages: 1 missing, 0 late, 2 duplicated, 0 reordered"
     assert line_of(mine | {"foreign": 7}).endswith("0 reordered; 7 records without a number")
+
+
+def test_that_spark_starts_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the next one is of what it counts."""
+    monkeypatch.setattr("kaput.cli.watch_text._LINE_S", 0.0)
+    lines = Lines(json=False)
+    for status in ({}, {}, STATUS):
+        lines.show(lambda status=status: {"at_ns": 0, **status})  # type: ignore[misc]
+    first, second = capsys.readouterr().out.splitlines()
+    assert "starting Spark" in first and "30 attempted" in second
+
+
+@pytest.mark.parametrize(
+    ("final", "result"),
+    [
+        ({"missing": 0, "complete": True}, "nothing is missing; kaput analyze runs/w judges each message"),
+        ({"missing": 2, "complete": True}, "2 messages missing; kaput analyze runs/w judges each message"),
+        ({"missing": 0, "complete": True, "troubles": ["no broker"]}, "not everything could be read, so"),
+    ],
+)
+def test_the_last_line_is_the_result(
+    final: dict[str, Any], result: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And how to judge it. Of the user's own messages there is no evidence to judge."""
+    write_line(STATUS | final | {"folder": "runs/w"}, json=False, final=True)
+    assert capsys.readouterr().out.splitlines()[-1].startswith(result)
+    mine = {name: value for name, value in (STATUS | final).items() if name != "attempted"}
+    write_line(mine, json=False, final=True)
+    assert "kaput analyze" not in capsys.readouterr().out
 
 
 def test_json_lines_leave_out_durations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,4 +97,4 @@ def test_the_screen_has_a_row_for_each_partition_and_the_alerts() -> None:
     lines = text.plain.splitlines()
     assert lines[2].split() == ["canary/0", "3", "10.0", "2.5", "8", "19", "1", "0", "0", "0"]
     assert lines[3:] == ["FIRING broker-down: broker 2 is down", "no broker"]
-    assert "the ledger has not started" in screen_of({}, rates).plain
+    assert "starting Spark" in screen_of({}, rates).plain

@@ -323,7 +323,7 @@ def test_the_command_writes_files_or_stdout(
     assert export(run, "--format", "csv", "--table", "sends").stdout.count("\n") == 6
     assert "kaput analyze makes it" in export(run, "--format", "csv", status=2).stderr
     assert "did you mean sends?" in export(run, "--format", "csv", "--table", "send", status=2).stderr
-    assert "name a run folder" in export(str(tmp_path), "--format", "csv", status=2).stderr
+    assert "not a run folder" in export(str(tmp_path), "--format", "csv", status=2).stderr
     below_a_file = str(out / "csv")
     refused = export(run, "--format", "csv", "--out", below_a_file, status=2)
     assert refused.stderr == f"kaput: {below_a_file}: cannot be created (Not a directory)\n"

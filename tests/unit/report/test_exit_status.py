@@ -22,6 +22,7 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder, replace_text
 from waiting import PATIENCE_S, eventually, wait_for
 
+_NO_RUN = "kaput: .: not a run folder (it has no manifest.json); kaput run makes them"
 KAPUT = [sys.executable, "-P", "-m", "kaput"]
 
 
@@ -93,11 +94,14 @@ def test_full_disk_on_stdout_is_reported(judged: Path) -> None:
         ("run " + "x" * 100_000, "no scenario named"),
         ("run /dev/zero", "kaput: /dev/zero: no scenario: larger than 4,194,304 bytes"),
         ("run ./", "is a directory; name a scenario's YAML file"),
-        ("analyze /dev/null", "Not a directory"),
-        ("analyze .", "name a run folder"),
+        ("analyze /dev/null", "not a run folder"),
+        ("analyze .", _NO_RUN),
+        ("export . --format csv", _NO_RUN),
+        ("undo .", _NO_RUN),
+        ("bug .", _NO_RUN),
         ("analyze . --master nonsense", "kaput: --master nonsense: not a Spark master; write local[*]"),
         ("analyze . --spark-conf x", "write KEY=VALUE"),
-        ("report .", "no findings yet"),
+        ("report .", _NO_RUN),
     ],
 )
 def test_mistakes_in_arguments_end_in_2(
@@ -118,7 +122,7 @@ def test_a_mistake_is_the_status_of_the_process(tmp_path: Path) -> None:
     """As those above, of the program itself."""
     done = shell(f"cd {tmp_path} && kaput analyze .")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "name a run folder" in done.stderr
+    assert _NO_RUN in done.stderr
     done = shell(f"cd {tmp_path} && kaput run --json nothing")
     assert (done.returncode, json.loads(done.stdout)["exit_status"]) == (2, 2)
 
@@ -128,8 +132,8 @@ def test_a_mistake_is_the_status_of_the_process(tmp_path: Path) -> None:
     [
         ("scenarios check mine.yaml --json", "mine.yaml:2: clster: no such key"),
         ("run --json nothing", "no scenario named nothing"),
-        ("report . --format json", "no findings yet"),
-        ("report . --format=json", "no findings yet"),
+        ("report . --format json", "not a run folder"),
+        ("report . --format=json", "not a run folder"),
         ("fault heal 1-kill --cluster nowhere --json", "no cluster named 'nowhere' is running"),
         ("peek --json", "Missing argument"),
     ],

@@ -108,6 +108,17 @@ def test_text_tables_align_by_display_width() -> None:
     assert lines[1:5] == ["  orders  3 lost", "      story 1", "      story 2", "      story 3"]
 
 
+def test_columns_of_words_are_left_aligned_in_text() -> None:
+    """Else a long last cell moves those of the other rows to the edge of the screen; numbers stay right."""
+    rows = [["billing", "kafka-java", "Fetch 17, Produce 12", "5"], ["x", "librdkafka", "Fetch 11", "12"]]
+    text = terminal.table_text(Table(["client", "library", "versions", "n"], rows)).plain.splitlines()
+    assert text == [
+        "  client   library     versions               n",
+        "  billing  kafka-java  Fetch 17, Produce 12   5",
+        "  x        librdkafka  Fetch 11              12",
+    ]
+
+
 def test_facts_are_packed_into_lines() -> None:
     """As many as fit, none of them cut."""
     facts = NamedValues([(f"fact {number}", "x" * 30) for number in range(4)])

@@ -13,6 +13,7 @@ import pytest
 from junitparser import JUnitXml
 from typer.testing import CliRunner
 
+from fakes.called import called
 from fakes.program import app
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
@@ -136,15 +137,43 @@ def test_several_runs_are_one_table(tmp_path: Path, raw: dict[str, Any]) -> None
 
 def test_runs_that_cannot_be_compared_are_named(tmp_path: Path, run_dir: Path) -> None:
     """The same one twice, and one that was not judged."""
-    (tmp_path / "none").mkdir()
+    unjudged(tmp_path / "none")
     result = runner.invoke(app, ["report", str(run_dir), str(run_dir), str(tmp_path / "none")])
     assert isinstance(result.exception, UsageError)
     first, second = str(result.exception).splitlines()
     assert first == f"{run_dir}: the same run as {run_dir}" and "no findings yet" in second
 
 
+def unjudged(path: Path) -> Path:
+    """A run folder without findings."""
+    path.mkdir(exist_ok=True)
+    (path / "manifest.json").write_text("{}")
+    return path
+
+
+def test_of_several_the_judged_ones_are_reported(
+    tmp_path: Path, run_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`runs/*` also has a watch that was not judged, and matrix/; a folder that is missing is a mistake."""
+    watch, matrix = unjudged(tmp_path / "watch"), tmp_path / "matrix"
+    matrix.mkdir()
+    named = ["report", *map(str, (watch, run_dir, matrix))]
+    text = called(named, monkeypatch, capsys)
+    assert text.status == 0 and "held" in text.stdout and run_dir.name in text.stdout
+    first, second = text.stderr.splitlines()
+    assert (
+        first == f"kaput: left out: {watch}/findings.json: no findings yet; run `kaput analyze {watch}` first"
+    )
+    assert second.startswith(f"kaput: left out: {matrix}: not a run folder")
+    assert len(json.loads(called([*named, "--json"], monkeypatch, capsys).stdout)) == 1
+    assert called([*named, "nowhere"], monkeypatch, capsys).status == 2
+    none = called(["report", str(watch), str(matrix)], monkeypatch, capsys)
+    assert (none.status, none.stdout, len(none.stderr.splitlines())) == (2, "", 2)
+
+
 def test_report_of_an_unanalyzed_run_suggests_analyze(tmp_path: Path) -> None:
     """Without findings.json the message says what makes it."""
+    unjudged(tmp_path)
     result = runner.invoke(app, ["report", str(tmp_path)])
     assert isinstance(result.exception, UsageError)
     assert f"kaput analyze {tmp_path}" in str(result.exception)

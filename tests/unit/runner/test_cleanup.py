@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from kaput.cli.run_scenarios import without_evidence
 from kaput.errors import EvidenceError, LabError, UsageError
+from kaput.evidence.folder import RunFolder
 from kaput.runner.cleanup import (
     CleanupJournal,
     CreatedResources,
@@ -213,8 +215,23 @@ def test_share_group_configs_are_removed(tmp_path: Path) -> None:
 
 def test_folder_without_a_cleanup_journal_is_rejected(tmp_path: Path) -> None:
     """There is nothing to clean up, or nothing that can be read."""
-    with pytest.raises(EvidenceError, match=r"made\.json: cannot be read .* name the folder of a run with"):
+    with pytest.raises(EvidenceError, match="not a run folder"):
+        clean_up_folder(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(
+        EvidenceError, match="nothing to undo; name the folder of a run with --bootstrap-servers"
+    ):
         clean_up_folder(tmp_path)
     (tmp_path / "made.json").write_text("{}")
     with pytest.raises(EvidenceError, match=r"made\.json: malformed"):
         clean_up_folder(tmp_path)
+
+
+def test_folder_of_a_run_that_sent_nothing_is_removed(tmp_path: Path) -> None:
+    """After Ctrl-C while the cluster starts; but not while the user's cluster has something of it."""
+    mine, none = tmp_path / "mine", tmp_path / "none"
+    for path in (mine, none):
+        path.mkdir()
+    journal(mine, topics={"orders": None}).note()
+    assert f"kaput undo {mine}" in without_evidence(RunFolder(mine)) and mine.is_dir()
+    assert "nothing was sent yet" in without_evidence(RunFolder(none)) and not none.exists()

@@ -129,7 +129,9 @@ def _lines(table: Table, indent: str) -> Text:
     rows = [table.header, *table.rows, *([table.sums] if table.sums else [])]
     texts = [[printable(text_of(cell)) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
-    align = table.align.ljust(len(widths), "r")
+    body = zip(*texts[1:], strict=True) if len(texts) > 1 else [()] * len(widths)
+    sides = [_side(column) for column in body]
+    align = table.align + "".join(sides[len(table.align) :])
     text = Text()
     for number, row in enumerate(rows):
         line = Text(indent, "dim" if number == 0 else "")
@@ -143,6 +145,12 @@ def _lines(table: Table, indent: str) -> Text:
         for story in _stories(row) if table.stories else ():
             text.append(f"{indent}    {printable(story)}\n", "dim")
     return text
+
+
+def _side(column: Sequence[str]) -> str:
+    """l for a column of words, r for one with numbers, or without anything."""
+    numbers = any(cell[:1].isdigit() for cell in column)
+    return "l" if not numbers and any(cell[:1].isalpha() for cell in column) else "r"
 
 
 def _stories(row: Sequence[str | Cell]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from kaput.core import clock, plural
+from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal, only_flaps
 from kaput.report.document import (
     NOTHING,
@@ -51,15 +52,22 @@ def outages(run: JudgedRun) -> list[str]:
     partition and the group that waited longest, on clients that a plan moved, and on suspect clients.
     """
     suspects = (suspect.story for suspect in run.findings.suspects)
-    return [*_load(run), *_service(run), *_partition(run), *_groups(run), *_moved(run), *suspects]
+    return [
+        *load_warning(run.findings),
+        *_service(run),
+        *_partition(run),
+        *_groups(run),
+        *_moved(run),
+        *suspects,
+    ]
 
 
-def _load(run: JudgedRun) -> Iterator[str]:
+def load_warning(findings: Findings) -> Iterator[str]:
     """A sentence if less than 90 % of the load was sent or acknowledged before the first fault (or in all);
     else, if it slumped for longer than it was silent.
     """
-    before = " before the first fault" if any(fault.effective_ns for fault in run.findings.faults) else ""
-    for claim in run.findings.claims:
+    before = " before the first fault" if any(fault.effective_ns for fault in findings.faults) else ""
+    for claim in findings.claims:
         if claim.kind == "load":
             asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
             if sent < ENOUGH * asked:
@@ -70,9 +78,9 @@ def _load(run: JudgedRun) -> Iterator[str]:
                 share = f"{reached:,.0f} of {asked:,.0f} messages a second ({percent(reached / asked)})"
                 yield f"Acknowledgements fell behind the load{before}: {share}."
                 return
-    service = next((one for one in run.findings.availability if _of_service(one)), None)
+    service = next((one for one in findings.availability if _of_service(one)), None)
     silent_s = service.standstill_s + 2 * service.standstills if service is not None else 0.0
-    for slump in run.findings.rates.slumps:
+    for slump in findings.rates.slumps:
         # Around each silence, whole seconds may be partly silent.
         if slump.what == "acked" and slump.total_s - silent_s >= _LONG_S:
             yield (
