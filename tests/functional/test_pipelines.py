@@ -64,7 +64,7 @@ def test_downloads_of_pip_are_cached() -> None:
     assert ".cache/pip" in gitlab["cache"]["paths"] and gitlab["variables"]["XDG_CACHE_HOME"].endswith(
         "/.cache"
     )
-    assert ":/root/.cache" in block("groovy", "Jenkins")
+    assert "kaput-cache:/cache -e XDG_CACHE_HOME=/cache" in block("groovy", "Jenkins")
 
 
 def test_what_is_kept_is_what_a_run_leaves() -> None:
