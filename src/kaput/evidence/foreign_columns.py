@@ -21,7 +21,17 @@ import pyarrow.compute as pc
 from kaput.core import INT64_MAX
 from kaput.errors import EvidenceError
 from kaput.evidence.schemas import Column
-from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
+from kaput.evidence.time_units import (
+    ISO,
+    NS,
+    are_s,
+    bounds_of_unit,
+    decimal_of,
+    is_calendar,
+    iso_ns,
+    other_unit,
+    unit_of,
+)
 
 Where = Callable[[int], str]  # the place of a row, by its index
 NULL_WORDS = ["", "null", "NULL", "NaN", "nan", "None", "NA", "<NA>", "\\N"]
@@ -211,6 +221,10 @@ class TimeColumn:
         times: list[int | None] = []
         for row, each in enumerate(text.to_pylist()):
             times.append(None if each is None else self._text(each, row, where))
+        known = [time for time in times if time is not None]
+        if known and self._unit is not None and self.read_as == self._unit:
+            least, scale = min(known), NS[self._unit]
+            self._check_name(least / scale, max(known) / scale, where(times.index(least)))
         return pa.array(times, pa.int64())
 
     def _text(self, text: str, row: int, where: Where) -> int | None:
@@ -300,7 +314,10 @@ class TimeColumn:
 
     def _check_name(self, least: float, greatest: float, place: str) -> None:
         """Checks that numbers are in the unit that the column's name has."""
-        if self._unit is not None and (other := other_unit(least, greatest, self._unit)) is not None:
+        other = None if self._unit is None else other_unit(least, greatest, self._unit)
+        if self._unit == "ms" and is_calendar(greatest, "ms") and are_s(least, least):
+            other = "s"  # some of them
+        if other is not None:
             raise EvidenceError(
                 f"{place}: column {self.source!r} has {least}, which is a time in {other}; "
                 f"its times must be in {self._unit}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kaput.core import INT64_MAX, NULL_LONG
@@ -105,12 +106,15 @@ class Evidence:
         files = self.tables[name]
         schema = pa.schema([column for column in files.table.schema if column.name not in files.lacking])
         known = {column: words for (table, column), words in self.words.items() if table == name}
-        for path in files.files:
-            for number, row in enumerate(_rows(path, schema, known), 1):
-                yield f"{path}, row {number}", {**dict.fromkeys(files.lacking), **row}
+        for path, written in zip(files.files, _as_written(self.folder, files), strict=True):
+            for number, row in enumerate(_rows(path, written, schema, known), 1):
+                yield f"{written}, row {number}", {**dict.fromkeys(files.lacking), **row}
 
 
-def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) -> list[dict[str, Any]]:
+def _rows(
+    path: Path, written: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]
+) -> list[dict[str, Any]]:
+    """`written`: the file to name in a message about a row."""
     try:
         rows: list[dict[str, Any]] = table_of(path, schema).to_pylist()
     except DAMAGE as error:
@@ -121,11 +125,11 @@ def _rows(path: Path, schema: pa.Schema, known: Mapping[str, frozenset[str]]) ->
     for name, words in known.items():
         if unknown := {row[name] for row in rows} - words - {None}:
             raise broken(path, f"column {name!r} has {min(unknown)!r}, which contradicts its footer")
-    _check_partitions(path, schema, rows)
+    _check_partitions(written, schema, rows)
     for name in (column.name for column in schema if pa.types.is_list(column.type)):
         for number, row in enumerate(rows, 1):
             if row[name] is not None and None in row[name]:
-                raise EvidenceError(f"{path}, row {number}: the list {name!r} has a null in it")
+                raise EvidenceError(f"{written}, row {number}: the list {name!r} has a null in it")
     return rows
 
 
@@ -168,11 +172,14 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
         return TableFiles(table)
     footers = [footer_of(path) for path in files]
     lacking: list[set[str]] = []
-    for path, footer in zip(files, footers, strict=True):
+    for path, footer, written in zip(
+        files, footers, _as_written(folder, TableFiles(table, files)), strict=True
+    ):
         check_footer(path, footer)
         lacking.append(_check_columns(table, path, _schema(path, footer)))
         _check_nulls(table, path, footer)
-        _check_numbers(table, path, footer)
+        _check_numbers(table, path, footer, written)
+        _check_lists_of_times(table, path, footer, written)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
             raise EvidenceError(
@@ -227,7 +234,7 @@ def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> N
                 )
 
 
-def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:
+def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData, written: Path) -> None:
     """Rejects the lowest int64, which the analysis uses for null (analysis/runs/run.py); and the highest in
     columns that increase within runs, whose end is one above the last number.
     """
@@ -245,7 +252,21 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData) ->
             if (own := _unit_of(column.name)) is None or least is None:
                 continue
             if unit := other_unit(least, least if greatest is None else greatest, own):
-                raise _in_another_unit(table.name, path, column.name, least, unit)
+                raise _in_another_unit(table.name, written, column.name, least, unit)
+
+
+def _check_lists_of_times(table: EvidenceTable, path: Path, footer: pq.FileMetaData, written: Path) -> None:
+    there = _schema(path, footer).names
+    for column in table.schema:
+        if not pa.types.is_list(column.type) or column.name not in there:
+            continue
+        if (own := _unit_of(column.name)) is None:
+            continue
+        for index in range(footer.num_row_groups):
+            times = pc.min_max(pc.list_flatten(values(path, index, column.name)))
+            least, greatest = times["min"].as_py(), times["max"].as_py()
+            if least is not None and (unit := other_unit(least, greatest, own)):
+                raise _in_another_unit(table.name, written, column.name, least, unit)
 
 
 def _unit_of(column: str) -> str | None:
@@ -281,14 +302,17 @@ def _check_seconds(folder: RunFolder, tables: Mapping[str, TableFiles]) -> None:
         return
     for (name, column), (path, low, high) in spans.items():
         if are_s(low, high):
-            raise _in_another_unit(name, _as_written(folder, TABLES[name], path), column, low, "s")
+            files = tables[name]
+            written = dict(zip(files.files, _as_written(folder, files), strict=True))
+            raise _in_another_unit(name, written[path], column, low, "s")
 
 
-def _as_written(folder: RunFolder, table: EvidenceTable, path: Path) -> Path:
-    """The file that another program wrote, of which this one was made."""
-    if folder.imported is None or table.name not in folder.foreign:
-        return path
-    return files_of(replace(folder, imported=None), table)[int(path.name.partition("-")[0])]
+def _as_written(folder: RunFolder, files: TableFiles) -> tuple[Path, ...]:
+    """The files that another program wrote, of which those of a table were made."""
+    if folder.imported is None or files.table.name not in folder.foreign or not files.files:
+        return files.files
+    written = files_of(replace(folder, imported=None), files.table)
+    return tuple(written[int(path.name.partition("-")[0])] for path in files.files)
 
 
 def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:

@@ -41,15 +41,23 @@ _NODES_OWN_PREFIXES = (
 )  # fmt: skip
 # Variables of an image's own scripts that are no settings.
 _NOT_SETTINGS = (
-    "cluster.id", "heap.opts", "jmx.", "jvm.", "kraft.", "log4j.", "opts", "tools.",
+    "cluster.id", "debug", "enable.kraft", "gc.log.opts", "heap.opts", "home", "jmx.", "jvm.", "kraft.",
+    "log4j.", "opts", "tools.", "version",
 )  # fmt: skip
 # Of a Kafka resource of Strimzi.
 _STRIMZIS = (
     "metadataVersion", "listeners", "authorization", "storage", "resources", "jvmOptions", "metricsConfig",
     "logging", "tieredStorage", "quotas",
 )  # fmt: skip
-_COMPOSE_VARIABLE = re.compile(r"\$\$|\$\{(\w+)(?::?-([^}]*))?[^}]*\}|\$(\w+)")
+# A default or a replacement may have variables itself: ${A:-${B:-c}}.
+_COMPOSE_VARIABLE = re.compile(
+    r"\$\$|\$\{(?P<braced>\w+)(?:(?P<how>:?[-?+])(?P<text>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*))?\}"
+    r"|\$(?P<bare>\w+)"
+)
+_ENTRY = re.compile(r"""(?:export\s+)?(\w+)\s*[=:]\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)#.*)?""")
 _IMAGE = re.compile(r"(?:^|/)(?:kafka|kafka-native|cp-kafka|cp-server)(?::(?P<tag>[\w.-]+))?(?:@|$)")
+_IMAGES = "apache/kafka, bitnami/kafka, confluentinc/cp-kafka or cp-server"
+_STRIMZI_IMAGE = re.compile(r"kafka-(\d+\.\d+\.\d+)$")  # 0.40.0-kafka-3.7.0
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _RELEASE = re.compile(r"\d+\.\d+")  # 3.7 is 3.7.0
 _CONFLUENT = re.compile(r"(\d+)\.(\d+)(?!\d)")
@@ -98,12 +106,13 @@ def _value(text: str) -> bool | int | str:
 
 def read_cluster(path: Path) -> DescribedCluster:
     """Reads a description. Raises UsageError naming the file, and what is missing in it."""
-    if path.suffix.lower() not in (".yaml", ".yml"):
+    if path.suffix.lower() not in (".yaml", ".yml", ".json"):
         return _of_properties(path)
     try:
         documents = [each for each in yaml.safe_load_all(read(path, _KIND)) if isinstance(each, dict)]
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    documents = [item for each in documents for item in _items(each)]
     try:
         compose = next((each for each in documents if isinstance(each.get("services"), dict)), None)
         if compose is not None:
@@ -115,6 +124,14 @@ def read_cluster(path: Path) -> DescribedCluster:
     except (AttributeError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: not as Compose or Strimzi write it: {error}") from None
     raise UsageError(f"{path}: has neither services (Compose) nor a Kafka resource (strimzi.io)")
+
+
+def _items(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The resources in a document: kubectl get -o yaml puts several into a list."""
+    items = document.get("items")
+    if document.get("kind") != "List" or not isinstance(items, list):
+        return [document]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def take_config_file(block: dict[Any, Any], folder: Path, *, wins: bool) -> None:
@@ -135,7 +152,8 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
     described = read_cluster(path)
     given = described.cluster.get("config", {})
     kept = {key: value for key, value in (like.get("cluster") or {}).items() if key == "network"}
-    factor = given.get("default.replication.factor", min(_LEAST_BROKERS, described.cluster["brokers"]))
+    least = min(_LEAST_BROKERS, described.cluster["brokers"])
+    factor = _count(path, given, "default.replication.factor", least)
     topics = []
     renamed: dict[str, str] = {}
     for number, topic in enumerate(like["topics"]):
@@ -143,8 +161,8 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
         topics.append(
             {
                 "name": topic["name"],
-                "partitions": int(given.get("num.partitions", topic.get("partitions", 1))),
-                "replication-factor": int(factor),
+                "partitions": _count(path, given, "num.partitions", topic.get("partitions", 1)),
+                "replication-factor": factor,
                 **theirs,
             }
         )
@@ -159,6 +177,13 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
     return {key: _renamed(value, renamed) if key in like else value for key, value in data.items()}, (
         described.replaced
     )
+
+
+def _count(path: Path, settings: Mapping[str, Any], name: str, default: int) -> int:
+    value = settings.get(name, default)
+    if isinstance(value, bool) or not re.fullmatch(r"-?[0-9]{1,9}", str(value)):
+        raise UsageError(f"{path}: {name}={value} is not a whole number")
+    return int(value)
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
@@ -202,72 +227,141 @@ def _factors(settings: Mapping[str, str]) -> Iterator[int]:
         yield int(value) + more if value.isdecimal() else 1
 
 
+@dataclass(frozen=True)
+class _Service:
+    """A service of a Compose file whose image is Kafka; `count`: of its containers."""
+
+    name: str
+    image: str
+    tag: str
+    settings: dict[str, str]
+    count: int
+
+
 def _of_compose(path: Path, document: Mapping[str, Any]) -> DescribedCluster:
     """The services whose image is Kafka; settings are those of the first broker."""
-    nodes = []
-    for name, service in document["services"].items():
-        image = _expanded(str((service or {}).get("image", "")))
-        if match := _IMAGE.search(image):
-            nodes.append((name, image, match["tag"] or "", _settings(service.get("environment") or {})))
-    roles = [str(settings.get("process.roles", "broker")) for *_, settings in nodes]
-    brokers = [node for node, role in zip(nodes, roles, strict=True) if "broker" in role]
+    variables = _Variables(path)
+    found = (_service(name, each or {}, variables) for name, each in document["services"].items())
+    nodes = [each for each in found if each is not None and each.count]
+    brokers = [each for each in nodes if "broker" in each.settings.get("process.roles", "broker")]
     if not brokers:
-        raise UsageError(f"{path}: no service has an image of Kafka")
-    described = DescribedCluster()
-    _, image, tag, settings = brokers[0]
-    described.set_version(_kafka_version(image, tag), f"image {image}")
+        raise UsageError(f"{path}: no service has an image of Kafka ({_IMAGES}), or none is a broker")
+    described, first = DescribedCluster(), brokers[0]
+    settings = first.settings
+    described.set_version(_kafka_version(first.image, first.tag), f"image {first.image}")
     described.set_mode("zookeeper.connect" in settings and "process.roles" not in settings)
-    described.cluster["brokers"] = len(brokers)
+    described.cluster["brokers"] = sum(each.count for each in brokers)
     if len(nodes) > len(brokers):
-        described.cluster["controllers"] = len(nodes) - len(brokers)
-    racks = [str(each.get("broker.rack", "")) for *_, each in brokers]
+        described.cluster["controllers"] = sum(each.count for each in nodes if each not in brokers)
+    racks = [each.settings.get("broker.rack", "") for each in brokers for _ in range(each.count)]
     if all(racks):
         described.cluster["racks"] = racks
     described.take(
         {name: value for name, value in settings.items() if name != "broker.rack" or not all(racks)}
     )
-    for name, _, _, other in brokers[1:]:
-        for key, value in other.items():
-            if (
-                key not in _NODES_OWN
-                and not key.startswith(_NODES_OWN_PREFIXES)
-                and settings.get(key) != value
-            ):
-                described.replaced.append(f"{name}: {key}={value}: all brokers have those of {brokers[0][0]}")
+    for other in brokers[1:]:
+        for key, value in other.settings.items():
+            own = key in _NODES_OWN or key.startswith(_NODES_OWN_PREFIXES)
+            if not own and settings.get(key) != value:
+                described.replaced.append(
+                    f"{other.name}: {key}={value}: all brokers have those of {first.name}"
+                )
     return described
 
 
-def _settings(environment: Mapping[str, Any] | list[str]) -> dict[str, str]:
-    """Broker settings in a container's environment: KAFKA_MIN_INSYNC_REPLICAS, KAFKA_CFG_... of Bitnami's."""
-    pairs = (
-        [entry.partition("=")[::2] for entry in environment]
-        if isinstance(environment, list)
-        else environment.items()
-    )
+def _service(name: str, service: Mapping[str, Any], variables: _Variables) -> _Service | None:
+    image = variables.expanded(str(service.get("image", "")))
+    match = _IMAGE.search(image)
+    if match is None:
+        return None
+    environment = {
+        **variables.of_files(service.get("env_file") or []),
+        **variables.of_service(service.get("environment") or {}),
+    }
+    count = (service.get("deploy") or {}).get("replicas", service.get("scale", 1))
+    settings = _settings(environment, only_prefixed="bitnami" in image)
+    return _Service(name, image, match["tag"] or "", settings, int(variables.expanded(str(count))))
+
+
+def _settings(environment: Mapping[str, str], only_prefixed: bool) -> dict[str, str]:
+    """Broker settings in a container's environment: KAFKA_MIN_INSYNC_REPLICAS, or KAFKA_CFG_... of Bitnami's
+    images, where the others belong to the image's scripts (`only_prefixed`).
+    """
     settings = {}
-    for name, value in pairs:
-        variable = str(name).removeprefix("KAFKA_CFG_") if str(name).startswith("KAFKA_CFG_") else str(name)
-        if variable == name and not variable.startswith("KAFKA_"):
+    for name, value in environment.items():
+        variable = name.removeprefix("KAFKA_CFG_")
+        if variable == name and (only_prefixed or not variable.startswith("KAFKA_")):
             continue
         words = (
             variable.removeprefix("KAFKA_").lower().replace("___", "-").replace("__", "\0").replace("_", ".")
         )
         if not words.startswith(_NOT_SETTINGS):
-            text = str(value).lower() if isinstance(value, bool) else _expanded(str(value))
-            settings[words.replace("\0", "_")] = text
+            settings[words.replace("\0", "_")] = value
     return settings
 
 
-def _expanded(text: str) -> str:
-    """The text with Compose's variables: from the environment, else their default, else empty."""
-    return _COMPOSE_VARIABLE.sub(
-        lambda match: "$" if match[0] == "$$" else os.environ.get(match[1] or match[3] or "", match[2] or ""),
-        text,
-    )
+class _Variables:
+    """Compose's variables: those of the environment, else of the file .env next to the Compose file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        dotenv = path.parent / ".env"
+        self._known = {**(_entries(dotenv) if dotenv.is_file() else {}), **os.environ}
+
+    def expanded(self, text: str) -> str:
+        """The text with their values, or defaults, or nothing. Raises UsageError for `${NAME:?}`."""
+        return _COMPOSE_VARIABLE.sub(self._value, text)
+
+    def _value(self, match: re.Match[str]) -> str:
+        if match[0] == "$$":
+            return "$"
+        name, how = match["braced"] or match["bare"], match["how"] or ""
+        value = self._known.get(name)
+        missing = value is None or (how.startswith(":") and not value)
+        if how.endswith("+"):
+            return "" if missing else self.expanded(match["text"])
+        if missing and how.endswith("?"):
+            raise UsageError(f"{self._path}: {match[0]}: set {name} in the environment, or in a file .env")
+        return self.expanded(match["text"]) if missing and how.endswith("-") else value or ""
+
+    def of_service(self, environment: Mapping[str, Any] | list[str]) -> dict[str, str]:
+        """A service's environment; a name without a value has that of the variable, if there is one."""
+        pairs: list[tuple[str, Any]] = [
+            (name, value if equals else None)
+            for name, equals, value in (str(entry).partition("=") for entry in environment)
+        ]
+        if isinstance(environment, Mapping):
+            pairs = [(str(name), value) for name, value in environment.items()]
+        known = ((name, self._known.get(name) if value is None else value) for name, value in pairs)
+        return {
+            name: str(value).lower() if isinstance(value, bool) else self.expanded(str(value))
+            for name, value in known
+            if value is not None
+        }
+
+    def of_files(self, files: Any) -> dict[str, str]:
+        """What a service's `env_file` says: a path, or several, which may be `{path: ..., required: ...}`."""
+        found: dict[str, str] = {}
+        for each in [files] if isinstance(files, str | dict) else files:
+            name, required = (
+                (each["path"], each.get("required", True)) if isinstance(each, dict) else (each, True)
+            )
+            file = self._path.parent / self.expanded(str(name))
+            if required or file.exists():
+                found |= {key: self.expanded(value) for key, value in _entries(file).items()}
+        return found
+
+
+def _entries(path: Path) -> dict[str, str]:
+    """The variables of a file such as .env."""
+    entries = (_ENTRY.fullmatch(line.strip()) for line in read(path, _KIND).splitlines())
+    return {each[1]: each[2] or each[3] or each[4] or "" for each in entries if each is not None}
 
 
 def _kafka_version(image: str, tag: str) -> str:
     """The version of Kafka in an image: Confluent's 7.6.1 has Kafka 3.6, and 8.1 has 4.1."""
+    if strimzi := _STRIMZI_IMAGE.search(tag):
+        return strimzi[1]
     version = _CONFLUENT.match(tag)
     if "/cp-" in f"/{image}" and version is not None and int(version[1]) >= 7:
         return f"{int(version[1]) - 4}.{version[2]}.0"

@@ -52,8 +52,11 @@ class Skipped:
 SKIPPED = Skipped()
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 _CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):([0-9]+)")
-# What the console consumer and kcat print at the end of a topic.
-_REMARK = re.compile(rb"Processed a total of [0-9]+ messages|% Reached end of topic ")
+# What the console consumer prints at its end; and kcat, on stderr, about what it does.
+_REMARK = re.compile(
+    rb"Processed a total of [0-9]+ messages"
+    rb"|% (?:Reached end of topic|Auto-selecting|Reading configuration|Waiting for group|Group) "
+)
 _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "producer_send_error": (Role.SENT,)}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from kaput.analysis.streaming.job import AuditSpec
 from kaput.analysis.streaming.numbering import Numbering
 from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.cluster.admin import Admin
+from kaput.core import plural
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder, create_directory, replace_text
 from kaput.monitor.series import SeriesTable
@@ -97,7 +98,18 @@ class TopicWatch:
             [] if final and final["complete"] else ["the streaming job did not read the logs to their ends"]
         )
         read_to = {str(place): end for place, end in sorted(ends.items())} if self._numbering else {}
-        return {**self.status(), **(final or {}), "read_to": read_to, "troubles": late}
+        found = {**self.status(), **(final or {})}
+        unnumbered = without_numbers(found) if self._numbering else []
+        return {**found, "read_to": read_to, "troubles": late + unnumbered}
+
+
+def without_numbers(status: Mapping[str, Any]) -> list[str]:
+    """A sentence if records were read and none had a number: then nothing was judged."""
+    if status.get("sent") or not status.get("foreign"):
+        return []
+    read = plural(status["foreign"], "record")
+    where = "where --pattern, --header or --json-field looks for one"
+    return [f"{read} read, and none has a number {where}: nothing was judged"]
 
 
 _POLL_S = 2.0

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from kaput.cli.watch import _status
 from kaput.cli.watch_text import Lines, PartitionRates, line_of, screen_of, write_line
+from kaput.watch.topics import without_numbers
 
 STATUS: dict[str, Any] = {
     "at_ns": 0,
@@ -98,3 +100,16 @@ def test_the_screen_has_a_row_for_each_partition_and_the_alerts() -> None:
     assert lines[2].split() == ["canary/0", "3", "10.0", "2.5", "8", "19", "1", "0", "0", "0"]
     assert lines[3:] == ["FIRING broker-down: broker 2 is down", "no broker"]
     assert "starting Spark" in screen_of({}, rates).plain
+
+
+@pytest.mark.parametrize(
+    ("sent", "foreign", "missing", "code"), [(0, 947, 0, 3), (0, 0, 0, 0), (9, 2, 0, 0), (9, 2, 1, 1)]
+)
+def test_records_that_have_no_number_are_not_an_all_clear(
+    sent: int, foreign: int, missing: int, code: int
+) -> None:
+    """A misspelled field finds no number in any record: inconclusive, with a sentence."""
+    found = {"sent": sent, "foreign": foreign, "missing": missing, "complete": True}
+    troubles = without_numbers(found)
+    assert _status({**found, "troubles": troubles}) == code
+    assert [text[:30] for text in troubles] == (["947 records read, and none has"] if code == 3 else [])

@@ -344,6 +344,14 @@ REFUSED = {
         _line(attempt_ms=START_MS * 1000),
         "'attempt_ms' has 1700000000000000, which is a time in us",
     ),
+    "some s in ms": (
+        _line(attempt_ms=START_MS) + _line(attempt_ms=1_700_000_000),
+        "sends.jsonl:2: column 'attempt_ms' has 1700000000, which is a time in s",
+    ),
+    "fractions of s in ms": (
+        _line(attempt_ms="1700000000.25"),
+        "sends.jsonl:1: column 'attempt_ms' has 1700000000.25, which is a time in s",
+    ),
     "no column": (_line().replace('"topic"', '"Topic"'), "table sends: column 'topic' is missing"),
 }
 
@@ -385,6 +393,33 @@ def test_mixed_units_in_a_column_of_ns_are_refused(tmp_path: Path) -> None:
     folder = _history().sent(0, 9, attempt_ns=START_MS).write(tmp_path)
     with pytest.raises(EvidenceError, match="column 'attempt_ns' has 1700000000000, which is a time in ms"):
         check(folder)
+
+
+_FLAP = {
+    "id": "1-flap", "fault": "flap", "target": "broker 1", "brokers": [1], "injected": START_MS,
+    "effective": START_MS + 1, "healed": START_MS + 9, "bit": True, "proof": "it was cut",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{**_FLAP, "toggles_ns": [START_MS * 10**6, START_MS]}], "'toggles_ns' has 1700000000000, which is"),
+        ([_FLAP, _FLAP], "row 2"),
+    ],
+)
+def test_mistake_in_a_converted_table_names_the_file_itself(
+    rows: list[dict[str, Any]], words: str, tmp_path: Path
+) -> None:
+    """Not the one that it was converted to; and lists of times are checked, too."""
+    folder = _history().write(tmp_path)
+    shutil.rmtree(folder.table("faults"), ignore_errors=True)
+    path = folder.path / "evidence" / "faults.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(EvidenceError) as raised:
+        analyse(check(folder), InProcess())
+    assert words in str(raised.value)
+    assert str(path) in str(raised.value)
 
 
 def test_producers_with_names(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def test_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("registry/kafka@sha256:abc", None),
         ("apache/kafka:latest", None),
         ("bitnami/kafka:3.7", "3.7.0"),
+        ("quay.io/strimzi/kafka:0.40.0-kafka-3.7.0", "3.7.0"),
         ("confluentinc/cp-kafka:7.5", "3.5.0"),
     ],
 )
@@ -137,6 +138,85 @@ def test_version_is_that_of_the_image(image: str, version: str | None, tmp_path:
     described = read_cluster(_written(tmp_path, "compose.yaml", text))
     assert described.cluster.get("kafka") == version
     assert any("no version of Kafka" in line for line in described.replaced) == (version is None)
+
+
+def test_compose_counts_containers_and_reads_the_files_of_its_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`scale` and `deploy.replicas`; `.env`, `env_file`, defaults in defaults; names without a value."""
+    for name in ("KAFKA_TAG", "MIN_ISR", "OTHER_ISR", "KAFKA_LOG_RETENTION_HOURS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KAFKA_NUM_PARTITIONS", "12")
+    _written(tmp_path, ".env", '# of all\nexport KAFKA_TAG="3.9.1" # newest\nRACK=\n')
+    _written(tmp_path, "broker.env", "KAFKA_LOG_RETENTION_MS=1000\nKAFKA_MIN_INSYNC_REPLICAS=1\n")
+    text = """
+    services:
+      controller:
+        image: "apache/kafka:${KAFKA_TAG:?say which}"
+        environment: {KAFKA_PROCESS_ROLES: controller}
+        scale: 3
+      first: &broker
+        image: "apache/kafka:${KAFKA_TAG}"
+        env_file: [broker.env, {path: missing.env, required: false}]
+        environment:
+          - KAFKA_PROCESS_ROLES=broker
+          - KAFKA_MIN_INSYNC_REPLICAS=${MIN_ISR:-${OTHER_ISR:-2}}
+          - KAFKA_COMPRESSION_TYPE=${KAFKA_TAG:+lz4}
+          - KAFKA_NUM_PARTITIONS
+          - KAFKA_LOG_RETENTION_HOURS
+      others: {<<: *broker, deploy: {replicas: 2}}
+      unused: {<<: *broker, deploy: {replicas: 0}}
+    """
+    described = read_cluster(_written(tmp_path, "compose.yaml", text))
+    assert described.cluster == {
+        "kafka": "3.9.1",
+        "brokers": 3,
+        "controllers": 3,
+        "config": {
+            "log.retention.ms": 1000,
+            "min.insync.replicas": 2,
+            "compression.type": "lz4",
+            "num.partitions": 12,
+        },
+    }
+    _written(tmp_path, ".env", "")
+    with pytest.raises(UsageError, match=r"compose.yaml: .*say which\}: set KAFKA_TAG in the env"):
+        read_cluster(tmp_path / "compose.yaml")
+
+
+def test_variables_of_an_images_own_scripts_are_no_settings(tmp_path: Path) -> None:
+    """Bitnami's name settings KAFKA_CFG_...; the others of theirs are for users and passwords."""
+    environment = {
+        "KAFKA_CFG_MIN_INSYNC_REPLICAS": 2,
+        "KAFKA_CLIENT_USERS": "me",
+        "KAFKA_INTER_BROKER_PASSWORD": "secret",
+        "KAFKA_GC_LOG_OPTS": "-Xlog:gc",
+    }
+    for image, config in (
+        ("bitnami/kafka:3.7", {"min.insync.replicas": 2}),
+        ("apache/kafka:3.9.1", {"min.insync.replicas": 2, "client.users": "me"}),
+    ):
+        if "apache" in image:
+            del environment["KAFKA_INTER_BROKER_PASSWORD"]
+        text = yaml.safe_dump({"services": {"kafka": {"image": image, "environment": environment}}})
+        assert read_cluster(_written(tmp_path, "compose.yaml", text)).cluster["config"] == config
+
+
+@pytest.mark.parametrize("name", ["kafka.yaml", "kafka.json"])
+def test_list_of_kubectl(name: str, tmp_path: Path) -> None:
+    """What `kubectl get kafka,kafkanodepool,kafkatopic -o yaml` prints, or `-o json`."""
+    resources = list(yaml.safe_load_all(_STRIMZI))
+    listed = {"apiVersion": "v1", "kind": "List", "items": resources}
+    described = read_cluster(_written(tmp_path, name, json.dumps(listed, indent=4)))
+    assert (described.cluster["brokers"], described.topics[0]["name"]) == (5, "payments")
+
+
+@pytest.mark.parametrize("setting", ["num.partitions=abc", "default.replication.factor=${FACTOR}"])
+def test_count_that_is_no_number_is_a_mistake(setting: str, tmp_path: Path) -> None:
+    path = _written(tmp_path, "server.properties", f"{setting}\n")
+    done = CliRunner().invoke(app, ["from", str(path)])
+    assert isinstance(done.exception, UsageError)
+    assert f"server.properties: {setting} is not a whole number" in str(done.exception)
 
 
 def test_strimzi_resources(tmp_path: Path) -> None:

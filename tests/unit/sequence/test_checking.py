@@ -375,6 +375,12 @@ RESULT_FILES = {
         {1},
         {1},
     ),
+    "kcat, with what it prints on stderr": (
+        "% Reading configuration from file /etc/kcat.conf\n% Auto-selecting Consumer mode (use -C)\n"
+        "% Group g rebalanced (memberid rdkafka-1): assigned: t [0]\n1\n2\n",
+        {1, 2},
+        {1, 2},
+    ),
     "kcat, Avro": (
         '{"topic": "t", "ts": 5, "payload": {"seq": 1}}\n{"ts": 6, "payload": {"seq": {"long": 2}}}\n',
         {1, 2},
