@@ -55,7 +55,7 @@ def choose(
             sources.append(find(name))
         except UsageError as error:
             mistakes.append(str(error))
-    for name in _names_with_tags(tags, mistakes):
+    for name in names_with_tags(tags, mistakes):
         if name not in names:
             sources.append(find(name))
     choices, wrong = _resolve_all(sources, combined, overrides, existing, settings or {})
@@ -65,7 +65,7 @@ def choose(
     return choices
 
 
-def _names_with_tags(tags: Sequence[str], mistakes: list[str]) -> list[str]:
+def names_with_tags(tags: Sequence[str], mistakes: list[str]) -> list[str]:
     """The names of built-in scenarios with any of the tags. An unknown tag is a mistake."""
     if not tags:
         return []

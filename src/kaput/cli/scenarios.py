@@ -25,15 +25,25 @@ app = group(
 
 
 @app.command("list", cls=Verb)
-def list_command(json: Json = False) -> None:
+def list_command(
+    tag: Annotated[
+        list[str] | None, Option(metavar="TAG", help="Only those with this tag, or any of these.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """List the built-in scenarios.
 
-    Example: kaput scenarios list --json
+    Example: kaput scenarios list --tag transactions
     """
+    from kaput.cli.scenario_choice import names_with_tags
     from kaput.scenario.builtin import builtin_names
     from kaput.scenario.loader import load_builtin
 
-    builtins = {name: load_builtin(name) for name in builtin_names()}
+    mistakes: list[str] = []
+    names = names_with_tags(tag, mistakes) if tag else builtin_names()
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    builtins = {name: load_builtin(name) for name in names}
     if json:
         _print_json([_summary(name, scenario) for name, scenario in builtins.items()])
     elif sys.stdout.isatty():

@@ -98,6 +98,16 @@ def test_a_group_without_a_verb_lists(
     assert "broker-down" in [rule["name"] for rule in rules]
 
 
+def test_scenarios_are_listed_by_tag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tag that no scenario has is named."""
+    entries = json.loads(called(["scenarios", "--tag", "mirror", "--json"], monkeypatch, capsys).stdout)
+    assert len(entries) > 3 and all("mirror" in entry["tags"] for entry in entries)
+    done = called(["scenarios", "--tag", "miror"], monkeypatch, capsys)
+    assert done.status == 2 and "--tag miror: no scenario has this tag; did you mean mirror" in done.stderr
+
+
 def test_a_verb_that_exits_with_its_verdict_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     """`analyze` and `run` raise their exit status, also 0."""
     with pytest.raises(typer.Exit), printed_as("csv"):
