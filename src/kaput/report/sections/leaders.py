@@ -12,6 +12,7 @@ from kaput.evidence.findings_parts import Learned, PartitionSnapshot
 from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited, milliseconds
 from kaput.report.sections import JudgedRun
 from kaput.scenario.fault_kinds import MOVES
+from kaput.verdict.contracts import unclean_allowed
 
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
 _FEW_PARTITIONS = 20  # a table with more rows is left out of text output
@@ -119,7 +120,12 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
     if change.leader_was is not None:
         yield _ABSENT[change.leader_was]
     if change.unclean:
-        yield "by an unclean election (it was neither in the ISR nor an eligible leader replica)"
+        off = run.scenario is not None and not unclean_allowed(run.scenario, change.topic)
+        anyway = ": Kafka elects the last known leader so, also with unclean leader election off"
+        yield (
+            "by an unclean election (it was neither in the ISR nor an eligible leader replica"
+            f"{anyway if restarted and off else ''})"
+        )
     if change.old_leader_in_sync:
         yield f"which was in sync{_planned(change.fault)}"
     if change.without_leader_ms:
