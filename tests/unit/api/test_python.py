@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import kaput
+from fakes import run_folders
 from fakes.in_process import InProcess
 from fakes.notebooks import executed
 from kaput.bench.generate import generate, shape_of
@@ -89,8 +90,10 @@ def test_analyzing_again_gives_the_same_findings(made: tuple[Path, dict[str, Any
 
 def test_folder_without_findings_is_rejected_with_a_hint(tmp_path: Path) -> None:
     """Reading it is a mistake, and analyzing what is no run folder is one in the evidence."""
-    with pytest.raises(UsageError, match="run `kaput analyze"):
+    with pytest.raises(UsageError, match=r"not a run folder \(it has no manifest\.json\)"):
         kaput.load(tmp_path)
+    with pytest.raises(UsageError, match="run `kaput analyze"):
+        kaput.load(run_folders.made(tmp_path, "unjudged").path)
     with pytest.raises(EvidenceError, match=r"manifest\.json"):
         kaput.analyze(tmp_path, InProcess())
 
