@@ -92,10 +92,10 @@ def test_folder_without_findings_is_rejected_with_a_hint(tmp_path: Path) -> None
     """Reading it is a mistake, and analyzing what is no run folder is one in the evidence."""
     with pytest.raises(UsageError, match=r"not a run folder \(it has no manifest\.json\)"):
         kaput.load(tmp_path)
-    with pytest.raises(UsageError, match="run `kaput analyze"):
-        kaput.load(run_folders.made(tmp_path, "unjudged").path)
     with pytest.raises(EvidenceError, match=r"manifest\.json"):
         kaput.analyze(tmp_path, InProcess())
+    with pytest.raises(UsageError, match="run `kaput analyze"):
+        kaput.load(run_folders.made(tmp_path, "unjudged").path)
 
 
 def test_evidence_is_a_polars_frame(made: tuple[Path, dict[str, Any]]) -> None:
