@@ -278,9 +278,11 @@ def _service(name: str, service: Mapping[str, Any], variables: _Variables) -> _S
         **variables.of_files(service.get("env_file") or []),
         **variables.of_service(service.get("environment") or {}),
     }
-    count = (service.get("deploy") or {}).get("replicas", service.get("scale", 1))
+    count = variables.expanded(str((service.get("deploy") or {}).get("replicas", service.get("scale", 1))))
+    if not re.fullmatch("[0-9]{1,9}", count):
+        raise UsageError(f"{variables.path}: service {name}: {count!r} is not a number of containers")
     settings = _settings(environment, only_prefixed="bitnami" in image)
-    return _Service(name, image, match["tag"] or "", settings, int(variables.expanded(str(count))))
+    return _Service(name, image, match["tag"] or "", settings, int(count))
 
 
 def _settings(environment: Mapping[str, str], only_prefixed: bool) -> dict[str, str]:
@@ -304,7 +306,7 @@ class _Variables:
     """Compose's variables: those of the environment, else of the file .env next to the Compose file."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         dotenv = path.parent / ".env"
         self._known = {**(_entries(dotenv) if dotenv.is_file() else {}), **os.environ}
 
@@ -321,7 +323,7 @@ class _Variables:
         if how.endswith("+"):
             return "" if missing else self.expanded(match["text"])
         if missing and how.endswith("?"):
-            raise UsageError(f"{self._path}: {match[0]}: set {name} in the environment, or in a file .env")
+            raise UsageError(f"{self.path}: {match[0]}: set {name} in the environment, or in a file .env")
         return self.expanded(match["text"]) if missing and how.endswith("-") else value or ""
 
     def of_service(self, environment: Mapping[str, Any] | list[str]) -> dict[str, str]:
@@ -343,10 +345,11 @@ class _Variables:
         """What a service's `env_file` says: a path, or several, which may be `{path: ..., required: ...}`."""
         found: dict[str, str] = {}
         for each in [files] if isinstance(files, str | dict) else files:
-            name, required = (
-                (each["path"], each.get("required", True)) if isinstance(each, dict) else (each, True)
-            )
-            file = self._path.parent / self.expanded(str(name))
+            entry = each if isinstance(each, dict) else {"path": each}
+            if (name := entry.get("path")) is None:
+                raise UsageError(f"{self.path}: env_file: {each} has no path")
+            required = entry.get("required", True)
+            file = self.path.parent / self.expanded(str(name))
             if required or file.exists():
                 found |= {key: self.expanded(value) for key, value in _entries(file).items()}
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -128,7 +129,7 @@ def test_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("registry/kafka@sha256:abc", None),
         ("apache/kafka:latest", None),
         ("bitnami/kafka:3.7", "3.7.0"),
-        ("quay.io/strimzi/kafka:0.40.0-kafka-3.7.0", "3.7.0"),
+        ("strimzi/kafka:0.40.0-kafka-3.7.0", "3.7.0"),
         ("confluentinc/cp-kafka:7.5", "3.5.0"),
     ],
 )
@@ -182,6 +183,21 @@ def test_compose_counts_containers_and_reads_the_files_of_its_variables(
     _written(tmp_path, ".env", "")
     with pytest.raises(UsageError, match=r"compose.yaml: .*say which\}: set KAFKA_TAG in the env"):
         read_cluster(tmp_path / "compose.yaml")
+
+
+@pytest.mark.parametrize(
+    ("service", "mistake"),
+    [
+        ({"scale": "many"}, "service kafka: 'many' is not a number of containers"),
+        ({"deploy": {"replicas": -1}}, "service kafka: '-1' is not a number of containers"),
+        ({"env_file": [{"required": False}]}, r"env_file: \{'required': False\} has no path"),
+    ],
+)
+def test_compose_mistakes_are_named(service: dict[str, Any], mistake: str, tmp_path: Path) -> None:
+    """With the file."""
+    text = yaml.safe_dump({"services": {"kafka": {"image": "apache/kafka:3.9.1", **service}}})
+    with pytest.raises(UsageError, match=rf"compose\.yaml: {mistake}"):
+        read_cluster(_written(tmp_path, "compose.yaml", text))
 
 
 def test_variables_of_an_images_own_scripts_are_no_settings(tmp_path: Path) -> None:
