@@ -96,8 +96,9 @@ def check_unused(
     mistakes = []
     if not may_use:
         mistakes += [
-            f"topic {name} already exists, and kaput did not create it: choose another name, or add "
-            "--use-existing-topic (if a killed run left it behind: kaput undo RUN_DIR)"
+            f"topic {name} already exists, and kaput did not create it: choose another name (kaput scenarios "
+            f"show SCENARIO | sed s/{name}/kaput-{name}/g > mine.yaml), or add --use-existing-topic (if a "
+            "killed run left it behind: kaput undo RUN_DIR)"
             for name in there
         ]
     mistakes += [
