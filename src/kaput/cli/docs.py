@@ -107,7 +107,8 @@ def _anchors(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     if page.suffix == ".html":
         return re.findall(r' id="([^"]+)"', text)
-    return [_slug(title) for title in re.findall(r"^(?:#+|\|) ([^|\n]+)", text, re.MULTILINE)]
+    titles = re.findall(r"^(?:#+|\|) ([^|\n]+)", text, re.MULTILINE)
+    return [_slug(name) for title in titles for name in title.partition(" [")[0].split(", ")]
 
 
 def _slug(text: str) -> str:

@@ -78,7 +78,7 @@ class Command(Fault[Sequence[int]]):
         ended = now_ns()
         if options.heal:
             details = f"healed; over {(ended - began) / MS:,.0f} ms after the start of heal"
-            return began, effect.with_proof(details, still_confirmed=True)
+            return ended, effect.with_proof(details, still_confirmed=True)
         return ended, effect.with_proof("ended by itself", still_confirmed=True)
 
     @property

@@ -59,11 +59,11 @@ SECTIONS: tuple[Callable[[JudgedRun], Section | None], ...] = (
 )
 
 _FOOT = (
-    "Every number on this page is in findings.json and analysis/ of the run folder. Point at a dotted word "
-    "to see its definition; kaput docs WORD has it, too. Works offline."
+    "Every number on this page is in the run folder: in findings.json, analysis/, scenario.yaml or "
+    "manifest.json. Point at a dotted word to see its definition; kaput docs glossary has all. Works offline."
 )
 
-_TERMS = "Terms such as unseen, unowned or standstill are explained in report.html and by kaput docs."
+_TERMS = "Terms such as unseen, redelivered or standstill are explained in report.html and by kaput docs."
 
 
 def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = None) -> Text:

@@ -85,8 +85,8 @@ class ExistingClusterLimits:
         if self.polled_ns is None:
             return []
         return [
-            "Changes of leader and ISR were seen by polling: their times are those at which they were seen, "
-            f"and known to ± {self.polled_ns / MS:,.0f} ms."
+            "Changes of leader and ISR were seen by polling: each may have happened up to "
+            f"{self.polled_ns / MS:,.0f} ms before it was seen."
         ]
 
 

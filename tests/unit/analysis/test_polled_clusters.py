@@ -40,7 +40,7 @@ def test_loss_by_a_deposed_leader_on_a_polled_cluster(
     findings = judged(failover(acks, config=config), tmp_path)
     assert findings.anomaly("lost")[0].causes == {"deposed-leader": 2}
     assert findings.verdict == verdict, findings.reasons
-    assert any("known to ± 60 ms" in note for note in findings.notes)
+    assert any("up to 60 ms before it was seen" in note for note in findings.notes)
 
 
 def test_leader_outside_the_polled_isr_is_not_called_unclean(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_reordering_near_a_polled_leader_change_is_inconclusive(scenario: Make) 
 def test_note_gives_the_precision_of_polled_times(scenario: Make) -> None:
     """Of a cluster that has recorded them itself nothing is reported."""
     assert judge(facts_of(polled_ns=POLLED), scenario()).notes == [
-        "Changes of leader and ISR were seen by polling: their times are those at which they were seen, and "
-        "known to ± 211 ms."
+        "Changes of leader and ISR were seen by polling: each may have happened up to 211 ms before it was "
+        "seen."
     ]
     assert judge(facts_of(), scenario()).notes == []

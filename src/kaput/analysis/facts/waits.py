@@ -505,17 +505,26 @@ class _Walk:
         return any(at == at_ns and members for at, members in owned)
 
     def _isr(self, change: Change) -> str:
-        return f"ISR of {self.place}: {', '.join(map(str, change.isr or ())) or 'empty'}"
+        return f"ISR of {self.place}: {', '.join(map(str, change.isr or ())) or 'empty'}{_seen(change)}"
 
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
         before = change.led_before
-        fenced = before not in (None, change.leader) and any(
-            self.from_ns <= fenced_ns <= at_ns // MS * MS + MS - 1
-            for fenced_ns in self.record.fenced.get((self.cluster, before), ())
+        fenced = (
+            before not in (None, change.leader)
+            and not change.within_ns
+            and any(
+                self.from_ns <= fenced_ns <= at_ns // MS * MS + MS - 1
+                for fenced_ns in self.record.fenced.get((self.cluster, before), ())
+            )
         )
         after = f", after broker {before} was fenced" if fenced else ""
-        return f"broker {change.leader} led {self.place} from epoch {change.epoch} on{after}"
+        return f"broker {change.leader} led {self.place} from epoch {change.epoch} on{after}{_seen(change)}"
+
+
+def _seen(change: Change) -> str:
+    """How much later a change was seen, if it was polled: which came first in one poll is not known."""
+    return f", seen up to {change.within_ns // MS:,} ms later" if change.within_ns else ""
 
 
 def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[int]]:

@@ -29,8 +29,8 @@ _ROWS = 12
 _MOST_EVENTS = 8  # shown for one standstill
 _MEANINGS = (
     "A standstill is a second or more without any acknowledgement (or first delivery) while messages were "
-    "waiting, measured from the previous one. Seconds: the sum of all standstills. Within the timeout: "
-    "before the producer's delivery timeout."
+    "waiting, measured from the previous one, or from the first message that waited if there was none. "
+    "Seconds: the sum of all standstills. Within the timeout: before the producer's delivery timeout."
 )
 _HEADER = ["from (s)", "seconds", Term("waited for"), "likeliest cause"]
 _MUCH_OF_THE_TIME = 0.05

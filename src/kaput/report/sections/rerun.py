@@ -17,7 +17,7 @@ from kaput.verdict.contracts import never_retries, several_in_flight
 _PROMISES = {
     "0": "promises nothing: any loss is permitted",
     "1": "messages that only a deposed leader acknowledged may be lost",
-    "all": "nothing acknowledged may be lost, with unclean leader election off",
+    "all": "nothing acknowledged may be lost while an in-sync replica keeps it and unclean elections are off",
 }
 
 
@@ -94,9 +94,10 @@ def _command(run: JudgedRun) -> str:
     mode = (
         f" --set cluster.mode={findings.run.mode}" if source == name and findings.run.mode != "kraft" else ""
     )
-    # Only of clusters that kaput started it knows which Java they had.
+    # Only of clusters that kaput started it knows which Java they had, and the whole version.
     versions = {} if run.manifest is None else run.manifest.versions
-    where = " --bootstrap-servers HOST:PORT" if "kafka" in versions and "java" not in versions else ""
+    there = ("kafka" in versions and "java" not in versions) or (findings.run.kafka or "").count(".") == 1
+    where = " --bootstrap-servers HOST:PORT" if there else ""
     command = f"kaput run {source}{mode}{where} --seed {findings.run.seed}"
     if source == name and run.scenario is not None:
         whole = f"kaput run scenario.yaml{where} --seed {findings.run.seed}"
