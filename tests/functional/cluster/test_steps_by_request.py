@@ -61,8 +61,14 @@ def test_replicas_move_with_a_throttle_that_is_gone_afterwards(
     assert moved.confirmed
     assert re.match(r"steps/0 to \[(2, 3|3, 2)\] at 8mbit, all in sync after", moved.proof)
     assert sorted(admin.partitions([topic])[PLACE].isr) == [2, 3]
-    for kind, name in ((requests.TOPIC, topic), (requests.BROKER, "1")):
-        assert not [key for key in admin.seen_settings(kind, name)[1].own if "throttled" in key]
+
+    def throttles() -> list[str]:
+        places = ((requests.TOPIC, topic), (requests.BROKER, "1"))
+        own = (admin.seen_settings(kind, name)[1].own for kind, name in places)
+        return [key for each in own for key in each if "throttled" in key]
+
+    # A broker shows what the controller has taken a moment later.
+    assert eventually(lambda: not throttles()), throttles()
 
 
 def test_settings_of_topics_and_brokers_change_and_return(
