@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -294,16 +293,14 @@ _BEFORE_LOAD = ("", "provision", "warm up")  # phases of a run
 
 
 def without_evidence(folder: RunFolder) -> str:
-    """Removes the folder of a run that was interrupted before its load, unless `kaput undo` needs it.
-
-    Returns a sentence about it.
+    """A sentence about the folder of a run that was interrupted before its load. It stays: a page may show
+    it, and logs tell what took long.
     """
     from kaput.runner.cleanup import NAME, read_journal
 
     if (folder.path / NAME).exists() and not read_journal(folder.path).nothing:
         return f"nothing was sent yet; kaput undo {folder.path} removes what was made in your cluster"
-    shutil.rmtree(folder.path, ignore_errors=True)
-    return "nothing was sent yet, so there is no run folder"
+    return f"nothing was sent yet; {folder.path} has only logs"
 
 
 def _evidence(folder: RunFolder) -> str:
