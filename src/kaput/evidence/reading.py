@@ -263,7 +263,10 @@ def _check_lists_of_times(table: EvidenceTable, path: Path, footer: pq.FileMetaD
         if (own := _unit_of(column.name)) is None:
             continue
         for index in range(footer.num_row_groups):
-            times = pc.min_max(pc.list_flatten(values(path, index, column.name)))
+            lists = values(path, index, column.name)
+            if pa.types.is_null(lists.type):
+                continue
+            times = pc.min_max(pc.list_flatten(lists))
             least, greatest = times["min"].as_py(), times["max"].as_py()
             if least is not None and (unit := other_unit(least, greatest, own)):
                 raise _in_another_unit(table.name, written, column.name, least, unit)

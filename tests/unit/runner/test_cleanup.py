@@ -227,8 +227,8 @@ def test_folder_without_a_cleanup_journal_is_rejected(tmp_path: Path) -> None:
         clean_up_folder(tmp_path)
 
 
-def test_folder_of_a_run_that_sent_nothing_is_removed(tmp_path: Path) -> None:
-    """After Ctrl-C while the cluster starts; but not while the user's cluster has something of it."""
+def test_folder_of_a_run_that_sent_nothing_stays(tmp_path: Path) -> None:
+    """After Ctrl-C while the cluster starts: with a sentence, which names what to undo."""
     mine, none = tmp_path / "mine", tmp_path / "none"
     for path in (mine, none):
         path.mkdir()
