@@ -98,7 +98,7 @@ def test_each_word_of_the_glossary_has_an_anchor(site: Path) -> None:
 def test_the_reference_has_every_verb_key_and_name(site: Path) -> None:
     verbs = _html(site / "reference" / "COMMANDS.html")
     assert [name for name in typer.main.get_command(app).commands if f'id="kaput-{name}"' not in verbs] == []
-    keys = _html(site / "reference" / "SCENARIO.html")
+    keys = _html(site / "SCENARIO.html")
     assert [
         key for key in Scenario.model_json_schema()["properties"] if f"<code>{key}</code>" not in keys
     ] == []
