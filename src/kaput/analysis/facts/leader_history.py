@@ -46,6 +46,10 @@ class Change:
     leaderless_ns: int | None = None
     led_nothing: bool = False
 
+    def may_precede(self, at_ns: int) -> bool:
+        """Whether it may have happened by then: times are whole ms, and polled ones are late."""
+        return (self.at_ns - self.within_ns) // MS <= at_ns // MS
+
     @property
     def is_election(self) -> bool:
         """Whether it is a leader event after an earlier leader."""
@@ -140,8 +144,7 @@ class LeaderHistory:
 
     def possible_by(self, place: TopicPartition, at_ns: int) -> PartitionState:
         """The last state that may have been reached by then: what was polled is recorded late."""
-        changes = self.changes[place]
-        return state_after(c for c in changes if (c.at_ns - c.within_ns) // MS <= at_ns // MS)
+        return state_after(change for change in self.changes[place] if change.may_precede(at_ns))
 
     def led(self, place: TopicPartition) -> bool:
         """Whether all leaders of the partition are recorded with their epochs."""

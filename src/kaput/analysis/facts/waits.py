@@ -150,7 +150,7 @@ class _Walk:
         to_ns = self.to_ns
         self.cluster = cluster_and_topic(self.place.topic)[0]
         self.changes = [
-            (min(one.at_ns, to_ns) if _may_precede(one, to_ns) else one.at_ns, one)
+            (min(one.at_ns, to_ns) if one.may_precede(to_ns) else one.at_ns, one)
             for one in self.record.history.changes.get(self.place, ())
         ]
         self.ever_in_isr = {broker for _, one in self.changes for broker in one.isr or ()}
@@ -378,7 +378,7 @@ class _Walk:
 
     def _met_at_the_end(self, last: WaitState) -> bool:
         """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
-        if any(self.to_ns <= at and _may_precede(one, self.to_ns) for at, one in self.changes):
+        if any(self.to_ns <= at and one.may_precede(self.to_ns) for at, one in self.changes):
             return True
         return bool(last.behind) and all(
             one.may_end_ns <= self.to_ns or one.may_end_ns // MS == self.to_ns // MS for one in last.behind
@@ -539,11 +539,6 @@ def fencings(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int]
 def _if_all(held: Sequence[Sequence[Hindrance]], stage: Stage) -> WaitState | None:
     """The state if every one of several clients is held up by something."""
     return WaitState(stage, tuple(one for mine in held for one in mine)) if held and all(held) else None
-
-
-def _may_precede(change: Change, at_ns: int) -> bool:
-    """Whether the change may have happened by then: times are whole ms, and polled ones are late."""
-    return (change.at_ns - change.within_ns) // MS <= at_ns // MS
 
 
 def _merged(waits: Iterable[Wait]) -> list[Wait]:
