@@ -80,24 +80,13 @@ def demo_command(
 
 def summary(runs: Sequence[Entry]) -> str:
     """The table of both runs, at most 80 columns wide, and what they show in a sentence."""
-    from kaput.report.comparison_report import to_text
+    from kaput.report.comparison_report import load_warnings, to_text
 
     named = [replace(run, scenario=label) for run, label in zip(runs, LABELS, strict=True)]
     judged = [run.findings for run in runs if run.findings is not None]
-    sentences = [learned(*judged), *_warnings(judged)]
+    sentences = [learned(*judged), *(f"With {warning}" for warning in load_warnings(named))]
     text = "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in sentences)
     return f"{to_text(named, _WIDTH, COLUMNS).plain}\n{text}\n"
-
-
-def _warnings(judged: Sequence[Findings]) -> list[str]:
-    """What the reports say of a load that fell short, for each run."""
-    from kaput.report.sections.availability import load_warning
-
-    return [
-        f"With {label}: {sentence}"
-        for label, findings in zip(LABELS, judged, strict=True)
-        for sentence in load_warning(findings)
-    ]
 
 
 def learned(acks_1: Findings, acks_all: Findings) -> str:

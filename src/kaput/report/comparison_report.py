@@ -69,11 +69,11 @@ def to_html(
         folders([folder.path for folder, _ in runs]),
     ]
     judged = [findings for _, findings in runs]
-    top = replace(head(compare(entries), judged), answer=answer, outages=_warnings(entries))
+    top = replace(head(compare(entries), judged), answer=answer, outages=load_warnings(entries))
     return html.render(Document(top, sections, _FOOT, links))
 
 
-def _warnings(entries: Sequence[Entry]) -> list[str]:
+def load_warnings(entries: Sequence[Entry]) -> list[str]:
     """A sentence for each of the first runs whose load fell short."""
     found = [
         f"{label}: {sentence}"
