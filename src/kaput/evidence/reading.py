@@ -6,7 +6,7 @@ meaning of the values (analysis), sealing (sealing.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -176,10 +176,11 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
         files, footers, _as_written(folder, TableFiles(table, files)), strict=True
     ):
         check_footer(path, footer)
-        lacking.append(_check_columns(table, path, _schema(path, footer)))
+        absent = _check_columns(table, path, _schema(path, footer))
+        lacking.append(absent)
         _check_nulls(table, path, footer)
         _check_numbers(table, path, footer, written)
-        _check_lists_of_times(table, path, footer, written)
+        _check_lists_of_times(table, path, footer, absent, written)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
             raise EvidenceError(
@@ -255,10 +256,11 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData, wr
                 raise _in_another_unit(table.name, written, column.name, least, unit)
 
 
-def _check_lists_of_times(table: EvidenceTable, path: Path, footer: pq.FileMetaData, written: Path) -> None:
-    there = _schema(path, footer).names
+def _check_lists_of_times(
+    table: EvidenceTable, path: Path, footer: pq.FileMetaData, absent: Collection[str], written: Path
+) -> None:
     for column in table.schema:
-        if not pa.types.is_list(column.type) or column.name not in there:
+        if not pa.types.is_list(column.type) or column.name in absent:
             continue
         if (own := _unit_of(column.name)) is None:
             continue
