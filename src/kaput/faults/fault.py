@@ -244,7 +244,7 @@ class Fault(ABC, Generic[_Hit]):
             clock.sleep(poll_s)
         return True
 
-    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float) -> str:
+    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float, poll_s: float = 0.02) -> str:
         """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
         details = ""
 
@@ -256,7 +256,7 @@ class Fault(ABC, Generic[_Hit]):
                 details = str(error)
             return not details
 
-        self.wait(complete, timeout_s, 0.02)
+        self.wait(complete, timeout_s, poll_s)
         return details
 
 

@@ -16,6 +16,7 @@ from kaput.faults.fault import Effect, NodeFault, Scene, lacking, name_all, now_
 
 _STOP_S = 60
 _WHOLE_S = 120.0
+_LOOK_S = 0.1  # each look asks all brokers, which are under load
 
 
 class RollingRestart(NodeFault):
@@ -101,7 +102,7 @@ class RollingRestart(NodeFault):
         """Waits until the cluster lacks nothing, in a bounded time; returns what it lacks."""
         if self.abandoned.is_set():
             return "the run was ended"
-        return self.wait_until_complete(lambda: self._lacks(restarted), _WHOLE_S)
+        return self.wait_until_complete(lambda: self._lacks(restarted), _WHOLE_S, _LOOK_S)
 
     def before_start(self, node: Node) -> None:
         """Hook: called for each node while it is down. May raise LabError: then the heal starts the node."""
