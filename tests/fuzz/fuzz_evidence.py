@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kaput.report.render.html import vega_bundle
+
 BOUND_S = {False: 60, True: 600}  # with Spark, whose start and first queries a busy machine may make slow
 ALLOWED = ("held", "violated", "inconclusive", "refused")
 
@@ -105,6 +107,7 @@ def _ask_all(cases: Iterable[int], seed: int, directory: Path, spark: bool) -> I
 def run(cases: Sequence[int], seed: int, workers: int, said: bool = False, spark: bool = False) -> Outcome:
     """Judges the cases, some at a time."""
     total, lock = Outcome(), threading.Lock()
+    vega_bundle()  # cached here: V8, which makes it, reserves more addresses than judges may have
 
     def work(number: int, directory: Path) -> None:
         for answer in _ask_all(cases[number::workers], seed, directory / str(number), spark):
