@@ -112,7 +112,8 @@ def test_killed_reassignment_resumes(
     throttled = cluster.configs("topic", ["orders"], REPLICAS)["orders"]
     assert throttled[REPLICAS[1]] is not None
     assert cluster.configs("broker", ["1"], RATES)["1"] == dict.fromkeys(RATES, "2000000")
-    assert "--resume continues" in call(*three, "--yes", status=2)
+    named = f"kaput reassign {' '.join(at)}"  # as the cluster was named
+    assert f"{named} --resume continues" in call(*three, "--yes", status=2)
     said = json.loads(call("reassign", "--resume", "--yes", "--throttle", FAST, "--json"))
     assert said["applied"] is True
     assert not list(tmp_path.glob(f"kaput/reassignments/{plan['cluster_id']}.json"))
@@ -141,7 +142,8 @@ def test_killed_reassignment_resumes(
         return cluster.configs("topic", ["orders"], [MIN_ISR])["orders"] == {MIN_ISR: "2"}
 
     assert eventually(mended)
-    call("reassign", "--rollback", said["rollback"], "--yes")
+    undone = call("reassign", "--rollback", said["rollback"], "--yes")
+    assert f"to undo it: {named} --rollback " in undone
 
     def back() -> bool:
         states = cluster.view().partitions.items()

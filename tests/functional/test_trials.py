@@ -172,8 +172,12 @@ def test_next_trial_reuses_the_cluster_without_earlier_evidence(played: Played) 
     (own,) = {str(row["topic"]) for row in played.rows("after", "sends")}
     topics = {row["topic"] for row in events if row["topic"] is not None}
     assert {topic for topic in topics if not str(topic).startswith("__")} == {own}
-    assert not [row for row in events if row["kind"] in ("stopped", "fenced")]
-    assert {row["leader_epoch"] for row in events if row["topic"] == own} == {0}
+    # A busy machine may fence a broker of its own accord, but nothing is from before.
+    earlier = played.judged["alone"].folder
+    assert earlier is not None
+    assert min(row["at_ns"] for row in events) > earlier.read_manifest().ended_ns
+    assert not [row for row in events if row["kind"] == "stopped"]
+    assert min(row["leader_epoch"] for row in events if row["topic"] == own) == 0
     assert played.findings("after").verdict == "held"
 
 

@@ -5,6 +5,8 @@ steps are shared with `kaput doctor --fix`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +16,12 @@ from typer import Option
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, servers_of
 from kaput.cli.verbs import print_json
-from kaput.errors import Interrupted, UsageError
+from kaput.errors import Interrupted, KaputError, UsageError
 
 if TYPE_CHECKING:
     from kaput.cluster.admin.reassignments import ClusterView, ReassignmentClient
     from kaput.cluster.placement import Goal
+    from kaput.operate.doctor.diagnosis import Address
     from kaput.operate.reassign.journal import Folder, MoveJournal
     from kaput.operate.reassign.moves import Move
 
@@ -89,16 +92,19 @@ def reassign_command(
     """
     from kaput.cluster.admin.reassignments import reassignment_client
     from kaput.cluster.placement import Goal
+    from kaput.operate.doctor.diagnosis import Address
     from kaput.operate.reassign.journal import Folder
 
     rate = rate_of(throttle or DEFAULT_THROTTLE)
     goal = Goal(replication_factor, frozenset(away_from or []), spread_racks, balance)
     _check(goal, topic, all_topics, resume, rollback)
     access = access_of(bootstrap_servers, cluster, command_config)
-    with reassignment_client(servers_of(bootstrap_servers, cluster), access) as connection:
+    address = Address(bootstrap_servers, command_config, cluster)
+    servers = servers_of(bootstrap_servers, cluster)
+    with _named(address), reassignment_client(servers, access) as connection:
         view = connection.view()
         _guard(view, cluster_id)
-        work = Reassignment(connection, view, Folder(), json, yes, allow_offline)
+        work = Reassignment(connection, view, Folder(), json, yes, allow_offline, address)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
             work.print_json()
@@ -132,6 +138,16 @@ def _check(
         )
 
 
+@contextmanager
+def _named(address: Address) -> Iterator[None]:
+    """Commands in the sentences of errors name the cluster as it was named here."""
+    try:
+        yield
+    except (KaputError, Interrupted) as error:
+        error.args = (address.added_to(str(error)),)
+        raise
+
+
 def _guard(view: ClusterView, cluster_id: str | None) -> None:
     if cluster_id is not None and cluster_id != view.cluster_id:
         raise UsageError(f"this is cluster {view.cluster_id}, not {cluster_id}: nothing was changed")
@@ -148,8 +164,9 @@ class Reassignment:
         json: bool,
         yes: bool,
         allow_offline: bool = False,
+        address: Address | None = None,
     ) -> None:
-        self._allow_offline = allow_offline
+        self._allow_offline, self._address = allow_offline, address
         self._connection, self._view, self._folder = connection, view, folder
         self._json, self._yes = json, yes
         self._document: dict[str, Any] = {}
@@ -262,9 +279,10 @@ class Reassignment:
         for sentence in outcome.left_alone:
             typer.echo(sentence, err=True)
         if not self._json:
+            undo = f"kaput reassign --rollback {journal.rollback}"
             typer.echo(
                 f"done in {outcome.seconds:,.1f} s and verified: {outcome.moved:,} partitions; "
-                f"to undo it: kaput reassign --rollback {journal.rollback}"
+                f"to undo it: {undo if self._address is None else self._address.added_to(undo)}"
             )
 
     def print_json(self) -> None:

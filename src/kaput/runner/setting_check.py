@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from kaput.cluster.distribution import Distribution, cached
-from kaput.cluster.setting_names import setting_names, unknown_setting, unknown_settings
+from kaput.cluster.setting_names import DYNAMIC, setting_names, unknown_setting, unknown_settings
 from kaput.errors import DistributionError, JavaError, UsageError
 from kaput.java import Java, find_java
 from kaput.scenario.fault_kinds import ChangeConfigOptions
@@ -23,12 +23,6 @@ from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
 from kaput.workload.librdkafka.versions import environment
 
-# Of brokers, while they run: server.properties does not have them.
-_ONLY_DYNAMIC = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
 _UNKNOWN = "No such configuration property"
 # Names of librdkafka's that Java's clients do not share, for proposals.
 _LIBRDKAFKA_NAMES = (
@@ -88,11 +82,10 @@ def _of_clusters(
         if isinstance(step.options, ChangeConfigOptions):
             hit = step.target.whole_topic
             cluster = scenario.cluster if hit is None else scenario.cluster_of_topic(hit)
-            kind, kafka = "broker" if hit is None else "topic", distribution_of(cluster.kafka)
-            given = {
-                n: v for n, v in step.options.config.items() if kind == "topic" or n not in _ONLY_DYNAMIC
-            }
-            yield from unknown_settings(f"faults.{number}.config", given, kind, kafka, java)
+            kind, place = DYNAMIC if hit is None else "topic", f"faults.{number}.config"
+            yield from unknown_settings(
+                place, step.options.config, kind, distribution_of(cluster.kafka), java
+            )
     for number, group in enumerate(scenario.workload.groups):
         if group.group_config:
             place = f"workload.groups.{number}.group-config"

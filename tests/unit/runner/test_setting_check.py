@@ -107,7 +107,18 @@ def test_settings_that_only_a_running_broker_takes_are_accepted_in_a_step() -> N
         ("broker 1", "{leader.replication.throttled.rate: 1000}", 0),
         ("broker 1", "{leader.replication.throttled.rates: 1000}", 1),
         ("topic orders", "{leader.replication.throttled.rate: 1000}", 1),
+        ("broker 1", "{min.insync.replicas: 2}", 0),
     ):
         step = f"{{at: 1s, fault: change-config, target: {target}, config: {config}}}"
         assert len(mistakes(f"faults=[{step}]")) == refused, target
     assert len(mistakes("cluster.config.leader.replication.throttled.rate=1000")) == 1
+
+
+@pytest.mark.parametrize("version", ["4.4.0", "3.9.2"])
+def test_setting_that_only_a_restart_changes_is_refused_in_a_step(version: str) -> None:
+    """A broker refuses it while it runs; a listener's own settings are not among these."""
+    for config, refused in (("{replica.lag.time.max.ms: 900}", True), ("{log.retention.ms: 900}", False)):
+        step = f"{{at: 1s, fault: change-config, target: broker 1, config: {config}}}"
+        sentence = "faults.0.config: replica.lag.time.max.ms can't change while a broker runs; write it under"
+        found = mistakes(f"cluster.kafka={version}", f"faults=[{step}]")
+        assert [line.startswith(sentence) for line in found] == [True] * refused

@@ -2,12 +2,14 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.Collection;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.common.config.ConfigDef;
 
 /**
- * Prints the settings that this version of Kafka knows, one `KIND NAME` per line.
+ * Prints the settings that this version of Kafka knows, one `KIND NAME` per line; of the kind `dynamic` are
+ * those of a broker that can change while it runs.
  *
  * <p>A kind that a version lacks is left out. Compiled as KaputProducer.java is (`make java`).
  */
@@ -18,6 +20,10 @@ public final class ConfigNames {
         {"group", "org.apache.kafka.coordinator.group.GroupConfig"},
         {"producer", "org.apache.kafka.clients.producer.ProducerConfig"},
         {"consumer", "org.apache.kafka.clients.consumer.ConsumerConfig"},
+    };
+
+    private static final String[] DYNAMIC = {
+        "org.apache.kafka.server.config.DynamicBrokerConfig", "kafka.server.DynamicBrokerConfig$",
     };
 
     private ConfigNames() {}
@@ -32,6 +38,24 @@ public final class ConfigNames {
                 System.out.println(kind[0] + " " + name);
             }
         }
+        for (Object name : dynamic()) {
+            System.out.println("dynamic " + name);
+        }
+    }
+
+    private static Set<?> dynamic() throws Exception {
+        for (String className : DYNAMIC) {
+            try {
+                Class<?> config = Class.forName(className);
+                Method modes = config.getMethod("dynamicConfigUpdateModes");
+                boolean plain = Modifier.isStatic(modes.getModifiers());
+                Object owner = plain ? null : config.getField("MODULE$").get(null);
+                return new TreeSet<>(((Map<?, ?>) modes.invoke(owner)).keySet());
+            } catch (ClassNotFoundException | NoSuchMethodException other) {
+                // another version's
+            }
+        }
+        return Set.of();
     }
 
     private static void addNames(String className, Set<String> names) throws Exception {
