@@ -35,9 +35,7 @@ _LAST_CHARACTERS = 300
 
 class PendingHeal(BaseModel):
     """The heal of one step: the arguments of a command line for each broker; none if it ends by itself.
-
-    `probed`: the fault is over when the broker answers. Without that and `proves` (kaput 0.1.0), the exit
-    statuses of the heals decide.
+    Without `proves`, the fault is over when the broker answers.
     """
 
     step: str
@@ -45,7 +43,6 @@ class PendingHeal(BaseModel):
     heals: list[list[str]] = []
     proves: list[list[str]] = []
     environments: list[dict[str, str]] = []
-    probed: bool = False
     timeout_s: float = 30.0
 
 
@@ -165,16 +162,13 @@ def _heal(heal: PendingHeal, journal: CleanupJournal, cluster: ExistingCluster) 
         ran = _run(words, _environment(heal, number), path)
         if ran.status != 0:
             failed.append(f"{ran.how(shlex.join(words))} (its output: {path})")
-    judged = heal.probed or bool(heal.proves)
-    lasting = _lasting(heal, journal, cluster) if judged else []
-    if not (lasting if judged else failed):
+    if not (lasting := _lasting(heal, journal, cluster)):
         journal.heal_done(heal.step)
         return None
-    names = ", ".join(map(str, lasting))
     probe = "prove does not show that its fault is over" if heal.proves else "does not answer"
-    why = [f"broker {names}: {probe}, {heal.timeout_s:g} s after the heal"] if lasting else []
+    why = f"broker {', '.join(map(str, lasting))}: {probe}, {heal.timeout_s:g} s after the heal"
     way_out = f"if it needs no heal: kaput undo RUN_DIR --forget {heal.step}"
-    return f"{heal.step} is not healed: {'; '.join([*why, *failed, way_out])}"
+    return f"{heal.step} is not healed: {'; '.join([why, *failed, way_out])}"
 
 
 def _lasting(heal: PendingHeal, journal: CleanupJournal, cluster: ExistingCluster) -> list[int]:

@@ -208,7 +208,6 @@ class CommandRunner:
             heals=lines(options.heal),
             proves=lines(options.prove),
             environments=[self._environment(step, each) for each in filled],
-            probed=not options.prove,
             timeout_s=options.timeout / 1000,
         )
         self._journal.add_pending_heal(heal)
