@@ -53,7 +53,7 @@ class Causes:
         given = [self.tables.place(e) for e in self._assignments(scope.group)]
         several = len({one.cluster for one in given if one is not None}) > 1  # it may have been elsewhere
         found = {False}
-        for copy, mirrors in self._copies(scope.place).items():
+        for copy, mirrors in self.tables.copies(scope.place).items():
             if not any(one is not None and one[:2] == copy[:2] for one in given):
                 continue
             if effect.target.startswith("mirror "):
@@ -62,20 +62,6 @@ class Causes:
                 hit = self._hit(effect, copy, (max(begin, effect.begin), end), scope.group)
             found = {one or other for one in found for other in hit | ({False} if several else set())}
         return found
-
-    def _copies(self, home: Place) -> dict[Place, set[str]]:
-        """The copies of a partition, and the mirrors through which they come."""
-        found: dict[Place, set[str]] = {home: set()}
-        todo = [home]
-        for place in todo:
-            for mirror in self.tables.scenario.get("mirrors") or []:
-                source, target = mirror["from"], mirror["to"]
-                default = mirror.get("policy") == "default"
-                copy = Place(target, f"{source}.{place.topic}" if default else place.topic, place.partition)
-                if source == place.cluster and place.topic in mirror["topics"] and copy not in found:
-                    found[copy] = found[place] | {f"{source}->{target}"}
-                    todo.append(copy)
-        return {copy: mirrors for copy, mirrors in found.items() if mirrors}
 
     def singly(self, scope: Scope, silence: Silence) -> list[tuple[Scope, Silence]]:
         """A silence; of one of all partitions those of single ones meanwhile, else of each as long as it."""

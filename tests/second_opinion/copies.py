@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import NOT_DECIDABLE, Opinion, equal, one_of
+from second_opinion.effects import FOREVER
 from second_opinion.raw import SECOND, Place, Row
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class Copies:
         drained = [m["drained"] for m in self.tables.manifest.get("mirrors") or [] if m["mirror"] == name]
         yield one_of(f"{words}: drained", row["drained"], {drained[0] if drained else False})
         lags: dict[int, float] = defaultdict(float)
+        own_writes = self._own_writes(row)
         for event in events:
+            if event["at_ns"] >= own_writes:
+                continue  # what is written to a copy there would count as mirrored
             if event["kind"] == "lag" and event["value"] is not None and event["value"] >= 0:
                 lags[event["at_ns"]] += event["value"]
         yield one_of(f"{words}: lag_max", row["lag_max"], {round(max(lags.values())) if lags else None})
@@ -155,6 +159,25 @@ class Copies:
             if f"{spec['from']}->{spec['to']}" == name:
                 return dict(spec)
         return {}
+
+    def _own_writes(self, row: Row) -> int:
+        """When producers begin to write to a topic of the target that has copies."""
+        spec, work = self._spec(row["mirror"]), self.tables.scenario.get("workload") or {}
+        prefix = f"{spec.get('from')}." if spec.get("policy") == "default" else ""
+        copies = {prefix + topic for topic in spec.get("topics", ())}
+        pipes = [
+            {**g["produces"], "cluster": g.get("cluster")}
+            for g in work.get("groups") or []
+            if g.get("produces")
+        ]
+        written = {
+            (one.get("cluster") or self.tables.first_cluster, one["topic"])
+            for one in [*(work.get("producers") or []), *pipes]
+        }
+        if written & {(row["target"], topic) for topic in copies}:
+            return 0
+        moves = [step["started_ns"] for step in self.tables.rows("plan") if step["kind"] == "move-producers"]
+        return min(moves, default=FOREVER) if copies & {topic for _, topic in written} else FOREVER
 
     def _is_copied(self, spec: Row, send: Row) -> bool:
         return send["cluster"] == spec.get("from") and send["topic"] in spec.get("topics", ())

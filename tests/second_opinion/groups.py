@@ -209,7 +209,9 @@ class Groups:
             return of_members[1] == group
         if kind == "topic":
             place = self.tables.place_of(None, name, 0)
-            return self.topics(group, place.cluster, place.topic)
+            here = {e["cluster"] for e in self.changes(group) if e["kind"] == "assigned"}
+            here |= {(self.tables.group_specs.get(group) or {}).get("cluster") or self.tables.first_cluster}
+            return place.cluster in here and self.topics(group, place.cluster, place.topic)
         names = list(self.tables.scenario.get("clusters") or {})
         hit = {names[broker // 1000] for broker in fault.brokers if broker // 1000 < len(names)}
         if kind == "mirror":

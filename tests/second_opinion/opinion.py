@@ -458,12 +458,12 @@ class Examiner:
         return equal(f"{words}: backlog_drained_ms", row["backlog_drained_ms"], allowed, 0.001)
 
     def _turned_at_the_heal(self, effect: Effect, group: str) -> bool:
-        """Whether the heal lies between the samples around one in which a group's lag was greatest."""
+        """Whether the heal lies between a sample in which a group's lag was greatest and the next one."""
         samples = self.groups.lag(group)
         greatest = {backlog.greatest for backlog in self.backlogs(effect, group) if backlog}
         for n, sample in enumerate(samples):
             if sample.at >= effect.begin and sample.lag in greatest:
-                near = [s.at for s in samples[max(n - 1, 0) : n + 2] if abs(s.at - sample.at) <= 3 * SECOND]
+                near = [s.at for s in samples[n : n + 2] if s.at - sample.at <= 3 * SECOND]
                 if near[0] <= self.rebalances.serves(effect) <= near[-1]:
                     return True
         return False
@@ -484,8 +484,7 @@ class Examiner:
         """A group's backlog after a fault."""
         later = (e for e in self.effects.all if e.begin > effect.begin)
         nexts = [e.begin for e in later if self.groups.can_reach(e, group, e.begin)]
-        never_ends = effect.healed in (FOREVER, effect.begin)
-        recovered = {FOREVER} if never_ends else set[int]()
+        recovered = {FOREVER} if effect.healed == FOREVER else set[int]()
         recovered |= self._over(effect)
         return self.groups.backlogs(effect, min(nexts, default=FOREVER), recovered, group)
 

@@ -98,6 +98,20 @@ class RunTables:
         """By group: its entry in the scenario."""
         return {g["id"]: g for g in (self.scenario.get("workload") or {}).get("groups") or []}
 
+    def copies(self, home: Place) -> dict[Place, set[str]]:
+        """The copies of a partition, and the mirrors through which they come."""
+        found: dict[Place, set[str]] = {home: set()}
+        todo = [home]
+        for place in todo:
+            for mirror in self.scenario.get("mirrors") or []:
+                source, target = mirror["from"], mirror["to"]
+                default = mirror.get("policy") == "default"
+                copy = Place(target, f"{source}.{place.topic}" if default else place.topic, place.partition)
+                if source == place.cluster and place.topic in mirror["topics"] and copy not in found:
+                    found[copy] = found[place] | {f"{source}->{target}"}
+                    todo.append(copy)
+        return {copy: mirrors for copy, mirrors in found.items() if mirrors}
+
     @cached_property
     def topics(self) -> list[tuple[str | None, str]]:
         """The scenario's topics, each with its cluster."""

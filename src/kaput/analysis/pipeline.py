@@ -26,7 +26,7 @@ from kaput.analysis.engine.steps import SECOND_NS
 from kaput.analysis.engine.tables import write as write_table
 from kaput.analysis.facts import inputs
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.mirrors import events_of, lag_over_time
+from kaput.analysis.facts.mirrors import lag_over_time
 from kaput.analysis.job import Job
 from kaput.analysis.questions import kept, ledger, losses, questions, time_series
 from kaput.analysis.run import Plan, Run, plan
@@ -120,7 +120,7 @@ def _write(run: Run) -> None:
     rows = sorted((one.at_ns, group, one.lag) for group, lags in given.lags.items() for one in lags)
     write_table(pl.DataFrame(rows, schema=_LAG, orient="row"), str(folder / "lag"), 0)
     if run.mirrors:
-        rows = [(at_ns, mirror, value) for (mirror, at_ns), value in lag_over_time(events_of(given)).items()]
+        rows = [(at_ns, mirror, value) for (mirror, at_ns), value in lag_over_time(given).items()]
         mirrors = pl.DataFrame(rows, schema=_MIRROR_LAG, orient="row")
         write_table(mirrors, str(folder / "mirror_lag"), 0)
     if given.stores:

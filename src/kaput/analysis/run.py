@@ -22,6 +22,7 @@ from kaput.analysis.engine.spells import GIVEN_UP
 from kaput.analysis.facts import coordinators, group_starts, leader_history, partitions, reach, rebalances
 from kaput.analysis.facts.assignments import after_aborts, events_frame, owners
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.lag import clusters_within
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, moments, translated
 from kaput.analysis.facts.partitions import Partitions
@@ -173,12 +174,44 @@ class Run:
     ) -> Story:
         """After messages: what a partition (or a group, or one producer) waited for between two times."""
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
+        waiter = replace(waiter, mirrors=self._mirrors_of(place, group, from_ns, to_ns))
         story = self.record.story(place, from_ns, to_ns, terms, waiter)
         moves = self.given.clusters.get(group or "", ())
         read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
         if story.decidable or read in (None, cluster_and_topic(place.topic)[0]):
             return story
         return replace(story, why=f"the group read copies in {read}, and {place} is their source")
+
+    def copies(
+        self, place: TopicPartition, group: str, from_ns: int, to_ns: int
+    ) -> dict[TopicPartition, frozenset[str]]:
+        """The copies of a partition that a group read meanwhile, and the mirrors through which they came."""
+        names, clusters = self.names, clusters_within(self.given.clusters.get(group, ()), from_ns, to_ns - 1)
+        ways: dict[int, frozenset[str]] = {names.topics.index(place.topic): frozenset()}
+        todo = [*ways]
+        for topic in todo:
+            for mirror in self.mirrors:
+                copy = mirror.topics.get(topic)
+                if copy is not None and copy not in ways:
+                    ways[copy] = ways[topic] | {mirror.name}
+                    todo.append(copy)
+        found = {TopicPartition(names.topics[one], place.partition): by for one, by in ways.items() if by}
+        reads = self.given.reads[group]
+        return {
+            one: mirrors
+            for one, mirrors in found.items()
+            if cluster_and_topic(one.topic)[0] in clusters and (reads is None or one.topic in reads)
+        }
+
+    def _mirrors_of(
+        self, place: TopicPartition, group: str | None, from_ns: int, to_ns: int
+    ) -> tuple[frozenset[str], ...]:
+        """Of each copy that the group read, the mirrors; none if it read the partition itself."""
+        if group is None or not self.mirrors:
+            return ()
+        clusters = clusters_within(self.given.clusters.get(group, ()), from_ns, to_ns - 1)
+        at_home = cluster_and_topic(place.topic)[0] in clusters
+        return () if at_home else tuple(self.copies(place, group, from_ns, to_ns).values())
 
     def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
         senders, given_up = self._senders.get(self.names.code(place), ([], []))

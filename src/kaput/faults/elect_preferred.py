@@ -19,7 +19,8 @@ Places = Mapping[TopicPartition, PartitionState]
 
 
 class ElectPreferred(Fault[Sequence[int]]):
-    """One injection. The change counts from the request, since the election follows it within milliseconds.
+    """One injection. The change counts from the beginning of the step: the metadata log dates an election
+    like the first record of its batch, which may be 25 ms older than the request.
 
     Proof: who led each partition in which epoch before, and who leads it in which later epoch.
     """
@@ -28,6 +29,7 @@ class ElectPreferred(Fault[Sequence[int]]):
 
     def inject(self, brokers: Sequence[int]) -> Effect:
         """Elects the preferred leaders. Raises LabError."""
+        began_ns = now_ns()
         before = {
             place: state
             for place, state in self._led_by(brokers).items()
@@ -35,13 +37,13 @@ class ElectPreferred(Fault[Sequence[int]]):
         }
         if not before:
             return Effect(None, False, "the preferred leader leads every partition already")
-        return self.elect(before, {place: state.replicas[0] for place, state in before.items()})
+        return self.elect(before, {place: state.replicas[0] for place, state in before.items()}, began_ns)
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: an election is over once it took place."""
         return effect.with_nothing_to_heal()
 
-    def elect(self, before: Places, wanted: Mapping[TopicPartition, int]) -> Effect:
+    def elect(self, before: Places, wanted: Mapping[TopicPartition, int], began_ns: int) -> Effect:
         """Elects these preferred leaders, and waits until brokers know of them. Raises LabError."""
         topics = {topic for topic, _ in wanted}
         after: Places = before
@@ -58,7 +60,7 @@ class ElectPreferred(Fault[Sequence[int]]):
         self.scene.admin.elect_preferred(list(wanted))
         there = self.wait(elected, 15.0)
         moved = [_moved(place, before[place], after[place]) for place in sorted(wanted)]
-        return Effect(asked, there, f"{first_few(moved, _NAMED)}, after {ms(asked, now_ns())}")
+        return Effect(began_ns, there, f"{first_few(moved, _NAMED)}, after {ms(asked, now_ns())}")
 
     def _led_by(self, brokers: Sequence[int]) -> Places:
         """The target's partition, or all that these brokers lead. Raises LabError."""

@@ -12,7 +12,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults import elect_preferred
-from kaput.faults.fault import Effect
+from kaput.faults.fault import Effect, now_ns
 from kaput.scenario.fault_kinds import MoveLeaderOptions
 
 
@@ -24,6 +24,7 @@ class MoveLeader(elect_preferred.ElectPreferred):
 
     def inject(self, brokers: Sequence[int]) -> Effect:
         """Changes the order of the replicas, and elects the first of them. Raises LabError."""
+        began_ns = now_ns()
         before = self._led_by(brokers)
         wanted = {place: self._next(place, state) for place, state in before.items()}
         orders = {
@@ -37,7 +38,7 @@ class MoveLeader(elect_preferred.ElectPreferred):
             lambda: all(admin.partitions(topics)[place].replicas == order for place, order in orders.items())
         ):
             raise LabError("the new order of the replicas did not arrive at the brokers")
-        return self.elect(before, wanted)
+        return self.elect(before, wanted, began_ns)
 
     def _next(self, place: TopicPartition, state: PartitionState) -> int:
         """The broker that leads next. Raises LabError."""

@@ -454,10 +454,12 @@ _ALL = (
     FaultKind("command", options=CommandOptions, traces=True),
 )
 KINDS = {kind.name: kind for kind in _ALL}
+PERMANENT = frozenset(kind.name for kind in _ALL if kind.permanent)
 COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE, CHANGE_CONFIG = (
     "command", "protocol", "resize", "delete-records", "recreate", "change-config"
 )  # fmt: skip
 MOVES = ("elect-preferred", "move-leader", "move-replicas")  # of leaders and replicas, by request
+MOVES_REPLICAS = ("move-replicas", "reassign", "grow")
 
 # What others call them.
 OTHER_WORDS = {

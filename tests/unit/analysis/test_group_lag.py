@@ -50,11 +50,11 @@ def test_without_a_sample_from_before_no_backlog_is_known() -> None:
     assert backlog(series(sampled("billing", 3, 9, 3), {})["billing"], 10, FOREVER) is None
 
 
-def test_lag_stopped_growing_between_the_samples_around_its_peak() -> None:
+def test_lag_stopped_growing_after_the_last_sample_with_the_greatest() -> None:
     """The last of several samples with the greatest lag."""
     seen = backlog(series(sampled("billing", 1, 2, 9, 9, 7, 1), {})["billing"], 25, FOREVER)
     assert seen is not None
-    assert (seen.before, seen.greatest_at_ns, seen.grew_until_ns, seen.around_ns) == (2, 30, 40, (30, 50))
+    assert (seen.before, seen.greatest_at_ns, seen.grew_until_ns, seen.shrank_ns) == (2, 30, 40, 50)
 
 
 def test_samples_that_are_seconds_apart_do_not_tell_when_a_lag_stopped_growing() -> None:
@@ -62,7 +62,7 @@ def test_samples_that_are_seconds_apart_do_not_tell_when_a_lag_stopped_growing()
     rows = zip((1, 2, 13, 14), (1, 2, 9, 1), strict=True)
     samples = [LagSample(seconds * SECOND, lag, True) for seconds, lag in rows]
     seen = backlog(samples, 2 * SECOND + 1, 100 * SECOND)
-    assert seen is not None and seen.around_ns == (13 * SECOND, 14 * SECOND)
+    assert seen is not None and (seen.grew_until_ns, seen.shrank_ns) == (13 * SECOND, 14 * SECOND)
 
 
 def test_lag_is_summed_over_partitions() -> None:
@@ -120,10 +120,10 @@ def test_a_broker_that_is_not_back_yet_ends_no_lag(unfenced_ms: int, by: str, tm
 
 
 @pytest.mark.parametrize(
-    ("healed_ms", "by"), [(12_999, "unknown"), (13_000, "heal"), (15_000, "heal"), (15_001, "unknown")]
+    ("healed_ms", "by"), [(13_999, "unknown"), (14_000, "heal"), (15_000, "heal"), (15_001, "unknown")]
 )
 def test_heal_ends_the_growth_of_a_lag_that_turns_at_it(healed_ms: int, by: str, tmp_path: Path) -> None:
-    """Between the samples before and after the greatest."""
+    """Between the last sample with the greatest lag and the next one."""
     lags = {9_000: 3, 11_000: 100, 13_000: 190, 14_000: 200, 15_000: 150, 16_000: 0}
     (fault,) = judged(_paused_follower(lags, healed_ms), tmp_path).faults
     assert (fault.backlog_drained_ms, fault.lag_ended_by) == (6_000, by)

@@ -117,7 +117,7 @@ def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, by: str | None)
     """The longest growth of all groups counts; without a time of effect or a backlog there is none."""
     fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S, brokers=(1,), target="broker 1")
     at_ns = int(at_s * S)
-    last = Backlog(1, 10 * S, None, 9, 10 * S, at_ns, (at_ns - S // 2, at_ns + S // 2))
+    last = Backlog(1, 10 * S, None, 9, 10 * S, at_ns, at_ns + S // 2)
     assert _lag_ended_by(fault, {"g": last, "h": last._replace(grew_until_ns=10 * S)}) == by
     assert _lag_ended_by(fault, {}) is None
     assert _lag_ended_by(SimpleNamespace(effective_ns=None), {"g": last}) is None  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def test_lag_growth_below_a_second_has_no_end_cause(at_s: float, by: str | None)
 def test_heal_of_a_mirror_ends_no_growth_of_a_lag(target: str, by: str) -> None:
     """Though the lag stopped growing just then; that of the group's own members may."""
     fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S, brokers=(), target=target)
-    grew = Backlog(1, 10 * S, None, 9, 10 * S, 13 * S, (12 * S, 14 * S))
+    grew = Backlog(1, 10 * S, None, 9, 10 * S, 13 * S, 14 * S)
     assert _lag_ended_by(fault, {"g": grew}) == by
 
 
@@ -137,7 +137,7 @@ def test_heal_ends_no_growth_of_a_lag_if_new_leaders_served_before_it(
 ) -> None:
     """A sample just before the heal and one just after it tell nothing of what came in between."""
     fault: Any = SimpleNamespace(effective_ns=10 * S, healed_ns=13 * S, brokers=(1,), target="broker 1")
-    grew = Backlog(1, 10 * S, None, 9, 10 * S, 13 * S, (12 * S, 14 * S))
+    grew = Backlog(1, 10 * S, None, 9, 10 * S, 13 * S, 14 * S)
     resumed_ns = None if resumed_s is None else int(resumed_s * S)
     assert _lag_ended_by(fault, {"g": grew}, resumed_ns) == by
 

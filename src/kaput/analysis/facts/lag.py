@@ -31,8 +31,8 @@ class LagSample(NamedTuple):
 class Backlog(NamedTuple):
     """A group's lag above `before`, its greatest before the fault. `from_ns`: the first such sample; `to_ns`:
     the first one back at `before` or below, None if none came. `greatest_at_ns`, `grew_until_ns`: the first
-    and the last sample with its greatest lag; `around_ns`: the samples before and after the last of these,
-    between which the lag stopped growing.
+    and the last sample with its greatest lag; `shrank_ns`: the sample after the last of these;
+    that one itself if none came within seconds, since no leader answered.
     """
 
     before: int
@@ -41,7 +41,7 @@ class Backlog(NamedTuple):
     greatest: int
     greatest_at_ns: int
     grew_until_ns: int
-    around_ns: tuple[int, int]
+    shrank_ns: int
 
 
 def clusters(group_events: Iterable[Event]) -> dict[str, list[tuple[int, str | None]]]:
@@ -114,10 +114,6 @@ def backlog(
     greatest = max(one.lag for one in above)
     most = [rose + n for n, one in enumerate(above) if one.lag == greatest]
     last = samples[most[-1]].at_ns
-    around = samples[max(0, most[-1] - 1) : most[-1] + 2]
-    # A sample that is seconds away, since no leader answered, does not tell when the lag stopped growing.
-    near = [one.at_ns for one in around if abs(one.at_ns - last) <= CLOSE_NS]
+    shrank_ns = max(one.at_ns for one in samples[most[-1] : most[-1] + 2] if one.at_ns - last <= CLOSE_NS)
     to_ns = None if back is None else samples[back].at_ns
-    return Backlog(
-        before, samples[rose].at_ns, to_ns, greatest, samples[most[0]].at_ns, last, (near[0], near[-1])
-    )
+    return Backlog(before, samples[rose].at_ns, to_ns, greatest, samples[most[0]].at_ns, last, shrank_ns)

@@ -288,7 +288,8 @@ def _was_down(row: Mapping[str, Any], until_ns: int, is_down: IsDown) -> bool:
 
 def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """By time. Of several ISRs of one ms that only shrink, as of two brokers that are fenced at once, the
-    smaller ones come later; one that is as before follows another, or it was no change.
+    smaller ones come later, and of the same ISR those with fewer eligible leader replicas; one that is as
+    before follows another, or it was no change.
     """
     ordered: list[Mapping[str, Any]] = []
     before: set[int] = set()
@@ -296,7 +297,7 @@ def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     for _, same in by_moment:
         moment = list(same)
         if all(row["isr"] is not None and set(row["isr"]) <= before for row in moment):
-            moment.sort(key=lambda row: (set(row["isr"]) == before, -len(row["isr"])))
+            moment.sort(key=lambda row: (set(row["isr"]) == before, -len(row["isr"]), -len(row["elr"] or ())))
         ordered += moment
         before = next((set(row["isr"]) for row in reversed(moment) if row["isr"] is not None), before)
     return ordered

@@ -19,7 +19,7 @@ from kaput.analysis.runs.names import SHIFT, Homes, Names
 from kaput.core import FOREVER_NS, cluster_and_topic, qualified
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.schemas import LAG, countable
-from kaput.scenario.model import source_and_target
+from kaput.scenario.model import pipe_producers, source_and_target
 from kaput.scenario.vocabulary import NOOP
 
 _FOR_GOOD = {"stopped": "stopped", "killed": "fault"}
@@ -76,7 +76,7 @@ def homes(given: Inputs) -> Homes | None:
 
 def mirrors(given: Inputs) -> list[MirrorFacts]:
     """Every mirror of scenario and manifest, in alphabetical order."""
-    found = []
+    found, lags = [], lag_over_time(given)
     for name, (source, target) in sorted(_clusters_of(given).items()):
         spec = given.scenario.mirror(name) if given.scenario else None
         events = sorted((e for e in events_of(given) if e["mirror"] == name), key=lambda e: int(e["at_ns"]))
@@ -101,7 +101,7 @@ def mirrors(given: Inputs) -> list[MirrorFacts]:
                 broken=any(f.proven and f.fault != NOOP for f in given.faults),
                 started=spec is None or spec.start == "at-once" or bool(events),
                 restarts=max(sum(e["kind"] == "started" for e in events) - 1, 0),
-                lag_max=max(lag_over_time(events).values(), default=None),
+                lag_max=max((lag for (of, _), lag in lags.items() if of == name), default=None),
                 checkpoints=sum(e["kind"] == "checkpoint" for e in events),
             )
         )
@@ -201,14 +201,34 @@ def _end(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, str | None]:
     return last["at_ns"], _FOR_GOOD[last["kind"]]
 
 
-def lag_over_time(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
-    """By mirror and time (ns), the number of records not mirrored yet, added up over partitions."""
+def lag_over_time(given: Inputs) -> dict[tuple[str, int], int]:
+    """By mirror and time (ns), the number of records not mirrored yet, added up over partitions; nothing from
+    when producers write to a copy, since a sample takes all that arrived there for mirrored.
+    """
+    until = {name: _own_writes(given, name, *ends) for name, ends in _clusters_of(given).items()}
     found: dict[tuple[str, int], float] = {}
-    for event in events:
+    for event in events_of(given):
         if event["kind"] == "lag" and event["value"] is not None and countable(LAG, event["value"]):
             key = event["mirror"], event["at_ns"]
-            found[key] = found.get(key, 0.0) + event["value"]
+            if event["at_ns"] < until[event["mirror"]]:
+                found[key] = found.get(key, 0.0) + event["value"]
     return {key: round(found[key]) for key in sorted(found, key=lambda key: (key[1], key[0]))}
+
+
+def _own_writes(given: Inputs, name: str, source: str, target: str) -> int:
+    """When producers begin to write to a mirror's copies, by the scenario and the plan's rows (ns)."""
+    scenario, names = given.scenario, given.names.topics
+    if scenario is None:
+        return FOREVER_NS
+    copies = {names[copy] for copy in _topics(given, name, source, target).values() if copy is not None}
+    specs = [*scenario.producer_specs(), *pipe_producers(scenario)]
+    first = next(iter(scenario.clusters), None)
+    if copies & {qualified(spec.cluster or first, spec.topic) for spec in specs}:
+        return 0
+    if not copies & {qualified(target, spec.topic) for spec in specs}:
+        return FOREVER_NS
+    moved = (row["started_ns"] for row in plan_steps(given) if row["kind"] == _MOVES[0])
+    return min(moved, default=FOREVER_NS)
 
 
 _MOVES = ("move-producers", "move-groups", "fail-back")

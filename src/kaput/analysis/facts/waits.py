@@ -32,10 +32,11 @@ class Stage(IntEnum):
     ISR = 3  # a member of the ISR does not fetch, or the ISR has yet to grow
     OLD_LEADER = 4  # a leader serves; clients still ask one that cannot know of it, or that does not answer
     DENIED = 5  # clients may not use the topic, or it is gone
-    NO_MEMBER = 6  # of a group: the partition has no owner, and faults hold up every member
-    UNOWNED = 7  # of a group: the partition has no owner
-    CLIENT_HINDERED = 8  # a fault holds up the client itself
-    READY = 9
+    UNCOPIED = 6  # of a group that reads copies: a fault holds up the mirror of each
+    NO_MEMBER = 7  # of a group: the partition has no owner, and faults hold up every member
+    UNOWNED = 8  # of a group: the partition has no owner
+    CLIENT_HINDERED = 9  # a fault holds up the client itself
+    READY = 10
 
 
 class WaitState(NamedTuple):
@@ -69,7 +70,8 @@ class Terms:
 
 @dataclass(frozen=True)
 class Waiter:
-    """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name.
+    """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name,
+    and if it reads copies only, the mirrors through which each of them comes.
     `given_up`: when messages failed or were given up; `stalls`: when the last stable offset stood still, of a
     group that reads up to that.
     """
@@ -78,6 +80,7 @@ class Waiter:
     group: str | None = None
     given_up: Sequence[tuple[int, int]] = ()
     stalls: Sequence[tuple[int, int]] = ()
+    mirrors: Sequence[frozenset[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -307,9 +310,15 @@ class _Walk:
         if denied:
             return WaitState(Stage.DENIED, tuple(denied))
         if self.waiter.group is not None:
-            return self._of_group(self.waiter.group, at_ns)
+            copied = _if_all([self._on_the_way(ways, at_ns) for ways in self.waiter.mirrors], Stage.UNCOPIED)
+            return copied or self._of_group(self.waiter.group, at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
         return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
+
+    def _on_the_way(self, mirrors: Collection[str], at_ns: int) -> list[Hindrance]:
+        """What holds up one of the mirrors through which a copy comes."""
+        targets = [f"mirror {name}" for name in sorted(mirrors)]
+        return [one for target in targets for one in self._held(target, at_ns, stage=Stage.UNCOPIED)]
 
     def _of_group(self, group: str, at_ns: int) -> WaitState:
         owners = self.record.owners.get((group, self.place))
@@ -509,17 +518,18 @@ class _Walk:
 
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
-        before = change.led_before
-        fenced = (
-            before not in (None, change.leader)
-            and not change.within_ns
-            and any(
-                self.from_ns <= fenced_ns <= at_ns // MS * MS + MS - 1
-                for fenced_ns in self.record.fenced.get((self.cluster, before), ())
-            )
-        )
-        after = f", after broker {before} was fenced" if fenced else ""
+        before, after = change.led_before, ""
+        if self._was_fenced(change.leader, change, at_ns):
+            after = ", after it was unfenced"
+        elif before != change.leader and self._was_fenced(before, change, at_ns):
+            after = f", after broker {before} was fenced"
         return f"broker {change.leader} led {self.place} from epoch {change.epoch} on{after}{_seen(change)}"
+
+    def _was_fenced(self, broker: int | None, change: Change, at_ns: int) -> bool:
+        """Whether the broker was fenced during the silence, before the change; False if that was polled."""
+        fenced = () if broker is None else self.record.fenced.get((self.cluster, broker), ())
+        last_ns = at_ns // MS * MS + MS - 1
+        return not change.within_ns and any(self.from_ns <= one_ns <= last_ns for one_ns in fenced)
 
 
 def _seen(change: Change) -> str:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.spells import FAILED, LONG
-from kaput.analysis.facts.lag import clusters_within
 from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
@@ -313,7 +312,9 @@ class RunEvents:
             known = mine and fault.until_ns > (fault.effective_ns or 0)
         else:
             # Of what came late, or was over, it is not known: no condition is about copies.
-            copies = {} if late else self._copies(place, group, since, until)
+            copies: dict[TopicPartition, frozenset[str]] = {}
+            if place is not None and group is not None and self._run.mirrors and not late:
+                copies = self._run.copies(place, group, since, until)
             if fault.hit.hits == MIRROR:
                 known = any(fault.hit.name in mirrors for mirrors in copies.values())
             else:
@@ -321,30 +322,6 @@ class RunEvents:
                 hows = (needed(self._run, fault, one, (since, to_ns), group) for one in each)
                 return next((how for how in hows if how is not None), None)
         return "" if known else None
-
-    def _copies(
-        self, place: TopicPartition | None, group: str | None, from_ns: int, to_ns: int
-    ) -> dict[TopicPartition, frozenset[str]]:
-        """The copies of a partition that a group read meanwhile, and the mirrors through which they came."""
-        names, given = self._run.names, self._run.given
-        if place is None or group is None or not self._run.mirrors:
-            return {}
-        clusters = clusters_within(given.clusters.get(group, ()), from_ns, to_ns - 1)
-        ways: dict[int, frozenset[str]] = {names.topics.index(place.topic): frozenset()}
-        todo = [*ways]
-        for topic in todo:
-            for mirror in self._run.mirrors:
-                copy = mirror.topics.get(topic)
-                if copy is not None and copy not in ways:
-                    ways[copy] = ways[topic] | {mirror.name}
-                    todo.append(copy)
-        found = {TopicPartition(names.topics[one], place.partition): by for one, by in ways.items() if by}
-        reads = given.reads[group]
-        return {
-            one: mirrors
-            for one, mirrors in found.items()
-            if cluster_and_topic(one.topic)[0] in clusters and (reads is None or one.topic in reads)
-        }
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""

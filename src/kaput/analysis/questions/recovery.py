@@ -182,6 +182,8 @@ def _backlogs(run: Run) -> dict[str, dict[str, Backlog]]:
         if since is None:
             continue
         recovered_ns = reach.recovered_ns(run.given.ended_ns)
+        if one.healed_ns == since:  # a change that never ends: what comes much later is not its doing
+            recovered_ns = max(since, reach.restored_ns or 0)
         for group, samples in run.given.lags.items():
             nexts = (at for next_, at in took_effect if at > since and can_reach(run.given, next_, group, at))
             rose = backlog(samples, since, min(nexts, default=FOREVER_NS), recovered_ns)
@@ -256,21 +258,20 @@ def _lag_ended_by(
     fault: FaultRow, backlogs: Mapping[str, Backlog], resumed_ns: int | None = None
 ) -> EndedBy | None:
     """What ended the growth of the lag of the group whose lag grew the longest: the heal (of a process: when
-    it served again), if the lag stopped growing between the samples around it, and new leaders did not all
-    serve before it. None if it grew for less than a second.
+    it served again), if it came between the last sample with the greatest lag and the next one, and new leaders
+    did not all serve before it. None if it grew for less than a second.
     """
     group = max(backlogs, key=lambda name: backlogs[name].grew_until_ns, default="")
     last = backlogs.get(group)
     if last is None or fault.effective_ns is None or last.grew_until_ns - fault.effective_ns < SHORTEST_NS:
         return None
-    begin_ns, end_ns = last.around_ns
     # A change that never ends (resize, grow) has no heal of its own.
     healed_ns = fault.healed_ns if fault.healed_ns != fault.effective_ns else None
     # The heal of a producer or a mirror lets no group go on.
     hit = bool(fault.brokers) or fault.target.endswith(f" of {group}")
     if not hit or healed_ns is None or (resumed_ns is not None and resumed_ns < healed_ns):
         return "unknown"
-    return "heal" if begin_ns <= healed_ns <= end_ns else "unknown"
+    return "heal" if last.grew_until_ns <= healed_ns <= last.shrank_ns else "unknown"
 
 
 def _isr_ended_by(reach: Reach) -> EndedBy | None:

@@ -24,6 +24,7 @@ from kaput.report.sections.availability import waited
 from kaput.report.sections.summary import target_of
 from kaput.report.sentences import confirmation
 from kaput.report.timeline.bars import recovery_bars
+from kaput.scenario.fault_kinds import PERMANENT
 
 
 def section(run: JudgedRun) -> Section | None:
@@ -159,7 +160,7 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield Term("loss window"), f"{milliseconds(fault.loss_window_ms)}, {sent}"
     for group, count in fault.stuck.items():
         yield Term(f"stuck for {group}", "stuck"), f"{count:,} until after the heal"
-    if fault.lost_after_heal:
+    if fault.lost_after_heal and fault.fault not in PERMANENT:
         yield "lost, acknowledged after the heal", f"{fault.lost_after_heal:,}"
     if fault.sent_in_window:
         yield (

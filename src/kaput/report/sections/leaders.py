@@ -11,7 +11,7 @@ from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned, PartitionSnapshot
 from kaput.report.document import Block, Bullets, Folded, Section, Table, Term, limited, milliseconds
 from kaput.report.sections import JudgedRun
-from kaput.scenario.fault_kinds import MOVES
+from kaput.scenario.fault_kinds import MOVES, MOVES_REPLICAS, PERMANENT
 from kaput.verdict.contracts import unclean_allowed
 
 _CALM_CHANGES = 5  # shown of the changes without a loss; changes with a loss are all shown
@@ -73,7 +73,8 @@ def partition_table(run: JudgedRun) -> Table | None:
         for key, one in by_moment[0].items()
     ]
     rows.sort(key=lambda row: len(set(row[2:])) == 1)
-    header = ["partition", "replicas", *moments]
+    moved = any(fault.fault in MOVES_REPLICAS for fault in run.findings.faults)
+    header = ["partition", "replicas at first" if moved else "replicas", *moments]
     caption = (Term("Partition table", "partition table"), ": leader and in-sync replicas of each partition")
     return limited(Table(header, rows, "l" * len(header), caption=caption), _MOST_PARTITIONS)
 
@@ -108,7 +109,11 @@ def _planned(fault: str | None) -> str:
     """
     if fault is None:
         return ": a planned change, by Kafka's own rebalancing of leaders or by a tool"
-    return ": a planned change" if fault.partition("-")[2] in MOVES else ""
+    return ": a planned change" if _kind(fault) in MOVES else ""
+
+
+def _kind(fault: str | None) -> str:
+    return (fault or "").partition("-")[2]
 
 
 def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
@@ -128,6 +133,8 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
         )
     if change.old_leader_in_sync:
         yield f"which was in sync{_planned(change.fault)}"
+    elif _kind(change.fault) in MOVES:
+        yield "a planned change"
     if change.without_leader_ms:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
     yield from _served(run, change)
@@ -149,7 +156,7 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
         yield f"both acknowledged for {milliseconds(change.overlap_ms)}"
     if change.offsets_used_twice:
         yield f"{plural(change.offsets_used_twice, 'offset')} used twice"
-    if change.lost_after_heal:
+    if change.lost_after_heal and _kind(change.fault) not in PERMANENT:
         yield f"{change.lost_after_heal:,} of the {change.lost:,} lost were acknowledged after the heal"
     yield from _proof(change)
 
