@@ -7,9 +7,11 @@ leader if there are none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kaput.cluster.node import Node
+from kaput.core import plural
 from kaput.faults.fault import Effect, NodeFault, Scene, ms, now_ns, start_again
 from kaput.faults.stop import TIMEOUT_S
 
@@ -34,10 +36,11 @@ class LogDirFailure(NodeFault):
         began, details, failed = now_ns(), [], []
         for node in alive:
             directory = node.layout.second_data
-            count = sum(1 for each in directory.glob("*-*") if each.is_dir())
+            # Not what is being deleted, such as orders-0.UUID-delete.
+            count = sum(re.fullmatch(r".+-\d+", each.name) is not None for each in directory.iterdir())
             self._hit.append(node)
             directory.rename(node.layout.lost_data)
-            details.append(f"{node.title}: lost {directory.name}, with {count} partitions")
+            details.append(f"{node.title}: lost {directory.name}, with {plural(count, 'partition')}")
         for node in alive:
             if self.wait(lambda node=node: self._failed(node) is True, _NOTICED_S):  # type: ignore[misc]
                 failed.append(node)

@@ -243,3 +243,13 @@ def test_final_lag_of_a_moved_group_is_that_of_its_last_cluster(tmp_path: Path) 
             "committed", ms + 1, committed, cluster=cluster
         )
     assert judged(history, tmp_path).groups[0].lag.final == 1
+
+
+@pytest.mark.parametrize(("healed_ms", "drained_ms"), [(10_000, None), (20_000, 7_000)])
+def test_a_change_that_never_ends_leaves_no_backlog_that_comes_later(
+    healed_ms: int, drained_ms: int | None, tmp_path: Path
+) -> None:
+    """A sample after it has no more lag than before; what comes then is not its doing."""
+    lags = {9_000: 3, 11_000: 3, 15_000: 190, 17_000: 3, 21_000: 0}
+    (fault,) = judged(_paused_follower(lags, healed_ms), tmp_path).faults
+    assert fault.backlog_drained_ms == drained_ms

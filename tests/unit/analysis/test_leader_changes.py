@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from fakes.histories import History, at
+from kaput.analysis.facts import leader_history
 from kaput.analysis.facts.leader_history import Change
 from kaput.analysis.questions.leader_changes import Deposed, Seen, _learned, leader_changes
 from kaput.core import TopicPartition
+from kaput.evidence.schemas import TABLES
 
 MS = 1_000_000
 PLACE, OTHER = TopicPartition("orders", 1), TopicPartition("bills", 0)
@@ -93,3 +96,25 @@ def test_slowest_five_of_many_producers_are_named() -> None:
     assert six.last_producers == [2, 5, 0, 3, 4]
     (five,) = _learned({n: first[n] for n in range(5)}, 100 * MS, clients)
     assert (five.producers, five.last_producers) == (5, [])
+
+
+def test_of_two_isrs_of_one_ms_the_one_with_fewer_eligible_replicas_is_the_later() -> None:
+    """Brokers that had died registered again: first one, then the other was no longer eligible."""
+    history = History().led(-1, 2, 10_000, [], elr=[1, 3])
+    for elr in ([], [1]):
+        row = {
+            "kind": "isr",
+            "leader": -1,
+            "leader_epoch": 2,
+            "isr": [],
+            "elr": elr,
+            "source": "metadata-log",
+        }
+        history.add("cluster_events", topic="orders", partition=0, at_ns=at(11_000), **row)
+    history.led(1, 3, 12_000, [1])
+    rows = [
+        dict.fromkeys(TABLES["cluster_events"].schema.names) | one for one in history.rows["cluster_events"]
+    ]
+    changes = leader_history.build(rows, [], {}, {}).changes[TopicPartition("orders", 0)]
+    assert [change.elr for change in changes] == [(1, 3), (1,), (), ()]
+    assert changes[-1].unclean is True

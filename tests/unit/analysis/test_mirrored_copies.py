@@ -393,3 +393,24 @@ def test_clusters_may_be_written_in_any_way(tmp_path: Path) -> None:
     expected = _rewritten(history, tmp_path / "plain", lambda table: table)
     assert "dc2:orders" in expected
     assert _rewritten(history, tmp_path / "otherwise", otherwise, row_group_size=2) == expected
+
+
+@pytest.mark.parametrize(("cluster", "lag"), [("dc1", 7), ("dc2", None)])
+def test_a_mirror_has_no_lag_where_producers_write_to_its_copies(
+    cluster: str, lag: int | None, tmp_path: Path
+) -> None:
+    """All that arrives in the target counts as mirrored in a sample."""
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2)
+    history.producers = [{"topic": "orders", "acks": "all", "cluster": cluster}]
+    for ms, value in ((10, 3.0), (20, 7.0)):
+        history.mirrored("lag", ms, source_offset=9, target_offset=2, value=value)
+    assert _judged(history, tmp_path).mirrors[0].lag_max == lag
+
+
+def test_a_mirror_has_no_lag_once_producers_were_moved_to_its_copies(tmp_path: Path) -> None:
+    history = sent_and_mirrored(two_clusters(), 0, 1, 2)
+    for ms, value in ((10, 3.0), (20, 7.0)):
+        history.mirrored("lag", ms, source_offset=9, target_offset=2, value=value)
+    step = {"step": "move-producers", "kind": "move-producers", "outcome": "done", "proof": "1 moved"}
+    history.add("plan", started_ns=at(15), ended_ns=at(16), **step)
+    assert _judged(history, tmp_path).mirrors[0].lag_max == 3

@@ -10,7 +10,7 @@ from fakes.histories import History, at
 from kaput.analysis.facts import leader_history
 from kaput.analysis.facts.assignments import owners
 from kaput.analysis.facts.serving import MinIsr, min_isr_of, serving
-from kaput.analysis.facts.waits import Record, Story, Terms, Waiter
+from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
 from kaput.core import TopicPartition
 from kaput.evidence.fault_rows import read_faults
 from kaput.evidence.findings_claims import needs_heal
@@ -47,6 +47,7 @@ def _story(
         leader_history.build(events, faults, {}, {}),
         serving(faults, events, _scenario(**scenario) if scenario else None, _rows(history, "group_events")),
         owners(_rows(history, "group_events")),
+        fencings(events),
     )
     return record.story(place, at(from_s * 1e3), at(to_s * 1e3), terms, waiter)
 
@@ -741,3 +742,51 @@ def test_unknown_beginning_names_an_open_transaction() -> None:
         unknown.record
         == "the last stable offset of orders/0 stood still; an open transaction may be the reason"
     )
+
+
+def _frozen_mirror() -> History:
+    history = _led().fault(1, 10_000, 15_000, id="1-pause", fault="pause", target="mirror dc1->dc2")
+    history.rows["faults"][0]["brokers"] = []
+    return history
+
+
+@pytest.mark.parametrize(("mirrors", "known"), [(("dc1->dc2",), True), (("dc1->dc3",), False), ((), False)])
+def test_group_that_reads_copies_waits_for_their_mirror(mirrors: tuple[str, ...], known: bool) -> None:
+    """Frozen for 5 s; not for another mirror, nor for one if it reads the partition itself."""
+    history = _frozen_mirror()
+    waiter = Waiter(group="billing", mirrors=tuple(frozenset({name}) for name in mirrors))
+    story = _story(history, 9.9, 15.2, waiter=waiter)
+    assert _waits(story) == ([("heal", 9.9, 15.0), ("client", 15.0, 15.2)] if known else [])
+    assert [wait.faults for wait in story.waits] == ([["1-pause"], []] if known else [])
+
+
+def test_group_that_reads_two_copies_waits_only_while_both_mirrors_are_held_up() -> None:
+    history = _frozen_mirror()
+    both = Waiter(group="billing", mirrors=(frozenset({"dc1->dc2"}), frozenset({"dc1->dc3"})))
+    assert _waits(_story(history, 9.9, 15.2, waiter=both)) == []
+
+
+@pytest.mark.parametrize(
+    ("unfenced", "record"),
+    [(True, "after it was unfenced"), (False, "after broker 1 was fenced")],
+)
+def test_election_of_a_broker_that_was_fenced_itself_came_when_it_was_back(
+    unfenced: bool, record: str
+) -> None:
+    """All brokers had been fenced; else the fencing of the leader before is what came before the election."""
+    history = _led()
+    for broker in (1, 2) if unfenced else (1,):
+        history.add("cluster_events", kind="fenced", broker=broker, at_ns=at(11_000), source="t")
+    history = _broker(history.led(2, 1, 12_000, [2, 3]), 1, 10).fault(1, 10_000)
+    story = _story(history, 10, 12.5)
+    assert story.waits[0].record == f"broker 2 led orders/0 from epoch 1 on, {record}"
+
+
+@pytest.mark.parametrize(("stalled_s", "last"), [(28.5, "unknown"), (28.1, "unknown"), (28, "client")])
+def test_what_is_left_is_not_the_clients_while_nothing_new_is_committed(stalled_s: float, last: str) -> None:
+    """A broker was back at 20 s; the last stable offset stood still until two seconds before the end."""
+    history = _broker(_led(), 1, 10, 20).fault(1, 10_000, 20_000)
+    waiter = Waiter(group="billing", stalls=[(at(12_000), at(stalled_s * 1e3))])
+    story = _story(history, 10, 30, waiter=waiter)
+    assert _waits(story) == [("heal", 10, 20), (last, 20, 30)]
+    assert ("stood still" in story.waits[1].record) == (last == "unknown")

@@ -48,6 +48,7 @@ def made(folder: Path, **switches: bool) -> tuple[LogDirFailure, Broker]:
     broker = Broker(1, folder=folder, **switches)  # type: ignore[arg-type]
     for place in broker.layout.all_data:
         (place / "orders-0").mkdir(parents=True)
+        (place / "old-1.3f2a-delete").mkdir()
     admin: Any = Reports(broker)
     return LogDirFailure(fake_scene("log-dir-failure", broker, admin=admin)), broker
 
@@ -57,7 +58,7 @@ def test_directory_is_lost_and_comes_back_with_a_restart(tmp_path: Path) -> None
     fault, broker = made(tmp_path)
     effect = fault.inject([broker])  # type: ignore[list-item]
     assert effect.confirmed and not broker.layout.second_data.exists()
-    assert "lost data-2, with 1 partitions; reported as failed after" in effect.proof
+    assert "lost data-2, with 1 partition; reported as failed after" in effect.proof
     healed, after = fault.heal([broker], effect)  # type: ignore[list-item]
     assert healed is not None and after.confirmed and broker.running, after.proof
     assert (

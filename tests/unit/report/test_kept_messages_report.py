@@ -35,9 +35,12 @@ def test_kept_messages_are_in_text_html_and_markdown(tmp_path: Path) -> None:
     assert all("Kept" in shown and "local (sqlite)" in shown for shown in (text, page, short))
     row = next(line for line in text.splitlines() if line.startswith("  local (sqlite)"))
     assert row.split()[1:7] == ["(sqlite)", "3", "1", "1", "1", "0"] and row.endswith("61.5 s")
-    assert "1 message possibly stored by Kafka before a store kept it" in text
+    assert "1 message kept in doubt: its client did not know whether Kafka had stored it" in text
     two = findings.model_copy(update={"kept": findings.kept.model_copy(update={"in_doubt": 2})})  # type: ignore[union-attr]
-    assert "2 messages possibly stored by Kafka before a store kept them" in to_text(two, tmp_path).plain
+    assert (
+        "2 messages kept in doubt: their client did not know whether Kafka had stored them"
+        in to_text(two, tmp_path).plain
+    )
     assert [cells[-1] for cells in fates_table(findings).rows if cells[-1] == "3"] == ["3"]
     assert "the end offsets also count 1 kept and 1 extra copy" in text
 

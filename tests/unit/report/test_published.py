@@ -52,6 +52,16 @@ def test_group_figures_are_compared_with_published_ones(raw: dict[str, Any]) -> 
     assert "acked below 800 per second for up to 11 s" in ours
 
 
+def test_what_is_stored_twice_is_not_delivered_once(raw: dict[str, Any]) -> None:
+    """Each of its records may be."""
+    raw["run"]["scenario"] = "consumer-failover"
+    for anomaly in raw["anomalies"]:
+        if anomaly["name"] in ("redelivered", "duplicate"):
+            anomaly["count"] = 6 if anomaly["name"] == "duplicate" else 0
+    _, ours = compared_with_published(Findings.model_validate(raw))
+    assert "messages, each record once (6 of them stored more than once)" in ours
+
+
 def test_longest_silence_is_one_from_the_effect_on(raw: dict[str, Any]) -> None:
     """Where published figures are of stalls; the partition may have been silent before."""
     raw["run"]["scenario"] = "leader-kill-lagging-acks-1"

@@ -139,6 +139,9 @@ def test_partition_table_is_shown_for_few_partitions(raw: dict[str, Any]) -> Non
     many = {**before, "partitions": [{**told, "partition": n} for n in range(21)]}
     raw["partition_tables"] = [many, many]
     assert "replicas" not in _text(raw)
+    raw["partition_tables"] = [before, during]
+    raw["faults"][0] |= {"id": "1-move-replicas", "fault": "move-replicas"}
+    assert "replicas at first" in _text(raw)  # others, later
 
 
 def _text(raw: dict[str, Any]) -> str:
@@ -359,6 +362,21 @@ def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> N
     ]
 
 
+@pytest.mark.parametrize(("fault", "ends"), [("1-move-replicas", False), ("1-isolate", True)])
+def test_what_never_ends_has_no_losses_after_its_heal(raw: dict[str, Any], fault: str, ends: bool) -> None:
+    """A change of leader that a step asked for was planned, also if the old replica went with it."""
+    change = {
+        "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 2, "leader": 2, "fault": fault,
+        "first_ack_ns": 900_000_000, "last_deposed_ack_ns": 610_000_000, "deposed_acks": 55, "lost": 55,
+        "old_leader": 1, "lost_after_heal": 55,
+    }  # fmt: skip
+    raw["faults"][0] |= {"id": fault, "fault": fault.partition("-")[2], "lost": 55, "lost_after_heal": 55}
+    raw["leader_changes"] = [change]
+    (sentence,) = leader_sentences(JudgedRun(Findings.model_validate(raw)))
+    assert ("after the heal" in sentence, "acknowledged after the heal" in _text(raw)) == (ends, ends)
+    assert ("(epoch 2), a planned change" in sentence) == (not ends)
+
+
 @pytest.mark.parametrize(("retries", "twice"), [("5", True), ("0", False)])
 def test_only_what_is_retried_may_be_stored_twice(findings: Findings, retries: str, twice: bool) -> None:
     """By the producer's own setting."""
@@ -555,3 +573,15 @@ def test_configuration_has_racks_and_how_groups_assign(findings: Findings) -> No
     shown = str(configuration(JudgedRun(findings, scenario)))
     assert "kraft, racks a, b, c in turn" in shown
     assert "3 members, type classic, cooperative-sticky" in shown
+
+
+def test_configuration_has_the_stores_of_what_kafka_does_not_take(findings: Findings) -> None:
+    shown = str(configuration(JudgedRun(findings, load_builtin("kafka-away-store-dies"))))
+    assert "is kept in far (opensearch), then local (sqlite); policy spill" in shown
+
+
+def test_rate_that_was_never_reached_is_below_it_in_each_second(raw: dict[str, Any]) -> None:
+    seconds = sum(mean["seconds"] for mean in raw["rates"]["means"])
+    slump = {"what": "acked", "below_per_s": 800.0, "longest_s": seconds, "total_s": seconds}
+    raw["rates"]["slumps"] = [slump]
+    assert f"acked: below 800 in each of the {seconds} whole seconds of the load" in _text(raw)

@@ -21,6 +21,7 @@ from kaput.evidence.findings_claims import EndedBy, Wait, only_flaps
 from kaput.scenario.targets import recorded_target
 
 SHORTEST_NS = SECOND  # of a silence
+_SAMPLED_NS = 2 * SECOND  # offsets are sampled every second
 
 
 class Stage(IntEnum):
@@ -448,7 +449,9 @@ class _Walk:
             yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, faults=faults)
             begin = until
         if begin < self.to_ns:
-            yield Wait(condition="client", from_ns=begin, to_ns=self.to_ns)
+            stalled = self._stalled(max(begin, self.to_ns - _SAMPLED_NS), self.to_ns)
+            last: EndedBy = "unknown" if stalled else "client"
+            yield Wait(condition=last, from_ns=begin, to_ns=self.to_ns, record=stalled)
 
     def _hidden(self, number: int) -> tuple[WaitState, WaitState, int] | None:
         """If the client's own condition (an owner, rights) is unmet before and after a leader or an ISR is

@@ -43,7 +43,7 @@ def _sentences(kept: KeptFindings) -> list[str]:
     """Facts that the table does not show."""
     not_read = [one.store for one in kept.stores if not one.read]
     found = [
-        (kept.in_doubt, "possibly stored by Kafka before a store kept {them|it}"),
+        (kept.in_doubt, "kept in doubt: {their|its} client did not know whether Kafka had stored {them|it}"),
         (kept.duplicates, "stored more than once"),
         (kept.stored_and_left, "stored and still in a store: another replay would send {them|it} again"),
         (kept.lost_after_replay, "lost after Kafka acknowledged the replay"),

@@ -26,15 +26,19 @@ def rates(run: JudgedRun) -> Section | None:
 
 
 def _below_target(findings: Findings) -> list[str]:
+    load_s = sum(mean.seconds for mean in findings.rates.means)
     sentences = [f"target: {number(findings.rates.ordered_per_s)} per second"]
     for slump in findings.rates.slumps:
         below = f"below {number(slump.below_per_s)}"
         how_long = f"{below} for up to {plural(slump.longest_s, 'whole second')}, {slump.total_s:,} in total"
+        if slump.longest_s == slump.total_s == load_s:
+            how_long = f"{below} in each of the {plural(slump.total_s, 'whole second')} of the load"
         sentences.append(f"{slump.what}: {how_long if slump.total_s else f'in no whole second {below}'}")
     if (cpu_us := findings.rates.cpu_us_per_message) is not None:
         begun = findings.rates.cpu_processes_begun
         its = f", including the start of {plural(begun, 'process', 'processes')}" if begun else ""
-        sentences.append(f"CPU time of the cluster: {number(cpu_us)} µs for each acknowledged message{its}")
+        each = f"{number(cpu_us)} µs for each acknowledged message{its}"
+        sentences.append(f"CPU time of all brokers and controllers: {each}")
     return sentences
 
 

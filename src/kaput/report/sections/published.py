@@ -178,7 +178,9 @@ def _readers(findings: Findings) -> Iterator[str]:
     """What was delivered to each group, and how often."""
     plan = findings.plan
     for group in findings.groups:
-        twice = f"{group.redelivered:,} of them redelivered" if group.redelivered else "each once"
+        again = f"each record once ({findings.duplicate:,} of them stored more than once)"
+        once = again if findings.duplicate else "each once"
+        twice = f"{group.redelivered:,} of them redelivered" if group.redelivered else once
         for switch in plan.groups if plan else ():
             if switch.group == group.group and switch.read_twice:
                 twice += f", {switch.read_twice:,} once more in another cluster"

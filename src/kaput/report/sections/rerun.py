@@ -66,6 +66,9 @@ def _settings(scenario: Scenario) -> list[tuple[str, str, str]]:
         text += "".join(f" {name}={value}" for name, value in spec.config.items()) + spec.in_words
         name = f"{plural(spec.count, 'producer')} to {qualified(spec.cluster, spec.topic)}"
         rows.append((name, text, _PROMISES[str(spec.acks)] + _retries(spec)))
+        if (kept := spec.on_failure) is not None:
+            stores = ", then ".join(f"{store} ({scenario.stores[store].kind})" for store in kept.stores)
+            rows.append(("what Kafka does not take", f"is kept in {stores}; policy {kept.policy}", ""))
     for mirror in scenario.mirrors:
         once = (
             "committed copies are there once" if mirror.exactly_once else "a restart may copy records twice"
