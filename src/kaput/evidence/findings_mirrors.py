@@ -76,7 +76,9 @@ class MirrorFindings(FindingsPart):
     looped: int = 0
     """Messages that came back to the target of this mirror, which was their own cluster."""
     lag_max: int | None = None
-    """The most records that were not copied yet, over all partitions of one sample; null without samples."""
+    """The most records that were not copied yet, over all partitions of one sample; null without samples from
+    before producers wrote to the copies.
+    """
     checkpoints: int = 0
     """Translated positions that the mirror announced."""
     compared: ComparedMirror | None = None

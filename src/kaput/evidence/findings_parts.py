@@ -190,7 +190,9 @@ class KeptFates(FindingsPart):
     unclear: int
     """Not stored as far as is known: their store or their topic was not read to the end."""
     kept_for_p50_s: float | None = None
-    """Median time from when the store had it to its acknowledgement to a replay; null without any."""
+    """Median time (within 2 %) from when the store had it to its acknowledgement to a replay; null without
+    any.
+    """
     kept_for_max_s: float | None = None
     """The longest such time; null without any."""
 

@@ -223,6 +223,12 @@ class Scenario(Block):
         numbers = (number for number in range(1, count + 1) if number not in self._unreadable_steps)
         return list(zip(numbers, self.faults, strict=True))
 
+    def step_of(self, id_: str, fault: str) -> FaultStep | None:
+        """The step that a fault in the evidence belongs to: its id begins with the step's number."""
+        number = id_.partition("-")[0]
+        step = dict(self.numbered_faults()).get(int(number)) if number.isdecimal() else None
+        return step if step is not None and step.fault == fault else None
+
     @model_validator(mode="after")
     def _with_default_clusters(self) -> Self:
         """With several clusters, makes the first one `cluster`, and the default for whatever names none."""

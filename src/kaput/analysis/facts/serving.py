@@ -24,7 +24,6 @@ from kaput.scenario.fault_kinds import (
     ProtocolOptions,
 )
 from kaput.scenario.model import Scenario
-from kaput.scenario.steps import FaultStep
 from kaput.scenario.vocabulary import NOOP
 
 # ended: no process; starting: a process that is not unfenced yet; frozen: a process that does not run; disk:
@@ -206,7 +205,7 @@ def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
     if fault.fault == RECREATE and fault.hit.whole_topic is not None:
         name = _full_name(fault.hit.whole_topic, scenario)
         return [f"Read {name}", f"Write {name}"]
-    step = step_of(fault, scenario)
+    step = scenario.step_of(fault.id, fault.fault) if scenario is not None else None
     if step is None or not isinstance(step.options, DenyOptions) or step.target.topic is None:
         return []
     if step.options.principal != DenyOptions().principal:
@@ -374,15 +373,6 @@ def _without_clients(
     return {row["broker"] for row in mine if row["broker"] is not None} - set(fault.brokers)
 
 
-def step_of(fault: FaultRow, scenario: Scenario | None) -> FaultStep | None:
-    """The step of the scenario that a fault belongs to: its id begins with the step's number, from 1 on."""
-    number = fault.id.partition("-")[0]
-    if scenario is None or not number.isdecimal():
-        return None
-    step = dict(scenario.numbered_faults()).get(int(number))
-    return step if step is not None and step.fault == fault.fault else None
-
-
 def how_of(fault: FaultRow, scenario: Scenario | None) -> How:
     """How a fault hinders what it hits. A command that is proven without a `prove` command counts as the end
     of a broker's process: it was asked, and did not answer.
@@ -395,7 +385,7 @@ def how_of(fault: FaultRow, scenario: Scenario | None) -> How:
 
 def options_of(fault: FaultRow, scenario: Scenario | None) -> Options | None:
     """The options of that step."""
-    step = step_of(fault, scenario)
+    step = scenario.step_of(fault.id, fault.fault) if scenario is not None else None
     return None if step is None else step.options
 
 
@@ -437,7 +427,7 @@ def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> Mi
             scenario.effective_min_isr(topic, value),
         )
         for fault in sorted(faults, key=lambda one: not one.brokers)
-        if fault.effective_ns is not None and (step := step_of(fault, scenario)) is not None
+        if fault.effective_ns is not None and (step := scenario.step_of(fault.id, fault.fault)) is not None
         for value in scenario.set_by(step, topic, _MIN_ISR)
     ]
     configured = scenario.topic_setting(topic, _MIN_ISR, "1")

@@ -34,7 +34,7 @@ def section(run: JudgedRun) -> Section | None:
 
 
 def _item(run: JudgedRun, fault: FaultFindings, number: int) -> NamedPart:
-    title = f"{fault.id}: {fault.fault} {target_of(fault)}"
+    title = f"{fault.id}: {fault.fault} {target_of(fault, run)}"
     facts = [(name, value) for name, value in _facts(run, fault) if value]
     blocks: list[Block] = [NamedValues(facts)] if facts else []
     if any(recovery_bars(fault)):

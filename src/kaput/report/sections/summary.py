@@ -26,7 +26,14 @@ from kaput.report.document import (
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages, timed
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
-from kaput.scenario.fault_kinds import GrowOptions, ReassignOptions, ResizeOptions, RollingUpgradeOptions
+from kaput.scenario.fault_kinds import (
+    CutOptions,
+    GrowOptions,
+    IsolateOptions,
+    ReassignOptions,
+    ResizeOptions,
+    RollingUpgradeOptions,
+)
 from kaput.scenario.model import Config, Scenario
 from kaput.scenario.timeline import step_id
 
@@ -114,14 +121,20 @@ def _fault(fault: FaultFindings, run: JudgedRun) -> str:
     when = _at(run, fault.effective_ns, " at ")
     if when and fault.effective_ns is not None and fault.healed_ns not in (None, fault.effective_ns):
         when += f" for {(fault.healed_ns - fault.effective_ns) / 1e9:,.1f} s"
-    return f"{fault.fault} of {target_of(fault)}{when}: {confirmation(fault)}"
+    return f"{fault.fault} of {target_of(fault, run)}{when}: {confirmation(fault)}"
 
 
-def target_of(fault: FaultFindings) -> str:
-    """`leader-of orders/0 (broker 1)`: the target, and the brokers (or other nodes) that it resolved to."""
+def target_of(fault: FaultFindings, run: JudgedRun) -> str:
+    """`leader-of orders/0 (broker 1) from controllers`: the target, the brokers (or other nodes) that it
+    resolved to, and from what they are cut off, if that is not everything.
+    """
+    step = run.scenario.step_of(fault.id, fault.fault) if run.scenario is not None else None
+    others = step.options.from_ if step and isinstance(step.options, IsolateOptions | CutOptions) else None
+    apart = f" from {', '.join(map(str, others))}" if others else ""
     word = "broker" if all(node % 1000 <= 100 for node in fault.brokers) else "node"
     brokers = f"{word}{'s' if fault.brokers[1:] else ''} {', '.join(map(str, fault.brokers))}"
-    return fault.target if not fault.brokers or brokers == fault.target else f"{fault.target} ({brokers})"
+    alone = not fault.brokers or brokers == fault.target
+    return f"{fault.target if alone else f'{fault.target} ({brokers})'}{apart}"
 
 
 def _at(run: JudgedRun, ns: int | None, before: str) -> str:
