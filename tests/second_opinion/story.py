@@ -229,7 +229,7 @@ class Story:
         key = at, since, end, group, producer
         if key not in self._told:
             leaders = self._leaders_reason(at)
-            own = self._own(at, producer) if group is None else self._group_reasons(at, since, end, group)
+            own = self._own(at, producer) if group is None else self._group_reasons(at, end, group)
             acks = self.all_acks if producer is None else self.tables.has_acks_all(producer) is True
             isr = self._isr_reasons(at, since, end) if acks or group is not None else set()
             self._told[key] = [{leaders} if leaders else set(), isr, self._misled(at, since), own]
@@ -237,10 +237,10 @@ class Story:
 
     # A group's own conditions.
 
-    def _group_reasons(self, at: int, since: int, end: int, group: str) -> set[Reason]:
+    def _group_reasons(self, at: int, end: int, group: str) -> set[Reason]:
         if self.effects.denies("Read", self.place, at):
             return {("denied", 0)}
-        if self._uncopied(at, since, end, group):
+        if self._uncopied(at, end, group):
             return {("mirror", 0)}
         owner = self._owner(at, group)
         if owner == "":
@@ -252,20 +252,19 @@ class Story:
                 return {("owner", 0)}
         return set()
 
-    def _uncopied(self, at: int, since: int, end: int, group: str) -> bool:
-        """Whether a group reads copies only, and a fault stops a mirror on the way of each."""
+    def _uncopied(self, at: int, end: int, group: str) -> bool:
+        """Whether a group reads copies only at the end, and a fault stops a mirror on the way of each."""
         rows = [
             e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] == "assigned"
         ]
         given = sorted(((e["at_ns"], e["place"]) for e in rows if e["place"] is not None), key=lambda e: e[0])
-        before = [place for t, place in given if t <= since] or [place for _, place in given[:1]]
+        before = [place for t, place in given if t < end] or [place for _, place in given[:1]]
         read = {place.cluster for place in before[-1:]}
-        read |= {place.cluster for t, place in given if since < t < end}
         topics = {place.topic for _, place in given}
         copies = {c: via for c, via in self.tables.copies(self.place).items() if c.cluster in read}
         ways = [via for copy, via in copies.items() if copy.topic in topics]
-        stopped = {e.target for e in self.effects.in_effect(at) if e.fault in ("kill", "stop", "pause")}
-        held = [any(f"mirror {name}" in stopped for name in via) for via in ways]
+        effects = list(self.effects.in_effect(at))
+        held = [any(_holds_up(e, name) for e in effects for name in via) for via in ways]
         return bool(held) and all(held) and self.place.cluster not in read
 
     def _stops(self, effect: Effect, group: str, member: str, at: int) -> bool:
@@ -384,6 +383,18 @@ class Story:
         """Every time at which any of this may change."""
         found = {when for when, _ in self.states} | self.effects.moments()
         return found | {e["at_ns"] for e in self._group_events(group)} if group is not None else found
+
+
+def _holds_up(effect: Effect, mirror: str) -> bool:
+    """Whether a fault stops a mirror, or cuts its clusters off from each other."""
+    if effect.target == f"mirror {mirror}":
+        return effect.fault in ("kill", "stop", "pause")
+    hit, ends = effect.target.removeprefix("cluster "), set(mirror.split("->"))
+    if effect.fault != "isolate" or hit not in ends:
+        return False
+    given = effect.step.get("from") or []
+    words = {word.removeprefix("cluster ") for word in ([given] if isinstance(given, str) else given)}
+    return not words or bool(words & ({*ends, f"mirror {mirror}"} - {hit}))
 
 
 class _Walk:

@@ -174,7 +174,7 @@ class Run:
     ) -> Story:
         """After messages: what a partition (or a group, or one producer) waited for between two times."""
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
-        waiter = replace(waiter, mirrors=self._mirrors_of(place, group, from_ns, to_ns))
+        waiter = replace(waiter, mirrors=self._mirrors_of(place, group, to_ns))
         story = self.record.story(place, from_ns, to_ns, terms, waiter)
         moves = self.given.clusters.get(group or "", ())
         read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
@@ -203,15 +203,13 @@ class Run:
             if cluster_and_topic(one.topic)[0] in clusters and (reads is None or one.topic in reads)
         }
 
-    def _mirrors_of(
-        self, place: TopicPartition, group: str | None, from_ns: int, to_ns: int
-    ) -> tuple[frozenset[str], ...]:
-        """Of each copy that the group read, the mirrors; none if it read the partition itself."""
+    def _mirrors_of(self, place: TopicPartition, group: str | None, at_ns: int) -> tuple[frozenset[str], ...]:
+        """Of each copy that the group read just before, the mirrors; none if it read the partition itself."""
         if group is None or not self.mirrors:
             return ()
-        clusters = clusters_within(self.given.clusters.get(group, ()), from_ns, to_ns - 1)
+        clusters = clusters_within(self.given.clusters.get(group, ()), at_ns - 1, at_ns - 1)
         at_home = cluster_and_topic(place.topic)[0] in clusters
-        return () if at_home else tuple(self.copies(place, group, from_ns, to_ns).values())
+        return () if at_home else tuple(self.copies(place, group, at_ns - 1, at_ns).values())
 
     def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
         senders, given_up = self._senders.get(self.names.code(place), ([], []))

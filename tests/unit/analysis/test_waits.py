@@ -790,3 +790,25 @@ def test_what_is_left_is_not_the_clients_while_nothing_new_is_committed(stalled_
     story = _story(history, 10, 30, waiter=waiter)
     assert _waits(story) == [("heal", 10, 20), (last, 20, 30)]
     assert ("stood still" in story.waits[1].record) == (last == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("target", "others", "known"),
+    [("dc1", "dc2", True), ("dc2", None, True), ("dc1", "dc3", False), ("dc3", None, False)],
+)
+def test_group_that_reads_copies_waits_until_its_mirror_is_no_longer_cut_off(
+    target: str, others: str | None, known: bool
+) -> None:
+    """A mirror reaches neither its source nor its target while one of them is isolated from the other."""
+    step = {"at": "10s", "fault": "isolate", "target": f"cluster {target}", "for": "5s"}
+    blocks = {
+        "clusters": {name: {"brokers": 1} for name in ("dc1", "dc2", "dc3")},
+        "topics": [{"name": "orders", "replication-factor": 1}],
+        "mirrors": [{"from": "dc1", "to": "dc2", "topics": ["orders"]}],
+        "faults": [step | ({"from": others} if others else {})],
+    }
+    history = _led(isr=(1,)).fault(1, 10_000, 15_000, id="1-isolate", fault="isolate", target=step["target"])
+    history.rows["faults"][0]["brokers"] = []
+    waiter = Waiter(group="billing", mirrors=[frozenset({"dc1->dc2"})])
+    story = _story(history, 9.9, 15.2, Terms(False), waiter, **blocks)
+    assert _waits(story) == ([("heal", 9.9, 15.0), ("client", 15.0, 15.2)] if known else [])

@@ -24,6 +24,7 @@ from kaput.scenario.fault_kinds import (
     ProtocolOptions,
 )
 from kaput.scenario.model import Scenario
+from kaput.scenario.targets import CLUSTERS
 from kaput.scenario.vocabulary import NOOP
 
 # ended: no process; starting: a process that is not unfenced yet; frozen: a process that does not run; disk:
@@ -154,6 +155,8 @@ def serving(
             continue
         for target in [*_denied(fault, scenario), *([] if fault.brokers else [fault.target])]:
             clients[target].append(_of_client(fault, group_events))
+        for mirror in _mirrors_cut(fault, scenario):
+            clients[f"mirror {mirror}"].append(replace(_of_client(fault), how="cut"))
         for broker in fault.brokers:
             known = _known_of(lives, fault, broker)
             hindrance = _of_broker(fault, broker, known, _known_of(signs, fault, broker), scenario)
@@ -198,6 +201,17 @@ def _turns(
         turns[broker] = begin_ns, FOREVER_NS if started_ns is None else started_ns
         begin_ns = turns[broker][1]
     return turns
+
+
+def _mirrors_cut(fault: FaultRow, scenario: Scenario | None) -> list[str]:
+    """The mirrors between a cluster that a fault isolates and those that it is isolated from."""
+    if scenario is None or how_of(fault, scenario) != "cut" or fault.hit.hits != CLUSTERS:
+        return []
+    options = options_of(fault, scenario)
+    words = {word.removeprefix("cluster ") for word in (options.parties if options else ())}
+    between = [one for one in scenario.mirrors if fault.hit.name in (one.from_, one.to)]
+    ends = {one.name: {one.from_, one.to, f"mirror {one.name}"} - {fault.hit.name} for one in between}
+    return [name for name, others in ends.items() if not words or words & others]
 
 
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:

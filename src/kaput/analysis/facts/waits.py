@@ -319,7 +319,8 @@ class _Walk:
     def _on_the_way(self, mirrors: Collection[str], at_ns: int) -> list[Hindrance]:
         """What holds up one of the mirrors through which a copy comes."""
         targets = [f"mirror {name}" for name in sorted(mirrors)]
-        return [one for target in targets for one in self._held(target, at_ns, stage=Stage.UNCOPIED)]
+        how: tuple[How, ...] = ("ended", "frozen", "cut")
+        return [one for target in targets for one in self._held(target, at_ns, how, Stage.UNCOPIED)]
 
     def _of_group(self, group: str, at_ns: int) -> WaitState:
         owners = self.record.owners.get((group, self.place))
