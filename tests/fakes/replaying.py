@@ -20,5 +20,5 @@ if __name__ == "__main__":
     while page := store.read("", 10):
         time.sleep(0.03)
         store.remove([record.id for record in page])
-    notify("replay", left=0, maybe_twice=0, rejected={})
+    notify("replay", left=0, maybe_twice=7, rejected={})
     notify("done")

@@ -116,6 +116,8 @@ class Causes:
     def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
         if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):
             return {False}
+        if effect.of_requests in ("AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"):
+            return {False}  # a coordinator is asked, whatever it leads
         at, end = within
         if effect.fault.startswith("rolling-"):
             each = [

@@ -161,7 +161,9 @@ class Copies:
         return {}
 
     def _own_writes(self, row: Row) -> int:
-        """When producers begin to write to a topic of the target that has copies."""
+        """When producers begin to write to a topic of the target that has copies, or one of its topics is
+        deleted and created again.
+        """
         spec, work = self._spec(row["mirror"]), self.tables.scenario.get("workload") or {}
         prefix = f"{spec.get('from')}." if spec.get("policy") == "default" else ""
         copies = {prefix + topic for topic in spec.get("topics", ())}
@@ -176,8 +178,13 @@ class Copies:
         }
         if written & {(row["target"], topic) for topic in copies}:
             return 0
+        mine = {(spec.get("from"), topic) for topic in spec.get("topics", ())}
+        mine |= {(row["target"], topic) for topic in copies}
+        again = [f for f in self.tables.rows("faults") if f["fault"] == "recreate"]
+        places = [self.tables.place_of(None, f["target"].removeprefix("topic "), 0) for f in again]
+        gone = [f["injected_ns"] for f, p in zip(again, places, strict=True) if (p.cluster, p.topic) in mine]
         moves = [step["started_ns"] for step in self.tables.rows("plan") if step["kind"] == "move-producers"]
-        return min(moves, default=FOREVER) if copies & {topic for _, topic in written} else FOREVER
+        return min([*gone, *(moves if copies & {topic for _, topic in written} else [])], default=FOREVER)
 
     def _is_copied(self, spec: Row, send: Row) -> bool:
         return send["cluster"] == spec.get("from") and send["topic"] in spec.get("topics", ())

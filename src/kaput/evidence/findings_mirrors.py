@@ -77,7 +77,7 @@ class MirrorFindings(FindingsPart):
     """Messages that came back to the target of this mirror, which was their own cluster."""
     lag_max: int | None = None
     """The most records that were not copied yet, over all partitions of one sample; null without samples from
-    before producers wrote to the copies.
+    before producers wrote to the copies, or a topic was deleted and created again.
     """
     checkpoints: int = 0
     """Translated positions that the mirror announced."""

@@ -241,7 +241,7 @@ class _StoreReplay:
         """A summary of the replay."""
         done = self._done
         text = f"replay of {self.name}: {self._sent_total:,} messages sent, {done['left']:,} are left"
-        if done["maybe_twice"]:
+        if done["maybe_twice"] and not self.kills:  # it does not know what killed ones sent
             text += f"; at most {done['maybe_twice']:,} may be there twice"
         rejected = [f"; {count:,} rejected: {why}" for why, count in done["rejected"].items()]
         return text + "".join(rejected)

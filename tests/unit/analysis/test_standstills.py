@@ -108,6 +108,23 @@ def test_requests_of_clients_elect_no_leader(api: str, hit: bool, tmp_path: Path
     assert ("2-protocol" in (first.cause or "")) == hit and "1-kill" in (first.cause or "")
 
 
+@pytest.mark.parametrize(("api", "hit"), [("Fetch", True), ("EndTxn", False)])
+def test_what_a_coordinator_is_asked_holds_up_no_partition_that_it_leads(
+    api: str, hit: bool, tmp_path: Path
+) -> None:
+    """A group got nothing while the leader was asked late, or while it was as a coordinator."""
+    history = _history({})
+    history.groups = {"billing": True}
+    for row in history.rows["deliveries"]:
+        if row["polled_ns"] > at(3_000):
+            row["polled_ns"] = max(row["polled_ns"], at(6_000))
+    step = {"at": "3s", "fault": "protocol", "target": "broker 1", "what": "delay", "delay": "1s", "api": api}
+    history.faults = [step]
+    history.fault(1, 2_900, 6_500, fault="protocol", id="1-protocol", proof="requests seen")
+    causes = [one.cause or "" for one in judged(history, tmp_path).standstills if one.group == "billing"]
+    assert causes and any("1-protocol" in cause for cause in causes) == hit
+
+
 def _handed_over(until: int = 6_000) -> History:
     """Group audit gets all at once; billing nothing from 3 s on, until its member has a partition again."""
     history = _history({})

@@ -17,7 +17,7 @@ from kaput.report.run_report import to_html
 from kaput.report.sections import JudgedRun, groups, leaders
 from kaput.report.sections.summary import faults_in_a_line, head
 from kaput.report.timeline import bars
-from kaput.report.timeline.bars import Bar, TimelineClock
+from kaput.report.timeline.bars import Bar, TimelineClock, event_marks
 from kaput.report.timeline.reading import LagPoint, TimelineData, read_timeline
 
 Run = tuple[RunFolder, Findings]
@@ -232,3 +232,12 @@ def test_rates_section_requires_a_target_rate(run: Run) -> None:
     rates = findings.rates.model_copy(update={"ordered_per_s": 50.0, "slumps": [slump], "means": [mean]})
     page = to_html(folder, findings.model_copy(update={"rates": rates}))
     assert "acked: below 40 for up to 1 whole second, 2 in total" in page
+
+
+def test_isr_is_marked_when_it_changes() -> None:
+    """Not when only its eligible leader replicas do, with the same ISR again; none is empty."""
+    row = {"topic": "orders", "partition": 0, "kind": "isr", "leader": -1, "leader_epoch": 1}
+    isrs = ([1, 2], [1], [], [], [3])
+    found = [{**row, "at_ns": n * 10**9, "isr": isr} for n, isr in enumerate(isrs)]
+    marks = list(event_marks(found, TimelineClock(0, 10.0)))
+    assert [mark.text for mark in marks] == [f"ISR of orders/0: {isr}" for isr in ("1, 2", "1", "empty", "3")]

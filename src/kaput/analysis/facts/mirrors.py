@@ -19,6 +19,7 @@ from kaput.analysis.runs.names import SHIFT, Homes, Names
 from kaput.core import FOREVER_NS, cluster_and_topic, qualified
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.schemas import LAG, countable
+from kaput.scenario.fault_kinds import RECREATE
 from kaput.scenario.model import pipe_producers, source_and_target
 from kaput.scenario.vocabulary import NOOP
 
@@ -203,9 +204,10 @@ def _end(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, str | None]:
 
 def lag_over_time(given: Inputs) -> dict[tuple[str, int], int]:
     """By mirror and time (ns), the number of records not mirrored yet, added up over partitions; nothing from
-    when producers write to a copy, since a sample takes all that arrived there for mirrored.
+    when producers write to a copy, or a topic is another one: a sample takes all that ever arrived in the
+    target for mirrored.
     """
-    until = {name: _own_writes(given, name, *ends) for name, ends in _clusters_of(given).items()}
+    until = {name: _lag_until(given, name, *ends) for name, ends in _clusters_of(given).items()}
     found: dict[tuple[str, int], float] = {}
     for event in events_of(given):
         if event["kind"] == "lag" and event["value"] is not None and countable(LAG, event["value"]):
@@ -215,20 +217,23 @@ def lag_over_time(given: Inputs) -> dict[tuple[str, int], int]:
     return {key: round(found[key]) for key in sorted(found, key=lambda key: (key[1], key[0]))}
 
 
-def _own_writes(given: Inputs, name: str, source: str, target: str) -> int:
-    """When producers begin to write to a mirror's copies, by the scenario and the plan's rows (ns)."""
-    scenario, names = given.scenario, given.names.topics
-    if scenario is None:
-        return FOREVER_NS
-    copies = {names[copy] for copy in _topics(given, name, source, target).values() if copy is not None}
-    specs = [*scenario.producer_specs(), *pipe_producers(scenario)]
-    first = next(iter(scenario.clusters), None)
-    if copies & {qualified(spec.cluster or first, spec.topic) for spec in specs}:
-        return 0
-    if not copies & {qualified(target, spec.topic) for spec in specs}:
-        return FOREVER_NS
-    moved = (row["started_ns"] for row in plan_steps(given) if row["kind"] == _MOVES[0])
-    return min(moved, default=FOREVER_NS)
+def _lag_until(given: Inputs, name: str, source: str, target: str) -> int:
+    """When producers begin to write to a mirror's copies, by the scenario and the plan's rows, or one of its
+    topics is deleted and created again (ns).
+    """
+    scenario, names, topics = given.scenario, given.names.topics, _topics(given, name, source, target)
+    copies = {names[copy] for copy in topics.values() if copy is not None}
+    every = copies | {names[topic] for topic in topics}
+    hit = [(f.injected_ns, f.hit.whole_topic) for f in given.faults if f.fault == RECREATE]
+    until = [at_ns for at_ns, topic in hit if topic is not None and given.full_name(topic) in every]
+    if scenario is not None:
+        specs = [*scenario.producer_specs(), *pipe_producers(scenario)]
+        first = next(iter(scenario.clusters), None)
+        if copies & {qualified(spec.cluster or first, spec.topic) for spec in specs}:
+            until.append(0)
+        if copies & {qualified(target, spec.topic) for spec in specs}:
+            until += [row["started_ns"] for row in plan_steps(given) if row["kind"] == _MOVES[0]]
+    return min(until, default=FOREVER_NS)
 
 
 _MOVES = ("move-producers", "move-groups", "fail-back")

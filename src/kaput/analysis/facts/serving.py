@@ -48,6 +48,8 @@ _Known = TypeVar("_Known")
 _MIN_ISR = "min.insync.replicas"
 # What clients ask before a message is acknowledged: an acknowledgement waits for no other answer.
 ACKS_WAIT_FOR = ("Produce", "Metadata", "ApiVersions", "InitProducerId", "AddPartitionsToTxn")
+# What a transaction's coordinator is asked: it need not lead what the transaction is about.
+OF_TRANSACTIONS = ("AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
 _ROLLING = ("rolling-restart", "rolling-upgrade")  # one broker after the other
 _BY_EVENTS = (*_ROLLING, "disk-error", "disk-full")  # their stops are recorded
 

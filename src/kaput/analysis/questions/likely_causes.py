@@ -16,7 +16,7 @@ import polars as pl
 
 from kaput.analysis.engine.spells import FAILED, LONG
 from kaput.analysis.facts.leader_history import Change, may_concern
-from kaput.analysis.facts.serving import ACKS_WAIT_FOR, how_of, options_of
+from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.run import Run
@@ -146,7 +146,7 @@ def needed(
     if place not in history.changes or not may_concern(fault, place):
         return None
     api = run.given.asked_by_clients(fault)
-    if group is None and api is not None and api not in ACKS_WAIT_FOR:
+    if api in OF_TRANSACTIONS or (group is None and api is not None and api not in ACKS_WAIT_FOR):
         return None
     turns = run.serving.turns.get(fault.id, {})
     since = {broker: turns.get(broker, within) for broker in fault.brokers}

@@ -29,7 +29,7 @@ _ROWS = 12
 _MOST_EVENTS = 8  # shown for one standstill
 _MEANINGS = (
     "A standstill is a second or more without any acknowledgement (or first delivery) while messages were "
-    "waiting, measured from the previous one, or from the first message that waited if there was none. "
+    "waiting, measured from the previous one, or from the first message that waited if that is later. "
     "Seconds: the sum of all standstills. Within the timeout: before the producer's delivery timeout."
 )
 _HEADER = ["from (s)", "seconds", Term("waited for"), "likeliest cause"]

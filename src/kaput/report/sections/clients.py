@@ -44,7 +44,10 @@ def errors(run: JudgedRun) -> Section | None:
     found = run.findings.client_errors
     rows = [[one.client, _counted(one.answered), _counted(one.messages)] for one in found]
     blocks: list[Block] = [
-        Table(["client", "requests answered with an error", "messages not acknowledged, by error"], rows)
+        Table(
+            ["client", "requests that a fault answered with an error", "messages not acknowledged, by error"],
+            rows,
+        )
     ]
     if any(one.answered for one in found):
         blocks.append(

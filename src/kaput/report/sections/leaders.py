@@ -129,7 +129,7 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
         anyway = ": Kafka elects the last known leader so, also with unclean leader election off"
         yield (
             "by an unclean election (it was neither in the ISR nor an eligible leader replica"
-            f"{anyway if restarted and off else ''})"
+            f"{anyway if off else ''})"
         )
     if change.old_leader_in_sync:
         yield f"which was in sync{_planned(change.fault)}"

@@ -28,8 +28,9 @@ def transaction_sentences(findings: Findings) -> list[str]:
             f"{plural(findings.totals.uncommitted, 'message')} not committed"
         )
     if ended.longest_standstill_ms is not None:
+        place = f"{ended.standstill_topic}/{ended.standstill_partition}"
         sentences.append(
-            f"readers with read_committed waited up to {milliseconds(ended.longest_standstill_ms)} "
-            f"for the last stable offset of {ended.standstill_topic}/{ended.standstill_partition} (sampled)"
+            f"the last stable offset of {place} stood still for at least "
+            f"{milliseconds(ended.longest_standstill_ms)} (sampled): nothing newer is read_committed"
         )
     return sentences

@@ -226,9 +226,12 @@ def rebalance_marks(findings: Findings, clock: TimelineClock) -> Iterator[Mark]:
 def event_marks(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Iterator[Mark]:
     """Elections (a change of leader), ISR changes, brokers and members joining or leaving."""
     led: dict[tuple[str, int], int] = {}
+    isrs: dict[tuple[str, int], Any] = {}
     for row in found:
         place, kind = (row["topic"], row["partition"]), row["kind"]
-        text = None
+        before, text = isrs.get(place), None
+        if row["isr"] is not None:
+            isrs[place] = row["isr"]
         if kind == "leader":
             leader = row["leader"]
             if place in led and led[place] != leader:
@@ -236,8 +239,8 @@ def event_marks(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Ite
                 in_sync = f", ISR {', '.join(map(str, row['isr']))}" if row["isr"] else ""
                 text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']}{in_sync})"
             led[place] = leader
-        elif kind == "isr":
-            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or []))}"
+        elif kind == "isr" and row["isr"] != before:  # else its eligible leader replicas changed
+            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or [])) or 'empty'}"
         elif kind in ("fenced", "unfenced", "started", "stopped"):
             text = f"broker {row['broker']} {kind}"
         elif kind in ("joined", "left", "killed"):
