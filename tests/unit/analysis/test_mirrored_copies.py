@@ -402,6 +402,7 @@ def test_a_mirror_has_no_lag_where_producers_write_to_its_copies(
     """All that arrives in the target counts as mirrored in a sample."""
     history = sent_and_mirrored(two_clusters(), 0, 1, 2)
     history.producers = [{"topic": "orders", "acks": "all", "cluster": cluster}]
+    history.mirrored("lag", 15, mirror="dc2->dc9", source_offset=9, target_offset=2, value=9.0)  # not ours
     for ms, value in ((10, 3.0), (20, 7.0)):
         history.mirrored("lag", ms, source_offset=9, target_offset=2, value=value)
     assert _judged(history, tmp_path).mirrors[0].lag_max == lag

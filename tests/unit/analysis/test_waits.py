@@ -767,16 +767,21 @@ def test_group_that_reads_two_copies_waits_only_while_both_mirrors_are_held_up()
 
 
 @pytest.mark.parametrize(
-    ("unfenced", "record"),
-    [(True, "after it was unfenced"), (False, "after broker 1 was fenced")],
+    ("own_ms", "record"),
+    [
+        (11_000, "after it was unfenced"),
+        (None, "after broker 1 was fenced"),
+        (10_500, "after broker 1 was fenced"),
+    ],
 )
 def test_election_of_a_broker_that_was_fenced_itself_came_when_it_was_back(
-    unfenced: bool, record: str
+    own_ms: int | None, record: str
 ) -> None:
-    """All brokers had been fenced; else the fencing of the leader before is what came before the election."""
+    """Unless the leader before it was fenced later."""
     history = _led()
-    for broker in (1, 2) if unfenced else (1,):
-        history.add("cluster_events", kind="fenced", broker=broker, at_ns=at(11_000), source="t")
+    for broker, ms in ((1, 11_000), (2, own_ms)):
+        if ms is not None:
+            history.add("cluster_events", kind="fenced", broker=broker, at_ns=at(ms), source="t")
     history = _broker(history.led(2, 1, 12_000, [2, 3]), 1, 10).fault(1, 10_000)
     story = _story(history, 10, 12.5)
     assert story.waits[0].record == f"broker 2 led orders/0 from epoch 1 on, {record}"

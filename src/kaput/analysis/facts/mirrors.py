@@ -212,7 +212,7 @@ def lag_over_time(given: Inputs) -> dict[tuple[str, int], int]:
     for event in events_of(given):
         if event["kind"] == "lag" and event["value"] is not None and countable(LAG, event["value"]):
             key = event["mirror"], event["at_ns"]
-            if event["at_ns"] < until[event["mirror"]]:
+            if event["at_ns"] < until.get(event["mirror"], FOREVER_NS):
                 found[key] = found.get(key, 0.0) + event["value"]
     return {key: round(found[key]) for key in sorted(found, key=lambda key: (key[1], key[0]))}
 

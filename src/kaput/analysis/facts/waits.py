@@ -523,17 +523,20 @@ class _Walk:
     def _election(self, change: Change, at_ns: int) -> str:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
         before, after = change.led_before, ""
-        if self._was_fenced(change.leader, change, at_ns):
+        own_ns, its_ns = (self._fenced_ns(broker, change, at_ns) for broker in (change.leader, before))
+        if own_ns and own_ns >= its_ns:
             after = ", after it was unfenced"
-        elif before != change.leader and self._was_fenced(before, change, at_ns):
+        elif its_ns:
             after = f", after broker {before} was fenced"
         return f"broker {change.leader} led {self.place} from epoch {change.epoch} on{after}{_seen(change)}"
 
-    def _was_fenced(self, broker: int | None, change: Change, at_ns: int) -> bool:
-        """Whether the broker was fenced during the silence, before the change; False if that was polled."""
-        fenced = () if broker is None else self.record.fenced.get((self.cluster, broker), ())
+    def _fenced_ns(self, broker: int | None, change: Change, at_ns: int) -> int:
+        """When a broker was last fenced in the silence, before the change; 0: never, or it was polled."""
+        if broker is None or change.within_ns:
+            return 0
         last_ns = at_ns // MS * MS + MS - 1
-        return not change.within_ns and any(self.from_ns <= one_ns <= last_ns for one_ns in fenced)
+        fenced = self.record.fenced.get((self.cluster, broker), ())
+        return max((one_ns for one_ns in fenced if self.from_ns <= one_ns <= last_ns), default=0)
 
 
 def _seen(change: Change) -> str:
