@@ -173,7 +173,7 @@ def test_terms_have_tooltips_on_focus_and_hover(wide: Opened) -> None:
     page.locator(".figures dfn", has_text="until a new leader").focus()
     page.mouse.wheel(0, 40)
     until(page, "scrollY > 0")
-    expect(page.get_by_role("tooltip")).to_contain_text("first leader event with a leader and a higher epoch")
+    expect(page.get_by_role("tooltip")).to_contain_text("and a higher epoch, on a partition that the fault")
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)
     page.locator(".figures dfn").first.hover()
