@@ -142,8 +142,7 @@ def test_killed_reassignment_resumes(
         return cluster.configs("topic", ["orders"], [MIN_ISR])["orders"] == {MIN_ISR: "2"}
 
     assert eventually(mended)
-    undone = call("reassign", "--rollback", said["rollback"], "--yes")
-    assert f"to undo it: {named} --rollback " in undone
+    assert f"to undo it: {named} --rollback " in call("reassign", "--rollback", said["rollback"], "--yes")
 
     def back() -> bool:
         states = cluster.view().partitions.items()
