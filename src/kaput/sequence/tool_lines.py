@@ -52,9 +52,10 @@ class Skipped:
 SKIPPED = Skipped()
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 _CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):([0-9]+)")
-# What the console consumer prints at its end; and kcat, on stderr, about what it does.
+# What the console consumer prints at its beginning and its end; and kcat, on stderr, about what it does.
 _REMARK = re.compile(
     rb"Processed a total of [0-9]+ messages"
+    rb"|Option --[a-z-]+ is deprecated and will be removed "
     rb"|% (?:Reached end of topic|Auto-selecting|Reading configuration|Waiting for group|Group) "
 )
 _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "producer_send_error": (Role.SENT,)}

@@ -370,6 +370,12 @@ RESULT_FILES = {
         {1, 2},
         {1, 2},
     ),
+    "console consumer, 4.4.0 with --property": (
+        "Option --property is deprecated and will be removed in a future version. Use --formatter-property "
+        "instead.\nCreateTime:5\tPartition:0\tOffset:0\tnull\t1\nCreateTime:6\tPartition:0\tOffset:1\tnull\t2\n",
+        {1, 2},
+        {1, 2},
+    ),
     "kcat, JSON": (
         '{"topic": "t", "ts": 5, "payload": "{\\"seq\\":1}"}\n% Reached end of topic t [0] at offset 1\n',
         {1},
