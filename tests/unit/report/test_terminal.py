@@ -21,7 +21,7 @@ from kaput.report.sections import JudgedRun, leaders
 from kaput.report.sections.fates import anomalies, fates_table
 from kaput.report.sections.leaders import leader_sentences
 from kaput.report.sections.rerun import configuration
-from kaput.report.sections.summary import head, setup
+from kaput.report.sections.summary import head, setup, target_of
 from kaput.report.sections.transactions import transaction_sentences
 from kaput.report.sentences import arithmetic_sentence, verdict_sentence
 from kaput.scenario.loader import load_builtin
@@ -586,3 +586,18 @@ def test_rate_that_was_never_reached_is_below_it_in_each_second(raw: dict[str, A
     slump = {"what": "acked", "below_per_s": 800.0, "longest_s": 13, "total_s": 13}
     raw["rates"] |= {"ordered_per_s": 1000.0, "slumps": [slump], "means": [mean]}
     assert "acked: below 800 in each of the 13 whole seconds of the load" in _text(raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "apart"),
+    [
+        ("leader-cut-from-controllers-acks-1", "cut", " from controllers"),
+        ("leader-isolated-acks-1", "isolate", ""),  # from everything
+        ("leader-cut-from-controllers-acks-1", "kill", ""),  # another step's id
+    ],
+)
+def test_a_cut_says_from_what(raw: dict[str, Any], name: str, fault: str, apart: str) -> None:
+    raw["faults"][0] |= {"id": f"1-{fault}", "fault": fault, "target": "leader-of orders/0", "brokers": [1]}
+    findings = Findings.model_validate(raw)
+    shown = target_of(findings.faults[0], JudgedRun(findings, load_builtin(name)))
+    assert shown == f"leader-of orders/0 (broker 1){apart}"

@@ -26,14 +26,7 @@ from kaput.report.document import (
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages, timed
 from kaput.report.sentences import confirmation, promise_reasons, verdict_sentence
-from kaput.scenario.fault_kinds import (
-    CutOptions,
-    GrowOptions,
-    IsolateOptions,
-    ReassignOptions,
-    ResizeOptions,
-    RollingUpgradeOptions,
-)
+from kaput.scenario.fault_kinds import GrowOptions, ReassignOptions, ResizeOptions, RollingUpgradeOptions
 from kaput.scenario.model import Config, Scenario
 from kaput.scenario.timeline import step_id
 
@@ -129,8 +122,8 @@ def target_of(fault: FaultFindings, run: JudgedRun) -> str:
     resolved to, and from what they are cut off, if that is not everything.
     """
     step = run.scenario.step_of(fault.id, fault.fault) if run.scenario is not None else None
-    others = step.options.from_ if step and isinstance(step.options, IsolateOptions | CutOptions) else None
-    apart = f" from {', '.join(map(str, others))}" if others else ""
+    others = step.options.parties if step is not None and step.fault in ("isolate", "cut") else ()
+    apart = f" from {', '.join(others)}" if others else ""
     word = "broker" if all(node % 1000 <= 100 for node in fault.brokers) else "node"
     brokers = f"{word}{'s' if fault.brokers[1:] else ''} {', '.join(map(str, fault.brokers))}"
     alone = not fault.brokers or brokers == fault.target
