@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -285,6 +285,36 @@ def test_gap_at_the_end_exits_with_status_1(standing: Standing, tmp_path: Path) 
     wait_for(lambda: watching.status().get("sent") == 5, "all of them")
     status, final = watching.end()
     assert (status, final["missing"]) == (1, 1)
+
+
+@pytest.mark.long
+def test_numbers_of_aborted_transactions_are_missing(standing: Standing, tmp_path: Path) -> None:
+    """As a consumer of committed records would find it; what is in an open transaction is not read."""
+    standing("shell", "kafka-topics", "--create", "--topic", "deals", "--partitions", "1")
+    at = {"bootstrap.servers": servers(standing)}
+    closing, open_ = (Producer({**at, "transactional.id": name}) for name in ("closing", "open"))
+
+    def send(producer: Producer, numbers: range, end: Callable[[float], None] | None) -> None:
+        producer.begin_transaction()
+        for n in numbers:
+            producer.produce("deals", json.dumps({"n": n}))
+        assert producer.flush(PATIENCE_S) == 0
+        if end is not None:
+            end(PATIENCE_S)
+
+    closing.init_transactions(PATIENCE_S)
+    open_.init_transactions(PATIENCE_S)
+    send(closing, range(10), closing.commit_transaction)
+    send(closing, range(10, 13), closing.abort_transaction)
+    send(closing, range(13, 20), closing.commit_transaction)
+    send(open_, range(20, 25), None)
+    watching = Watching(standing, tmp_path, "--topic", "deals", "--json-field", "n", "--from-start")
+    wait_for(lambda: watching.status().get("sent") == 20, "all that is committed")
+    status, final = watching.end()
+    open_.abort_transaction(PATIENCE_S)
+    assert (status, final["missing"], final["troubles"]) == (1, 3, [])
+    assert final["read_to"] == {"deals/0": 23}  # 20 records, and a marker of each transaction
+    assert final["held_back"] == {"deals/0": 5}
 
 
 @pytest.mark.long

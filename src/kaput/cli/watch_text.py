@@ -117,6 +117,8 @@ def write_line(status: Mapping[str, Any], json: bool, final: bool) -> None:
         typer.echo(line_of(status))
         if final and status.get("read_to") and not status.get("troubles"):
             typer.echo(f"  judged up to {_places(status['read_to'])}")
+        for place, offsets in status.get("held_back", {}).items() if final else ():
+            typer.echo(f"  {place}: {plural(offsets, 'offset')} behind an open transaction, not read")
         for trouble in status.get("troubles", ()):
             typer.echo(f"  {trouble}")
         if final:

@@ -91,16 +91,22 @@ class TopicWatch:
         return {"folder": str(self.folder.path), **(self._job.status() or {})}
 
     def finish(self) -> dict[str, Any]:
-        """Reads up to the current ends of the logs; the final status, with `troubles`: what was not read."""
-        ends = self._admin.high_watermarks(list(self._admin.partitions(self._topics)))
+        """Reads up to the current ends of the logs; the final status, with `troubles`: what was not read, and
+        `held_back`: by partition, how many offsets lie behind its first open transaction.
+        """
+        places = list(self._admin.partitions(self._topics))
+        watermarks = self._admin.high_watermarks(places)
+        ends = self._admin.stable_offsets(places) if self._numbering else watermarks
         final = self._job.finish(ends, _READ_S)
         late = (
             [] if final and final["complete"] else ["the streaming job did not read the logs to their ends"]
         )
         read_to = {str(place): end for place, end in sorted(ends.items())} if self._numbering else {}
+        behind = {place: watermarks.get(place, end) - end for place, end in sorted(ends.items())}
+        held_back = {str(place): offsets for place, offsets in behind.items() if offsets > 0}
         found = {**self.status(), **(final or {})}
         unnumbered = without_numbers(found) if self._numbering else []
-        return {**found, "read_to": read_to, "troubles": late + unnumbered}
+        return {**found, "read_to": read_to, "held_back": held_back, "troubles": late + unnumbered}
 
 
 def without_numbers(status: Mapping[str, Any]) -> list[str]:

@@ -182,7 +182,7 @@ def _rows(spark: SparkSession, spec: WatchJobSpec) -> DataFrame:
     here = (spec.bootstrap_servers, spec.topics, _properties(spec.access), spec.start)
     audit = spec.audit
     if audit is None:
-        return records(spark, *here)
+        return records(spark, *here, committed=True)
     rows = to_count(records(spark, *here, created_later=True), LOG)
     if audit.mirror is None:
         return rows

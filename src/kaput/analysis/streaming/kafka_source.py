@@ -30,10 +30,12 @@ def records(
     properties: Mapping[str, str],
     start: str,
     *,
+    committed: bool = False,
     created_later: bool = False,
 ) -> DataFrame:
     """The records of these topics from `start` on (earliest, latest, or JSON as in Spark's source).
-    `created_later`: whether some topics may not exist yet; otherwise the query fails for these.
+    `committed`: without those of aborted transactions, and up to the first open one; `created_later`: whether
+    some topics may not exist yet; otherwise the query fails for these.
     """
     # Anchored, because Spark searches for the pattern anywhere in a name.
     pattern = f"^({'|'.join(re.escape(topic) for topic in topics)})$"
@@ -42,6 +44,7 @@ def records(
         **({"subscribePattern": pattern} if created_later else {"subscribe": ",".join(topics)}),
         "startingOffsets": start,
         "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed" if committed else "read_uncommitted",
         # An unclean election loses records: the ledger reports what is missing.
         "failOnDataLoss": "false",
         "kafka.default.api.timeout.ms": str(_OFFSETS_TIMEOUT_S * 1000),
