@@ -33,7 +33,10 @@ SCENARIO = {
             {"topic": "orders", "messages": 1, "client": "java", "client-version": "3.9.2"},
             {"topic": "orders", "messages": 1},
         ],
-        "groups": [{"id": "a", "topics": ["orders"]}, {"id": "a-member-1", "topics": ["orders"]}],
+        "groups": [
+            {"id": "a", "topics": ["orders"], "member-versions": {3: "2.3.0"}},
+            {"id": "a-member-1", "topics": ["orders"]},
+        ],
     },
 }
 
@@ -44,6 +47,7 @@ def test_request_versions_are_grouped_by_kind_of_client() -> None:
         ("kaput-producer-0", "Produce", 11), ("kaput-producer-1", "Produce", 10),
         ("kaput-producer-1", "EndTxn", 1), ("kaput-producer-7", "EndTxn", 1),
         ("kaput-producer-1", "Produce", 9), ("kaput-a-member-2", "Fetch", 16),
+        ("kaput-a-member-3", "Fetch", 11), ("kaput-a-member-1-member-3", "Fetch", 15),
         ("kaput", "Fetch", 16), ("kaput-warm-up", "Fetch", 16), ("broker-2-fetcher-0", "Fetch", 18),
         ("1", "Envelope", 0), ("AddPartitionsManager-client-1", "AddPartitionsToTxn", 5),
         ("mine", "Fetch", 4),
@@ -63,6 +67,8 @@ def test_request_versions_are_grouped_by_kind_of_client() -> None:
         "producers (librdkafka)": {"EndTxn": [1], "Produce": [9, 10]},
         "producers (pipe)": {"EndTxn": [1]},
         "group a (librdkafka)": {"Fetch": [16]},
+        "group a (librdkafka 2.3.0)": {"Fetch": [11]},
+        "group a-member-1 (librdkafka)": {"Fetch": [15]},
         "mine": {"Fetch": [4]},
     }
 

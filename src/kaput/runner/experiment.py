@@ -237,7 +237,7 @@ class Experiment:
             record_cluster_events(self.folder.path, events, cluster.lifecycle(), cluster.column)
             record_requests(self.folder.path, cluster)
         ended_ns, mirrors = time.time_ns(), self._drain_result.mirrors
-        self._update(features_at_end=self._clusters.feature_levels())
+        self._update(features_at_end=self._clusters.feature_levels(), libraries=self._supervisor.libraries())
         self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)
 
     def _compare(self) -> None:

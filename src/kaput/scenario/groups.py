@@ -124,22 +124,30 @@ class Group(Block):
     client_version: str | None = None
     """Of `librdkafka`: the version of confluent-kafka (default: kaput's own); of `java`: the Kafka version of
     the client (default: the cluster's)."""
+    member_versions: dict[Positive, str] = {}
+    """By number, members with another `client-version`: `{4: 2.3.0}`. A step `join` of member 4 then brings a
+    client of that version into the group."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
 
     @property
     def members_in_words(self) -> str:
-        """`3 members, 1 of them with the consumer protocol`"""
+        """`3 members, 1 of them with the consumer protocol, member 3 with librdkafka 2.3.0`"""
         both = self.consumer_members
-        return plural(self.members, "member") + (
-            f", {both} of them with the consumer protocol" if both else ""
-        )
+        words = [f"{both} of them with the consumer protocol"] if both else []
+        others = (f"member {n} with {self.client} {version}" for n, version in self.member_versions.items())
+        return ", ".join([plural(self.members, "member"), *words, *others])
 
     def as_member(self, number: int) -> Group:
-        """The group as its member with that number knows it: of type consumer for some of a classic group."""
-        if self.consumer_members is None or number <= self.members - self.consumer_members:
-            return self
-        return self.model_copy(update={"type": "consumer", "assignor": None, "consumer_members": None})
+        """The group as its member with that number knows it: of type consumer for some of a classic group,
+        with that member's version of the client.
+        """
+        changed: dict[str, Any] = {"consumer_members": None, "member_versions": {}}
+        if self.consumer_members is not None and number > self.members - self.consumer_members:
+            changed |= {"type": "consumer", "assignor": None}
+        if number in self.member_versions:
+            changed["client_version"] = self.member_versions[number]
+        return self.model_copy(update=changed)
 
     @property
     def reset(self) -> tuple[str, str]:
@@ -277,7 +285,7 @@ class Group(Block):
     def _command(self) -> Found:
         if self.type == "share":
             yield ("type",), "only kaput's own members support share groups so far; write type: classic"
-        for key in given(self, (*_OF_OFFSETS, "processing")):
+        for key in given(self, (*_OF_OFFSETS, "processing", "member-versions")):
             yield (key,), "the command decides this; leave it out, or use config"
 
     def _pipe(self) -> Found:

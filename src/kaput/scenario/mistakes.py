@@ -114,6 +114,8 @@ def _sentence(path: DataPath, details: list[ErrorDetails], root: type[Block]) ->
             return "a key must be text; put it in quotes"
         case "string_pattern_mismatch" if first["loc"][-1] == "[key]":
             return f"{_shown(path[-1])} is not a name; write lowercase letters, digits and dashes"
+        case "int_parsing" | "greater_than" | "greater_than_equal" if first["loc"][-1] == "[key]":
+            return f"{_shown(path[-1])} is not a number from 1 on"
         case _ if first["loc"][-1] == "[key]":
             return "a key must be text; put it in quotes"
     own = [str(d["ctx"]["error"]) for d in details if d["type"] == "value_error"]

@@ -314,6 +314,7 @@ class Scenario(Block):
     def java_versions(self) -> set[str]:
         """The Kafka versions of the Java clients in use."""
         blocks: list[Producers | Group] = [*self.workload.producers, *self.workload.groups]
+        blocks += [group.as_member(n) for group in self.workload.groups for n in group.member_versions]
         own = [each for each in blocks if each.client == "java"]
         return {each.client_version or self.cluster_of(each).kafka for each in own}
 
@@ -322,10 +323,16 @@ class Scenario(Block):
         work = self.workload
         blocks = {f"workload.producers.{n}": block for n, block in enumerate(work.producers)}
         places = blocks | {f"workload.groups.{n}": group for n, group in enumerate(work.groups)}
+        own = [(f"{place}.client-version", block, block.client_version) for place, block in places.items()]
+        of_members = [
+            (f"workload.groups.{n}.member-versions.{number}", group, version)
+            for n, group in enumerate(work.groups)
+            for number, version in group.member_versions.items()
+        ]
         return {
-            f"{place}.client-version": block.client_version
-            for place, block in places.items()
-            if block.client == "librdkafka" and block.client_version is not None
+            path: version
+            for path, block, version in [*own, *of_members]
+            if block.client == "librdkafka" and version is not None
         }
 
     def kafka_versions(self) -> list[str]:

@@ -14,9 +14,10 @@ from kaput.scenario.source import dotted
 from kaput.workload.supervision.launches import member_config
 
 
-def found(*groups: dict[str, Any], kafka: str = "4.3.1") -> dict[str, str]:
+def found(*groups: dict[str, Any], kafka: str = "4.3.1", **more: Any) -> dict[str, str]:
     """Mistakes in groups of one topic, by their path below `workload.groups`."""
     raw = {
+        **more,
         "version": 1,
         "title": "x",
         "cluster": {"kafka": kafka},
@@ -112,6 +113,25 @@ def test_members_with_the_highest_numbers_use_the_consumer_protocol() -> None:
     assert config["group.protocol"] == "consumer" and "partition.assignment.strategy" not in config
     assert Group(id="g", topics=["orders"]).as_member(2).type == "classic"
     assert "not 3.9.2" in found({"members": 2, "consumer-members": 1}, kafka="3.9.2")["0.type"]
+
+
+def test_member_of_another_version() -> None:
+    """Also one that a step adds later, and one of a group with members of both protocols."""
+    steps = {"faults": [{"at": "1s", "fault": "join", "target": "member 3 of g0"}]}
+    older = {"members": 2, "member-versions": {2: "2.3.0", 3: "2.4.0"}}
+    assert not found(older, **steps)
+    group = Group.model_validate({"id": "g", "topics": ["orders"], **older})
+    assert [group.as_member(number).client_version for number in (1, 2, 3)] == [None, "2.3.0", "2.4.0"]
+    assert (
+        group.members_in_words == "2 members, member 2 with librdkafka 2.3.0, member 3 with librdkafka 2.4.0"
+    )
+    assert "no such member: 3" in found(older)["0.member-versions.3"]
+    assert "2.2 or newer here, not 1.9.2" in found({"member-versions": {1: "1.9.2"}})["0.member-versions.1"]
+    java = {"members": 2, "client": "java", "consumer-members": 1}
+    assert not found({**java, "member-versions": {1: "3.9.2"}})
+    assert "4.0 or newer" in found({**java, "member-versions": {2: "3.9.2"}})["0.member-versions.2"]
+    command = {"client": "command", "command": "x", "member-versions": {1: "2.3.0"}}
+    assert "the command decides this" in found(command)["0.member-versions"]
 
 
 def test_invalid_group_keys_are_reported_with_line_and_suggestion(tmp_path: Any) -> None:

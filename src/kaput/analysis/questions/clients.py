@@ -74,8 +74,8 @@ def kind_of_client_id(client_id: str, given: Inputs) -> str | None:
     if match := _PRODUCER.fullmatch(client_id):
         return f"producers ({given.clients.get(int(match[1]), 'pipe')})"
     for group in given.group_specs:
-        if client_id.startswith(f"kaput-{group.id}-member-"):
-            return kind_of_client(group)
+        if match := re.fullmatch(rf"kaput-{re.escape(group.id)}-member-(\d+)(?:@.*)?", client_id):
+            return kind_of_client(group.as_member(int(match[1])))
     return None if _NOT_CLIENTS.fullmatch(client_id) else client_id
 
 

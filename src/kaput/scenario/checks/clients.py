@@ -48,14 +48,26 @@ def check_clients(scenario: Scenario) -> Found:
         for part in (_topics, _type, _pipe, _dead_letters):
             yield from at(place, part(group, scenario))
         yield from at(place, _client(group, scenario.cluster_of(group)))
+        yield from at(place, _member_versions(group, scenario))
 
 
 def _client(block: Producers | Group, cluster: Cluster) -> Found:
+    yield from _version(block, cluster)
+    yield from _security(block.config, cluster)
+
+
+def _version(block: Producers | Group, cluster: Cluster) -> Found:
     if block.client == "java":
         yield from _java_version(block, cluster)
     elif block.client == "librdkafka" and block.client_version is not None:
         yield from _librdkafka_version(block, block.client_version)
-    yield from _security(block.config, cluster)
+
+
+def _member_versions(group: Group, scenario: Scenario) -> Found:
+    for number in group.member_versions:
+        of_member = _version(group.as_member(number), scenario.cluster_of(group))
+        for text in (*no_such_member(number, group, scenario), *(text for _, text in of_member)):
+            yield ("member-versions", str(number)), text
 
 
 def _security(config: Config, cluster: Cluster) -> Found:
@@ -91,6 +103,20 @@ def _librdkafka_version(block: Producers | Group, text: str) -> Found:
     elif release_of(text) < needed:
         of = f"confluent-kafka {needed[0]}.{needed[1]} or newer"
         yield ("client-version",), f"kaput runs {of} here, not {text}"
+
+
+def no_such_member(number: int | None, group: Group, scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the number of a member that is in the group at first, or that a step adds."""
+    if number is None or 1 <= number <= group.members:
+        return
+    if number not in member_numbers(scenario, group, ("join",)):
+        yield f"no such member: {number}; {group.id} has 1 to {group.members}, and no step adds it"
+
+
+def member_numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:
+    """Numbers of the members of a group that steps of these faults target; None: a random member, or all."""
+    hit = [step.target for step in scenario.faults if step.fault in faults]
+    return {target.number for target in hit if target.members_of == group.id}
 
 
 def _topics(group: Group, scenario: Scenario) -> Found:

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kaput.core import NEWEST_KAFKA
 from kaput.scenario.block import Found, at
-from kaput.scenario.checks.clients import check_store_target, no_group, no_topic
+from kaput.scenario.checks.clients import (
+    check_store_target,
+    member_numbers,
+    no_group,
+    no_such_member,
+    no_topic,
+)
 from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
@@ -316,18 +322,11 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
     elif group.client != "librdkafka" and step.fault == "slow":
         yield ("fault",), f"slow changes the pace of kaput's own members, not of client: {group.client}"
     else:
-        part = _new_member if step.fault == "join" else _existing_member
+        part = _new_member if step.fault == "join" else no_such_member
         for text in part(target.number, group, scenario):
             yield ("target",), text
         if step.fault == "leave" and group.static:
             yield (("fault",), "a static member keeps its partitions; write stop, or static: false")
-
-
-def _existing_member(number: int | None, group: Group, scenario: Scenario) -> Iterator[str]:
-    if number is None or 1 <= number <= group.members:
-        return
-    if number not in _member_numbers(scenario, group, ("join",)):
-        yield f"no such member: {number}; {group.id} has 1 to {group.members}, and no step adds it"
 
 
 def _new_member(number: int | None, group: Group, scenario: Scenario) -> Iterator[str]:
@@ -336,14 +335,8 @@ def _new_member(number: int | None, group: Group, scenario: Scenario) -> Iterato
         yield f"only one new member can join; write {new}"
     elif number == 0:
         yield f"members are numbered from 1; write {new}"
-    elif number <= group.members and not _member_numbers(scenario, group, _ENDING) & {number, None}:
+    elif number <= group.members and not member_numbers(scenario, group, _ENDING) & {number, None}:
         yield f"member {number} exists from the start; write {new}"
-
-
-def _member_numbers(scenario: Scenario, group: Group, faults: tuple[str, ...]) -> set[int | None]:
-    """Numbers of the members of a group that steps of these faults target; None: a random member, or all."""
-    hit = [step.target for step in scenario.faults if step.fault in faults]
-    return {target.number for target in hit if target.members_of == group.id}
 
 
 def check_event(step: FaultStep, scenario: Scenario) -> Found:

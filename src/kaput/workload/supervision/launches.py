@@ -202,8 +202,9 @@ class LaunchPlan:
 
     def member(self, group: Group, number: int, name: str) -> Launch:
         """The launch of that member, named `name`. Raises as `producer` does."""
-        made = self._member(group.as_member(number), number, name)
-        launch, to = _with_client(group, made), self.destinations.get(group.id)
+        as_known = group.as_member(number)
+        launch = _with_client(as_known, self._member(as_known, number, name))
+        to = self.destinations.get(group.id)
         assert isinstance(launch.spec, MemberSpec)
         return launch if to is None else launch._replace(spec=to.applied_to(launch.spec))
 
