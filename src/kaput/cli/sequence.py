@@ -166,9 +166,9 @@ def check_command(
     known = _known(expect, producers, sent or [], acked or [], pattern, reader)
     parser = _parser(pattern, line_format, run_id, reader)
     with interrupts():
-        folder = _folder(evidence) if evidence is not None else None
-        checker = Checker(*known, None if folder is None else folder.block)
-        ended = _read(files or ["-"], parser, checker)
+        folder = _folder(evidence, reader) if evidence is not None else None
+        checker = Checker(*known, None if folder is None else folder.block, reader.places)
+        ended = _read(files or ["-"], parser, checker, reader)
         with shielded():
             checker.end()
             _check_not_empty(checker)
@@ -183,10 +183,10 @@ def check_command(
     return 3 if summary.verdict == "inconclusive" and not strict else 1
 
 
-def _folder(path: Path) -> EvidenceFolder:
+def _folder(path: Path, reader: LineReader) -> EvidenceFolder:
     from kaput.sequence.evidence import EvidenceFolder
 
-    return EvidenceFolder(path)
+    return EvidenceFolder(path, reader.places)
 
 
 def _known(
@@ -224,23 +224,23 @@ def _known(
 def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineReader) -> dict[int, Intervals]:
     """The numbers in these files, by producer. Raises UsageError for lines that have none."""
     from kaput.sequence.checking import collect
-    from kaput.sequence.parsing import PatternFormat, TextFormat, Times
+    from kaput.sequence.parsing import PatternFormat, TextFormat
     from kaput.sequence.reading import blocks
 
     sets: dict[int, Intervals] = {}
     for path in files:
-        # Another program's file: its times may have another unit.
-        reader.lines, reader.times = 0, Times(reader.given_unit)
+        reader.restart()
         parser = TextFormat(reader, role) if pattern is None else PatternFormat(pattern, reader)
-        for block in blocks([str(path)]):
+        for block in blocks([str(path)], reader.begin):
             before = reader.lines
             parsed = parser.parse(block)
             if len(parsed.unreadable):
                 line = int(parsed.unreadable[0])
                 text = block.split(b"\n")[line][:120].decode(errors="replace").rstrip()
-                raise UsageError(f"{path}:{before + line + 1}: has no number: {text!r}; {_advice(text)}")
+                place = reader.places.of(before + line)
+                raise UsageError(f"{place}: has no number: {text!r}; {_advice(text)}")
             collect([parsed], sets)
-    reader.lines, reader.times = 0, Times(reader.given_unit)
+    reader.restart()
     if not sets:
         raise UsageError(f"{files[0]}: has no number that was {role.value}")
     return sets
@@ -263,20 +263,20 @@ def _parser(
     if line_format == "payload":
         if pattern is not None:
             raise UsageError("--pattern and --line-format payload cannot be combined")
-        return PayloadFormat(run_id)
+        return PayloadFormat(run_id, reader)
     if run_id is not None:
         raise UsageError("--run-id requires --line-format payload")
     return TextFormat(reader) if pattern is None else PatternFormat(pattern, reader)
 
 
-def _read(files: list[str], parser: LineFormat, checker: Checker) -> Interrupted | None:
+def _read(files: list[str], parser: LineFormat, checker: Checker, reader: LineReader) -> Interrupted | None:
     """Reads all lines; after Ctrl-C, checks the lines read so far."""
     from kaput.processes.signals import shielded
     from kaput.sequence.reading import blocks
 
     progress = _LinesProgress(checker)
     try:
-        for block in blocks(files):
+        for block in blocks(files, reader.begin):
             with shielded():
                 checker.take(parser.parse(block), block)
                 progress.show()
@@ -300,7 +300,7 @@ def _check_not_empty(checker: Checker) -> None:
     first = checker.unreadable_lines[0]
     raise UsageError(
         f"nothing to check: none of {checker.lines:,} lines is a number, with a time or without; the first "
-        f"is line {first.line:,}: {first.text!r}; {_advice(first.text)}"
+        f"is {first.place}: {first.text!r}; {_advice(first.text)}"
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from kaput.core import NULL_LONG
 from kaput.sequence.intervals import Bools, Gap, Intervals, Longs
 from kaput.sequence.parsing import Parsed
+from kaput.sequence.reading import Place, Places
 
 _EXCERPT = 120  # characters of an unreadable line that are kept
 _SHOWN_UNREADABLE = 3
@@ -123,9 +124,9 @@ class ProducerSequence:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An unreadable line: its number, from 1, and its beginning."""
+    """An unreadable line: where it is, and its beginning."""
 
-    line: int
+    place: Place
     text: str
 
 
@@ -137,8 +138,9 @@ class Checker:
         sent: Mapping[int, Sent] | None = None,
         anyone: Sent | None = None,
         on_block: OnBlock | None = None,
+        places: Places | None = None,
     ) -> None:
-        self._anyone, self._on_block = anyone or Sent(), on_block
+        self._anyone, self._on_block, self._places = anyone or Sent(), on_block, places or Places()
         self.sequences = {producer: ProducerSequence(each) for producer, each in (sent or {}).items()}
         self.lines = self.unreadable = 0
         self.unreadable_lines: list[Unreadable] = []
@@ -167,7 +169,7 @@ class Checker:
     def _note_unreadable(self, line: int, block: bytes) -> None:
         text = block.split(b"\n", line + 1)[line].rstrip(b"\r")[: _EXCERPT + 1].decode(errors="replace")
         cut = text[:_EXCERPT] + "..." if len(text) > _EXCERPT else text
-        self.unreadable_lines.append(Unreadable(self.lines + line + 1, cut))
+        self.unreadable_lines.append(Unreadable(self._places.of(self.lines + line), cut))
 
 
 def collect(blocks: Iterable[Parsed], into: dict[int, Intervals]) -> None:

@@ -23,6 +23,7 @@ from kaput.evidence.recording import hold_to_record
 from kaput.evidence.sealing import seal
 from kaput.sequence.checking import CheckedLines
 from kaput.sequence.intervals import Longs
+from kaput.sequence.reading import Places
 from kaput.sequence.summary import CheckSummary, ProducerSummary
 
 TOPIC = "sequence"
@@ -33,8 +34,9 @@ _ROWS = 1 << 20
 class EvidenceFolder:
     """Writes lines as they are checked (`block` is a checking.OnBlock); `seal` ends it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, places: Places | None = None) -> None:
         """Raises UsageError if the folder can't be made, or isn't empty."""
+        self._places = places or Places()
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(f"{path}: exists and is not an empty directory; give a new name")
         self.folder = RunFolder(path)
@@ -61,8 +63,8 @@ class EvidenceFolder:
             lines, count = some.lines, len(some.first)
             if some.producer >= MOST_PRODUCERS:
                 raise UsageError(
-                    f"line {first_line + int(lines.line[0]) + 1}: producer {some.producer}: evidence has "
-                    f"producers below {MOST_PRODUCERS:,}"
+                    f"{self._places.of(first_line + int(lines.line[0]))}: producer {some.producer}: evidence "
+                    f"has producers below {MOST_PRODUCERS:,}"
                 )
             known = lines.time_ns != NULL_LONG
             if known.any():

@@ -8,8 +8,8 @@ from __future__ import annotations
 import binascii
 import re
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -17,9 +17,10 @@ import numpy as np
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
-from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, unit_of
+from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
 from kaput.sequence.intervals import Bools
-from kaput.sequence.tool_lines import Fields, LineMeaning, Role, Skipped
+from kaput.sequence.reading import Place, Places
+from kaput.sequence.tool_lines import DoubleColumn, Fields, LineMeaning, Role, Skipped
 from kaput.workload.payload import HEADER_BYTES, MAGIC, Codec
 from kaput.workload.payload_bulk import BulkDecoder, Stamps
 
@@ -29,8 +30,14 @@ Longs = np.ndarray[Any, np.dtype[np.int64]]
 class Times:
     """Reads the times of one input. `unit`: None as long as there was no time."""
 
-    def __init__(self, unit: str | None = None) -> None:
-        """`unit`: the one to use whatever the size; None: recognize it."""
+    def __init__(self, unit: str | None = None, place: Callable[[int], Place] | None = None) -> None:
+        """`unit`: the one to use whatever the size; None: recognize it. `place`: of a line, from 0."""
+        self._place = place or Places().of
+        self._is_given = unit is not None
+        self._use(unit)
+
+    def _use(self, unit: str | None) -> None:
+        """Whatever the size."""
         self.unit = unit
         self._bounds = (0, INT64_MAX) if unit is None or unit == ISO else (0, INT64_MAX // NS[unit] + 1)
 
@@ -51,26 +58,41 @@ class Times:
         scale = NS[str(self.unit)]
         return times * scale if every else np.where(known, np.where(known, times, 0) * scale, times)
 
-    def read(self, text: bytes, line: int) -> int | None:
-        """One time in ns; None if it is none. Raises UsageError for a negative one, or a mixture."""
-        if text.isdigit() and len(text) < 20:
+    def read(self, text: bytes, line: int, named: str | None = None) -> int | None:
+        """One time in ns; None if it is none. `named`: the unit that its column's name has. Raises UsageError
+        for a negative one, a mixture, or a time in another unit than the named one.
+        """
+        if named is None and text.isdigit() and len(text) < 20:
             return int(self.scaled(np.array([int(text)]), np.array([line]))[0])
         shown = text.decode(errors="replace")
-        if (moment := iso_ns(shown)) is not None:
+        moment = iso_ns(shown)
+        value = decimal_of(shown) if moment is None else Decimal(moment)
+        if value is None:
+            return None
+        if value < 0:
+            raise UsageError(f"{self._place(line)}: time {shown} is negative; times count from 1970")
+        if moment is not None:
             if self.unit not in (None, ISO):
                 raise self._mixed(shown, line)
             self.unit = ISO
             return moment
-        value = decimal_of(shown)
-        if value is None:
-            return None
-        if value < 0:
-            raise UsageError(f"line {line + 1:,}: time {shown} is negative")
+        if named is not None and not self._is_given:
+            self._check_named(value, shown, line, named)
         if self.unit is None:
             self._decide(value, whole=False)
         if self.unit == ISO or not self._bounds[0] <= value < self._bounds[1]:
             raise self._mixed(shown, line)
         return int(value * NS[str(self.unit)])
+
+    def _check_named(self, value: Decimal, shown: str, line: int, unit: str) -> None:
+        if other := other_unit(float(value), float(value), unit):
+            raise UsageError(
+                f"{self._place(line)}: time {shown} is one in {other}; its column's name says {unit}"
+            )
+        if self.unit is None:
+            self._use(unit)
+        elif self.unit != unit:
+            raise self._mixed(f"{shown} ({unit})", line)
 
     def _decide(self, time: int | Decimal, whole: bool) -> None:
         self.unit = unit_of(time, whole)
@@ -78,7 +100,7 @@ class Times:
 
     def _mixed(self, time: str, line: int) -> UsageError:
         return UsageError(
-            f"line {line + 1:,}: time {time} is not in {self.unit}, like the times before it; "
+            f"{self._place(line)}: time {time} is not in {self.unit}, like the times before it; "
             "an input has one unit (--time-unit names it)"
         )
 
@@ -87,6 +109,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 MAX_PRODUCER = 2**31 - 1
 MAX_NUMBER = 2**62
+_NAMELESS = -1  # the producer of a line that has none, until all of its block are known
 _DIGITS = 19  # of the longest number that an int64 holds
 _NEWLINE, _SPACE = 10, 32
 
@@ -130,10 +153,14 @@ class TextFormat:
     def __init__(self, reader: LineReader | None = None, role: Role = Role.RECEIVED) -> None:
         self.reader = LineReader() if reader is None else reader
         self._meaning = LineMeaning(role)
+        self._file = self.reader.file
 
     def parse(self, block: bytes) -> Parsed:
         """Parses plain numbers at once, other lines one by one. Raises UsageError for mixed units."""
         block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
+        if self._file is not self.reader.file:
+            self._file = self.reader.file
+            self._meaning.at_start, self._meaning.in_xml = True, False
         characters = np.frombuffer(block, np.uint8)
         separators = np.flatnonzero(characters <= _SPACE)
         line_ends = np.flatnonzero(characters[separators] == _NEWLINE)
@@ -142,7 +169,8 @@ class TextFormat:
         if len(plain) and plain[0]:
             self._meaning.at_start = False
         in_xml = self._meaning.in_xml or b"<testResults" in block or b"<?xml" in block
-        if in_xml or (len(plain) and not plain[0] and self.reader.times.unit is None):
+        undecided = self.reader.times.unit is None or self._meaning.at_start
+        if in_xml or (len(plain) and not plain[0] and undecided):
             parsed = self._each(block)  # the first time decides the unit of all
         elif plain.all():
             parsed = self._bulk(characters, fields)
@@ -151,8 +179,7 @@ class TextFormat:
             kept = np.repeat(plain, lengths)
             bulk = self._bulk(characters[kept], fields[plain], np.flatnonzero(plain))
             parsed = _together(bulk, self._each(characters[~kept].tobytes(), np.flatnonzero(~plain)))
-        self.reader.lines += parsed.lines
-        return parsed
+        return self.reader.ended(parsed)
 
     def _plain(self, found: Bytes, separators: Longs, line_ends: Longs, fields: Longs) -> Bools:
         """Whether each line consists of one to three numbers that are not too long."""
@@ -181,7 +208,10 @@ class TextFormat:
 
     def _each(self, block: bytes, lines: Longs | None = None) -> Parsed:
         """Other lines, one by one."""
-        return self.reader.read((self._meaning.of(line) for line in block.split(b"\n")[:-1]), lines)
+        try:
+            return self.reader.read((self._meaning.of(line) for line in block.split(b"\n")[:-1]), lines)
+        except DoubleColumn as error:
+            raise UsageError(f"{self.reader.places.of(self.reader.lines)}: {error}") from None
 
 
 def _together(one: Parsed, other: Parsed) -> Parsed:
@@ -204,11 +234,11 @@ def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
         table = values.reshape(-1, int(fields[0])).T
         number, *rest = (np.ascontiguousarray(column) for column in table)
         time = rest[0] if rest else np.full(len(number), NULL_LONG)
-        return number, time, rest[1] if len(rest) > 1 else np.zeros(len(number), np.int64)
+        return number, time, rest[1] if len(rest) > 1 else np.full(len(number), _NAMELESS)
     first = np.cumsum(fields) - fields
     last = len(values) - 1
     time = np.where(fields > 1, values.take(np.minimum(first + 1, last)) if len(fields) else 0, NULL_LONG)
-    producer = np.where(fields > 2, values.take(np.minimum(first + 2, last)) if len(fields) else 0, 0)
+    producer = np.where(fields > 2, values.take(np.minimum(first + 2, last)) if len(fields) else 0, _NAMELESS)
     return values[first], time, producer
 
 
@@ -218,6 +248,7 @@ class ProducerNumbers:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}  # of those whose name is not their number
         self._numbers: dict[bytes, int] = {}
+        self._taken: set[int] = set()
 
     def number(self, name: bytes) -> int | None:
         """The number of a producer by its name; a new one for a new name. None if it can be neither."""
@@ -226,33 +257,83 @@ class ProducerNumbers:
             return known
         if name.isdigit() and int(name) > MAX_PRODUCER:
             return None
-        taken = set(self._numbers.values())
-        number = int(name) if name.isdigit() else 0
-        while number in taken:
+        number = int(name) if name.isdigit() else len(self.names)
+        while number in self._taken:
             number += 1
         self._numbers[name] = number
+        self._taken.add(number)
         if name != b"%d" % number:
             self.names[number] = name.decode(errors="replace")
         return number
 
+    def name(self, number: int) -> int | str:
+        """Its number, unless it is called otherwise."""
+        return self.names.get(number, number)
+
     def numbers(self, numbers: Longs) -> Longs:
         """The same for producers that are all called by numbers."""
-        if not self.names and not self._numbers:
-            return numbers  # none has a name so far: nothing to translate
-        unique, inverse = np.unique(numbers, return_inverse=True)
-        return np.array([self.number(b"%d" % each) for each in unique.tolist()], np.int64)[inverse]
+        if not len(numbers) or (numbers == _NAMELESS).all():
+            return numbers
+        one = bool((numbers == numbers[0]).all())
+        unique = numbers[:1] if one else np.unique(numbers)
+        own = [each if each == _NAMELESS else self.number(b"%d" % each) for each in unique.tolist()]
+        return numbers if own == unique.tolist() else np.array(own)[np.searchsorted(unique, numbers)]
 
 
 class LineReader:
     """What lines of one input have in common: the unit of their times, and the names of their producers.
-    `lines`: of earlier blocks; `example`: the first line that was read one by one, as a sentence;
-    `given_unit`: of the times, None to recognize it.
+    `lines`: of earlier blocks, whose files are in `places`; `file`: another object for each; `example`: the
+    first line that was read one by one, as a sentence; `without_producer`: lines that can't be read for that.
     """
 
     def __init__(self, unit: str | None = None) -> None:
-        self.given_unit, self.times, self.producers = unit, Times(unit), ProducerNumbers()
-        self.lines = 0
+        self._given_unit, self.producers = unit, ProducerNumbers()
         self.example: str | None = None
+        self._nameless: Place | None = None  # of the first line without a producer
+        self._named = False
+        self.without_producer = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Another program's files begin: their times may have another unit."""
+        self.lines, self.places, self.file = 0, Places(), object()
+        self.times = Times(self._given_unit, self.places.of)
+
+    def begin(self, file: str, is_table: bool) -> None:
+        """The next lines are those of this file (reading.OnFile)."""
+        self.places.begin(file, is_table, self.lines)
+        self.file = object()
+
+    def ended(self, parsed: Parsed) -> Parsed:
+        """The lines of a block. Those without a producer are producer 0's; if others have one, they cannot be
+        read. Raises UsageError if they come first.
+        """
+        nameless = parsed.producer == _NAMELESS
+        named = (parsed.producer > 0) | ((parsed.producer == 0) & (0 in self.producers.names))
+        if not self._named and named.any():
+            first = int(named.argmax())
+            if nameless[:first].any():
+                self._note_nameless(parsed, nameless)
+            self._named = True
+            if self._nameless is not None:
+                who = self.producers.name(int(parsed.producer[first]))
+                raise UsageError(
+                    f"{self.places.of(self.lines + int(parsed.line[first]))}: has producer {who}, and "
+                    f"{self._nameless} has none; all lines of an input have one, or none has"
+                )
+        if self._named and nameless.any():
+            unreadable = np.sort(np.concatenate((parsed.unreadable, parsed.line[nameless])))
+            self.without_producer += int(nameless.sum())
+            parsed = replace(parsed.of(~nameless), unreadable=unreadable)
+        elif nameless.any():
+            self._note_nameless(parsed, nameless)
+            parsed = replace(parsed, producer=np.where(nameless, 0, parsed.producer))
+        self.lines += parsed.lines
+        return parsed
+
+    def _note_nameless(self, parsed: Parsed, nameless: Bools) -> None:
+        if self._nameless is None:
+            self._nameless = self.places.of(self.lines + int(parsed.line[nameless.argmax()]))
 
     def read(self, rows: Iterable[Fields | Skipped | None], lines: Longs | None = None) -> Parsed:
         """The numbered lines; `lines`: their indices. Raises UsageError for mixed units or negatives."""
@@ -275,11 +356,11 @@ class LineReader:
             return None
         number, time = int(fields.number), NULL_LONG
         if fields.time is not None:
-            read = self.times.read(fields.time, self.lines + line)
+            read = self.times.read(fields.time, self.lines + line, fields.unit)
             if read is None:
                 return None
             time = read
-        producer = 0 if fields.producer is None else self.producers.number(fields.producer)
+        producer = _NAMELESS if fields.producer is None else self.producers.number(fields.producer)
         if producer is None:
             return None
         if self.example is None:
@@ -292,7 +373,7 @@ class LineReader:
             parts.append(f"time {fields.time.decode(errors='replace')} ({self.times.unit})")
         if fields.producer is not None:
             parts.append(f"producer {fields.producer.decode(errors='replace')}")
-        return f"line {line + 1:,} was read as {', '.join(parts)}"
+        return f"{self.places.of(line)} was read as {', '.join(parts)}"
 
 
 class PatternFormat:
@@ -313,9 +394,7 @@ class PatternFormat:
 
     def parse(self, block: bytes) -> Parsed:
         """Searches each line for the pattern. Raises UsageError for times in several units."""
-        parsed = self.reader.read(map(self._fields, block.split(b"\n")[:-1]))
-        self.reader.lines += parsed.lines
-        return parsed
+        return self.reader.ended(self.reader.read(map(self._fields, block.split(b"\n")[:-1])))
 
     def _fields(self, line: bytes) -> Fields | None:
         match = self._pattern.search(line.rstrip(b"\r"))
@@ -329,13 +408,14 @@ class PatternFormat:
 class PayloadFormat:
     """kaput's payloads in base64, one per line. Without a run id, the first intact payload's is used."""
 
-    def __init__(self, run_id: uuid.UUID | None = None) -> None:
-        self.run_id = run_id
+    def __init__(self, run_id: uuid.UUID | None = None, reader: LineReader | None = None) -> None:
+        self.run_id, self._reader = run_id, reader or LineReader()
         self._decoder: BulkDecoder | None = None
 
     def parse(self, block: bytes) -> Parsed:
         """Parses payloads. Damaged ones, and those of other runs, are unreadable."""
         payloads = [_decoded(line) for line in block.split(b"\n")[:-1]]
+        self._reader.lines += len(payloads)
         decoder = self._decoder = self._decoder or self._found(payloads)
         if decoder is None:
             nothing = np.empty(0, np.int64)

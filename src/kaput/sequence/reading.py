@@ -8,14 +8,17 @@ here: parsing (parsing.py).
 
 from __future__ import annotations
 
+import bisect
 import codecs
+import io
 import itertools
 import json
 import os
 import re
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from kaput.errors import Interrupted, UsageError, unreadable
 from kaput.evidence.foreign_lines import compression_of, rows_of
@@ -29,20 +32,62 @@ STDIN = "-"
 _TABLE = re.compile(rb'\s*(?:\[|\{\s*"[^"]*"\s*:\s*[\[{])')
 
 
-def blocks(paths: Sequence[str]) -> Iterator[bytes]:
+class Place(NamedTuple):
+    """Where a line is: its number, from 1, in a file (None: stdin), or that of a row in a table."""
+
+    file: str | None
+    line: int
+    is_row: bool = False
+
+    def __str__(self) -> str:
+        if self.file is None or self.is_row:
+            row = f"{'row' if self.is_row else 'line'} {self.line:,}"
+            return row if self.file is None else f"{self.file}, {row}"
+        return f"{self.file}:{self.line}"
+
+
+class Places:
+    """The places of lines that are counted over all files, from 0."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._files: list[tuple[str, bool]] = []
+
+    def begin(self, file: str, is_table: bool, line: int) -> None:
+        """A file begins, with this line."""
+        self._starts.append(line)
+        self._files.append((file, is_table))
+
+    def of(self, line: int) -> Place:
+        """The place of a line."""
+        at = bisect.bisect(self._starts, line) - 1
+        if at < 0:
+            return Place(None, line + 1)
+        file, is_table = self._files[at]
+        return Place(None if file == STDIN else file, line - self._starts[at] + 1, is_table)
+
+
+# Gets a file's name before its first block, and whether its lines are the rows of a table.
+OnFile = Callable[[str, bool], None]
+
+
+def blocks(paths: Sequence[str], on_file: OnFile = lambda path, is_table: None) -> Iterator[bytes]:
     """Blocks of all files in order, `-` for stdin. Adds a missing newline at the end of a file. Raises
     UsageError for a file that can't be read; Interrupted, after yielding everything read before.
     """
     for path in [file for each in paths for file in _files(each)]:
         descriptor = _opened(path)
         try:
-            start = _start(descriptor, path)
-            compression = compression_of(start)
-            if start == b"PAR1":
-                yield from _of_parquet(path)
+            start, chunks = _started(_chunks(descriptor, path))
+            if start.startswith(b"PAR1"):
+                on_file(path, True)
+                yield from _of_parquet(path, chunks)
                 continue
-            chunks = _chunks(descriptor, path) if compression is None else _unpacked(path, compression)
-            yield from _lines(_of_table(_as_utf8(chunks)))
+            compression = compression_of(start)
+            chunks = chunks if compression is None else _unpacked(path, chunks, compression)
+            rows, chunks = _of_table(_as_utf8(chunks))
+            on_file(path, rows is not None)
+            yield from _lines(chunks if rows is None else iter([rows]))
         finally:
             if descriptor != 0:
                 os.close(descriptor)
@@ -62,38 +107,64 @@ def _files(path: str) -> list[str]:
     return files
 
 
-def _start(descriptor: int, path: str) -> bytes:
-    """A file's first bytes; none of a pipe."""
-    try:
-        return b"" if path == STDIN else os.pread(descriptor, 4, 0)
-    except OSError:
-        return b""  # a named pipe
+def _started(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes, at least four if there are as many in the first line, and all chunks."""
+    start = b""
+    for chunk in chunks:
+        start += chunk
+        if len(start) >= 4 or b"\n" in start:
+            break
+    return start, itertools.chain([start], chunks)
 
 
-def _of_parquet(path: str) -> Iterator[bytes]:
+def _of_parquet(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """The rows of a Parquet file as JSON lines, of the columns that tell something about a message."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from kaput.evidence.foreign_columns import plain
+
     try:
-        file = pq.ParquetFile(path)
-        names = {name: name.lower() for name in file.schema_arrow.names if name.lower() in COLUMNS}
-        if not {"number", "seq"} & set(names.values()):
-            has = ", ".join(file.schema_arrow.names[:10])
-            raise UsageError(f"{path}: has no column number or seq (its columns: {has})")
-        for batch in file.iter_batches(columns=list(names)):
+        is_file = path != STDIN and Path(path).is_file()
+        file = pq.ParquetFile(path if is_file else pa.BufferReader(b"".join(chunks)))
+        there = file.schema_arrow.names
+        names = [name for name in there if name.lower() in COLUMNS]
+        lower = [name.lower() for name in names]
+        if not {"number", "seq"} & set(lower):
+            raise UsageError(f"{path}: has no column number or seq (its columns: {', '.join(there[:10])})")
+        if twice := next((name for name in lower if lower.count(name) > 1), None):
+            raise UsageError(f"{path}: column {twice!r} is there twice")
+        for batch in file.iter_batches(columns=names):
             texts = [each.cast(pa.string()) if pa.types.is_timestamp(each.type) else each for each in batch]
-            rows = pa.RecordBatch.from_arrays(texts, [names[name] for name in batch.schema.names])
-            yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows.to_pylist())
+            columns = [plain(each).to_pylist() for each in texts]
+            rows = (dict(zip(lower, row, strict=True)) for row in zip(*columns, strict=True))
+            yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(f"{path}: cannot be read as Parquet ({error})") from None
 
 
-def _unpacked(path: str, compression: str) -> Iterator[bytes]:
+class _Stream(io.RawIOBase):
+    """Chunks as a file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._rest = chunks, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (chunk := next(self._chunks, None)) is not None:
+            self._rest = memoryview(chunk)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def _unpacked(path: str, chunks: Iterator[bytes], compression: str) -> Iterator[bytes]:
     import pyarrow as pa
 
     try:
-        with pa.input_stream(path, compression=compression) as stream:
+        with pa.input_stream(io.BufferedReader(_Stream(chunks)), compression=compression) as stream:
             while chunk := stream.read(BLOCK_BYTES):
                 yield chunk
     except OSError as error:
@@ -112,19 +183,18 @@ def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield decoder.decode(chunk).encode()
 
 
-def _of_table(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The rows of a JSON document that holds a whole table as lines; anything else as it is."""
+def _of_table(chunks: Iterator[bytes]) -> tuple[bytes | None, Iterator[bytes]]:
+    """The rows of a JSON document that holds a whole table as lines; None, and all chunks: it is none."""
     first = next(chunks, b"")
     if not _TABLE.match(first):
-        yield first
-        yield from chunks
-        return
+        return None, itertools.chain([first], chunks)
     text = first + b"".join(chunks)
     try:
         rows = rows_of(json.loads(text))
     except (ValueError, RecursionError):
         rows = None
-    yield text if rows is None else b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    lines = None if rows is None else b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    return lines, iter([text])
 
 
 def _opened(path: str) -> int:

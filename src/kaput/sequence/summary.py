@@ -124,6 +124,7 @@ class CheckSummary:
     unreadable_lines: list[Unreadable]
     producers: list[ProducerSummary]
     time_unit: str | None = None
+    without_producer: int = 0  # of the unreadable ones
 
     @property
     def total(self) -> SequenceAccount:
@@ -150,13 +151,19 @@ class CheckSummary:
 
 def summarise(checker: Checker, join_ms: float = JOIN_MS, reader: LineReader | None = None) -> CheckSummary:
     """The checker's result so far. `reader`: what read its lines, for the names of producers."""
-    names = reader.producers.names if reader is not None else {}
+    reader = reader or LineReader()
     producers = [
-        _producer_summary(producer, names.get(producer, producer), sequence, join_ms)
+        _producer_summary(producer, reader.producers.name(producer), sequence, join_ms)
         for producer, sequence in sorted(checker.sequences.items())
     ]
-    unit = reader.times.unit if reader is not None else None
-    return CheckSummary(checker.lines, checker.unreadable, checker.unreadable_lines, producers, unit)
+    return CheckSummary(
+        checker.lines,
+        checker.unreadable,
+        checker.unreadable_lines,
+        producers,
+        reader.times.unit,
+        reader.without_producer,
+    )
 
 
 def _producer_summary(
@@ -183,7 +190,10 @@ def _producer_summary(
 
 def as_json(summary: CheckSummary) -> dict[str, Any]:
     """The JSON document: the sum, and each producer."""
-    unreadable = [vars(line) for line in summary.unreadable_lines]
+    unreadable = [
+        {"file": each.place.file, "line": each.place.line, "text": each.text}
+        for each in summary.unreadable_lines
+    ]
     return {
         **summary.total.as_json(),
         **_ranges(summary.producers),
@@ -265,13 +275,15 @@ def _gaps_line(word: str, producers: list[tuple[int | str, list[Gap]]]) -> Itera
 
 
 def _unreadable(summary: CheckSummary) -> str:
-    lines = [f"line {line.line:,}: {line.text!r}" for line in summary.unreadable_lines]
+    lines = [f"{line.place}: {line.text!r}" for line in summary.unreadable_lines]
     what = "line" if summary.unreadable == 1 else "lines"
     first = ", the first" if summary.unreadable > len(lines) else ""
     doubt = "; they may be some of the missing ones" if summary.total.missing else ""
     if summary.verdict == "inconclusive":
         doubt += ", or all: inconclusive"
-    return f"{summary.unreadable:,} {what} cannot be read{first}: {', '.join(lines)}{doubt}"
+    some = f" ({summary.without_producer:,} without a producer, which others have)"
+    why = some if summary.without_producer else ""
+    return f"{summary.unreadable:,} {what} cannot be read{why}{first}: {', '.join(lines)}{doubt}"
 
 
 def _more_line(count: int, what: str) -> Iterator[str]:

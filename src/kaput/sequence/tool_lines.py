@@ -26,7 +26,7 @@ from html import unescape
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from kaput.evidence.time_units import decimal_of
+from kaput.evidence.time_units import NS, decimal_of
 
 
 class Role(Enum):
@@ -38,11 +38,16 @@ class Role(Enum):
 
 
 class Fields(NamedTuple):
-    """The parts of a numbered line, as they are written."""
+    """The parts of a numbered line, as they are written. `unit`: what the name of the time's column says."""
 
     number: bytes
     time: bytes | None
     producer: bytes | None
+    unit: str | None = None
+
+
+class DoubleColumn(Exception):
+    """A CSV that names a column twice."""
 
 
 class Skipped:
@@ -51,17 +56,24 @@ class Skipped:
 
 SKIPPED = Skipped()
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
-_CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):([0-9]+)")
-# What the console consumer prints at its beginning and its end; and kcat, on stderr, about what it does.
+_CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):(-?[0-9]+)")
+# What the console consumer prints at its beginning and its end; what Kafka's tools and their JVM log, with
+# stack traces; and what kcat and librdkafka print on stderr.
 _REMARK = re.compile(
     rb"Processed a total of [0-9]+ messages"
     rb"|Option --[a-z-]+ is deprecated and will be removed "
-    rb"|% (?:Reached end of topic|Auto-selecting|Reading configuration|Waiting for group|Group) "
+    rb"|\[[0-9]{4}-[0-9-]{5} [0-9:]{8},[0-9]{3}\] [A-Z]+ .*\((?:org\.apache\.)?kafka\.[\w.$]+\)\s*$"
+    rb"|(?:Caused by: )?(?:org\.apache\.kafka|java)\.[\w.$]+(?:Exception|Error)(?::|\s*$)"
+    rb"|\tat [\w.$/@]+\(|\t\.\.\. [0-9]+ more|SLF4J(?:\([A-Z]\))?: |OpenJDK 64-Bit Server VM warning: "
+    rb"|% (?:Reached end of topic|Auto-selecting|Reading configuration|Waiting for group|Group|ERROR:) "
+    rb"|%[0-7]\|[0-9.]+\|[A-Z]+\|"
 )
 _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "producer_send_error": (Role.SENT,)}
 
 
-_NUMBERS, _TIMES = ("number", "seq"), ("time", "timestamp", "ts", "@timestamp")
+_NUMBERS, _BARE = ("number", "seq"), ("time", "timestamp", "ts", "@timestamp")
+# The unit that the name of a column of times says.
+_TIMES = dict.fromkeys(_BARE) | {f"{name}_{unit}": unit for unit in NS for name in _BARE}
 COLUMNS = (*_NUMBERS, *_TIMES, "producer")
 # k6's metrics of which each point is about one message: that of requests, or the user's own.
 _REQUESTS, _OWN = "http_reqs", ("sent", "acked", "received", "number")
@@ -69,7 +81,8 @@ _ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
 _RECORD = re.compile(
     rb"ConsumerRecord\(topic = .*?(?:CreateTime|LogAppendTime) = ([0-9]+).*value = (.*)\)\s*$"
 )
-_NO_TIME = (None, "", "null", "NaN", "NaT", "None", "NA", "<NA>")
+_NOTHING = ("", "null", "NULL", "NaN", "nan", "NaT", "None", "NA", "<NA>", "\\N")
+_WHOLE = re.compile(r"^([0-9]+)\.0$")  # a float, in a column with nulls
 _LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
 
 
@@ -97,9 +110,13 @@ class LineMeaning:
         if at_start and line.startswith(b"sep="):
             self.at_start = True  # Excel's: the header is next
             return SKIPPED
+        if at_start and (not line.strip() or _REMARK.match(line)):
+            self.at_start = True
+            return fields_of(line, self._role)
         if (at_start and self._is_header(line)) or (self._header and line == self._header):
             return SKIPPED
-        if self._columns is not None and self._separator.encode() in line and not line.startswith(b"{"):
+        is_row = self._columns is not None and self._separator.encode() in line
+        if is_row and self._columns is not None and not (line.startswith(b"{") or _REMARK.match(line)):
             row = _row(line, self._separator)
             fits = len(row) >= len(self._columns)
             return _of_row(dict(zip(self._columns, row, strict=False)), self._role) if fits else None
@@ -107,10 +124,14 @@ class LineMeaning:
 
     def _is_header(self, line: bytes) -> bool:
         """Whether the first line is a CSV's header with numbered rows; then its columns are noted."""
-        self._separator = max(",;\t", key=line.decode(errors="replace").count)
-        columns = _header(_row(line, self._separator))
-        self._columns, self._header = columns, b"" if columns is None else line
-        return columns is not None
+        separator = max(",;\t", key=line.decode(errors="replace").count)
+        columns = _header(_row(line, separator))
+        if columns is None:
+            return False  # the next part of a file that was split has none
+        if twice := next((name for name in columns if name in COLUMNS and columns.count(name) > 1), None):
+            raise DoubleColumn(f"column {twice!r} is there twice")
+        self._columns, self._header, self._separator = columns, line, separator
+        return True
 
 
 def _of_xml(line: bytes, role: Role) -> Fields | Skipped | None:
@@ -148,8 +169,8 @@ def _of_row(row: dict[str, str], role: Role) -> Fields | Skipped | None:
     if number is None:
         match = _LABEL.fullmatch(row.get("label", ""))
         number = match[1] if match else ""
-    time = next((row[name] for name in _TIMES if row.get(name)), None)
-    return _fields(number, time, row.get("producer"))
+    time = next((name for name in _TIMES if row.get(name)), "")
+    return _fields(number, row.get(time), row.get("producer"), _TIMES.get(time))
 
 
 def _of_k6(
@@ -167,15 +188,17 @@ def _of_k6(
     return _fields(number, time, tags.get("producer"))
 
 
-def _fields(number: object, time: object, producer: object) -> Fields | None:
+def _fields(number: object, time: object, producer: object, unit: str | None = None) -> Fields | None:
     """The parts as other programs have them: numbers may be floats (`17.000000`, `1.700000e+01`)."""
+    time, producer = (each.strip() if isinstance(each, str) else each for each in (time, producer))
     value = decimal_of(str(number).strip())
     if value is None or value < 0 or value != int(value):
         return None
-    name = None if producer in (None, "") else str(producer).encode()
+    name = None if str(producer) in _NOTHING else _WHOLE.sub(r"\1", str(producer)).encode()
     if name is not None and not _NAME.fullmatch(name):
         return None
-    return Fields(b"%d" % int(value), None if time in _NO_TIME else str(time).encode(), name)
+    when = None if str(time) in _NOTHING else str(time).encode()
+    return Fields(b"%d" % int(value), when, name, unit)
 
 
 def fields_of(line: bytes, role: Role) -> Fields | Skipped | None:
@@ -188,7 +211,7 @@ def fields_of(line: bytes, role: Role) -> Fields | Skipped | None:
     created = _CREATED.match(line)
     separator = line[created.end() : created.end() + 1] if created else b"\t"
     if separator and separator in line:
-        return _of_message(line.rpartition(separator)[2], created[1] if created else None)
+        return _of_message(line.rpartition(separator)[2], _time(created[1]) if created else None)
     return _of_text(line, None)
 
 
@@ -248,11 +271,12 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _of_keys(event: dict[str, Any]) -> Fields | None:
-    number = next((_alone(event[key]) for key in _NUMBERS if key in event), None)
+    event = {name.lower(): _alone(value) for name, value in event.items()}
+    number = next((event[key] for key in _NUMBERS if key in event), None)
     if number is None or isinstance(number, bool | dict | list):
         return None
-    time = next((_alone(event[key]) for key in _TIMES if event.get(key) is not None), None)
-    return _fields(number, time, _alone(event.get("producer")))
+    time = next((name for name in _TIMES if event.get(name) is not None), "")
+    return _fields(number, event.get(time), event.get("producer"), _TIMES.get(time))
 
 
 def _alone(value: Any) -> Any:
@@ -277,8 +301,9 @@ def _of_value(event: dict[str, Any]) -> Fields | None:
 
 
 def _time(value: object) -> bytes | None:
-    """A message's time in JSON; -1 is Kafka's word for none."""
-    return b"%d" % value if isinstance(value, int) and value >= 0 else None
+    """A message's time; -1 is Kafka's word for none."""
+    text = value if isinstance(value, bytes) else str(value).encode()
+    return None if value is None or text == b"-1" else text
 
 
 def _bytes(value: object) -> bytes:

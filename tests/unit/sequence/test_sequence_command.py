@@ -375,3 +375,182 @@ def test_time_units_ns_and_none() -> None:
     ns = next(chunks(GeneratorSpec(1, unit="ns"), time.time_ns)).split()
     assert abs(int(ns[1]) - time.time_ns()) < 10**11
     assert next(chunks(GeneratorSpec(2, start=7, unit="none"))) == b"7\n8\n"
+
+
+def write(path: Path, content: str | bytes | pa.Table) -> str:
+    """The path of a file with this content."""
+    if isinstance(content, pa.Table):
+        parquet.write_table(content, path)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def test_places_are_files_and_lines_in_them(tmp_path: Path) -> None:
+    """Of unreadable lines and times, also in folders, tables, and what was sent; only stdin has no name."""
+    one, two = (
+        write(tmp_path / name, text) for name, text in (("one", "1\n2 5\nx\n"), ("two", "3\n\n4\ny\n"))
+    )
+    table = write(tmp_path / "table", pa.table({"number": [5, None, 7], "time": [None, None, -5]}))
+    found = told("6\nz\n", one, two, one, "-", "--expect", "1..6", status=3)
+    assert found["unreadable_lines"] == [
+        {"file": one, "line": 3, "text": "x"},
+        {"file": two, "line": 2, "text": ""},
+        {"file": two, "line": 4, "text": "y"},
+    ]
+    assert (
+        f"cannot be read, the first: {one}:3: 'x', {two}:2: ''," in check("", one, two, one).stdout.decode()
+    )
+    assert "2 lines cannot be read: line 2: 'a', line 3: 'b'" in check("1\na\nb\n").stdout.decode()
+    assert f"kaput: {table}, row 3: time -5 is negative" in check("", one, table, status=2).stderr.decode()
+    document = write(tmp_path / "rows.json", '[{"number": 1},\n\n{"number": 2, "time": -5}]')
+    assert f"kaput: {document}, row 2: time -5" in check("1\n", "-", document, status=2).stderr.decode()
+    late = write(tmp_path / "late", "9 1700000000000\n")
+    assert (
+        f"kaput: {late}:1: time 1700000000000 is not in ms" in check("", one, late, status=2).stderr.decode()
+    )
+    table = write(tmp_path / "table", pa.table({"number": [5, None]}))
+    assert f"kaput: {table}, row 2: has no number" in check("1\n", "--sent", table, status=2).stderr.decode()
+    matched = check("", one, "--pattern", r"^(?P<number>\d+)$").stdout.decode()
+    assert f"{one}:1 was read as number 1\n" in matched
+
+
+def test_each_file_may_have_a_header_of_its_own(tmp_path: Path) -> None:
+    """With other columns, after blank lines; the parts of a file that was split have none."""
+    paths = [
+        write(tmp_path / name, text)
+        for name, text in (
+            ("a", "\nnumber,producer\n1,7\n2,7\n"),
+            ("b", "producer,number\n7,3\n"),
+            ("c", "7,4\n"),
+            ("d", "seq;producer\n5;7\n"),
+        )
+    ]
+    found = told("", *paths)
+    assert (found["seen"], found["missing"], found["unreadable"]) == (5, 0, 1)
+    twice = write(tmp_path / "twice", "number,time,number\n1,5,2\n")
+    assert f"{twice}:1: column 'number' is there twice" in check("", twice, status=2).stderr.decode()
+    table = write(tmp_path / "table", pa.table({"number": [1], "Number": [2]}))
+    assert f"{table}: column 'number' is there twice" in check("", table, status=2).stderr.decode()
+
+
+@pytest.mark.parametrize("names", [("web", "app"), ("0", "1"), ("app-1", "web")])
+@pytest.mark.parametrize("form", ["{1} 5 {0}\n", '{{"seq": {1}, "producer": "{0}"}}\n'])
+def test_a_line_without_a_producer_among_lines_with_one_cannot_be_read(
+    names: tuple[str, str], form: str
+) -> None:
+    """It may be any producer's, and is not the first one's. Where it comes first, the input is refused."""
+    one, other = names
+    text = form.format(one, 1) + form.format(other, 1) + form.format(other, 2) + form.format(other, 4)
+    found = told(text + "3\n", status=3)
+    assert [(p["producer"], p["seen"]) for p in found["producers"]] in (
+        [(one, 1), (other, 3)],
+        [(int(name) if name.isdigit() else name, seen) for name, seen in ((one, 1), (other, 3))],
+    )
+    assert (found["unreadable"], found["missing_ranges"]) == (1, [[3, 3]])
+    assert (
+        "(1 without a producer, which others have): line 5: '3'"
+        in check(text + "3\n", status=3).stdout.decode()
+    )
+    refused = check("3\n" + text, status=2).stderr.decode()
+    assert f"has producer {other if one == '0' else one}, and line 1 has none" in refused
+
+
+def test_producer_0_is_another_than_one_with_a_name() -> None:
+    """A line of plain numbers and one with a name; without a producer, it is 0, as long as all are."""
+    assert [p["producer"] for p in told("1 5 0\n2 5 web\n")["producers"]] == [0, "web"]
+    assert [p["producer"] for p in told("1 5 0\n2\n")["producers"]] == [0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1 1969-12-31T23:59:59Z\n",
+        "number,time\n1,1969-12-31 23:59:59.9\n",
+        "CreateTime:-5\t1\n",
+        '{"ts": -5, "payload": "1"}\n',
+        '{"timestamp": -5, "name": "record_data", "value": "1"}\n',
+        pa.table({"number": [1], "time": pa.array([-1001], pa.timestamp("ns"))}),
+        pa.table({"number": [1], "time": pa.array([-1], pa.timestamp("ms", "UTC"))}),
+        pa.table({"number": [1], "time": [-1.5]}),
+    ],
+)
+def test_negative_times_are_refused_in_each_form(content: str | pa.Table, tmp_path: Path) -> None:
+    error = check("", write(tmp_path / "received", content), status=2).stderr.decode()
+    assert " is negative; times count from 1970" in error
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
+@pytest.mark.parametrize("name", ["time", "Timestamp", "ts"])
+def test_the_name_of_a_column_tells_the_unit_of_times(
+    unit: str, scale: int, name: str, tmp_path: Path
+) -> None:
+    """In each format, whatever their size; ISO 8601 is fine as well, another unit is not."""
+    name, when = f"{name}_{unit}", 1_795_349_830 * scale
+    other = 1_795_349_830 * (10**9 if unit != "ns" else 10**6)
+
+    def files(time: int | str) -> list[str]:
+        document = json.dumps({"number": 1, name: time}) + "\n"
+        rows = (f"number,{name}\n1,{time}\n", document, pa.table({"number": [1], name: [time]}))
+        return [write(tmp_path / f"{number}", content) for number, content in enumerate(rows)]
+
+    for path in files(when):
+        found = told("", path, "--expect", "1..2", status=1)
+        assert (found["time_unit"], found["windows"][0]["from_ns"]) == (unit, 1_795_349_830 * 10**9)
+    for path in files(17):
+        assert told("", path, "--expect", "1..2", status=1)["windows"][0]["from_ns"] == 17 * 10**9 // scale
+    for path in files("2026-11-27T10:00:00Z"):
+        assert told("", path)["time_unit"] == "ISO 8601"
+    for path in files(other):
+        assert f"time {other} is one in" in check("", path, status=2).stderr.decode()
+        assert told("", path, "--time-unit", "ns" if unit != "ns" else "us")["seen"] == 1
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "bz2", "lz4", "parquet"])
+def test_stdin_and_pipes_are_read_as_files_are(codec: str, tmp_path: Path) -> None:
+    """By their first bytes, in one piece or several."""
+    if codec == "parquet":
+        packed = Path(write(tmp_path / "table", pa.table({"number": range(1000)}))).read_bytes()
+    else:
+        out = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(out, codec) as stream:
+            stream.write(numbers(range(1000)).encode())
+        packed = out.getvalue().to_pybytes()
+    assert told(packed)["seen"] == told(packed, "-")["seen"] == 1000
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(
+        ["sh", "-c", f"(head -c 1; sleep 0.3; cat) > {pipe}"], stdin=subprocess.PIPE
+    ) as writer:
+        assert writer.stdin is not None
+        writer.stdin.write(packed)
+        writer.stdin.close()
+        assert told("", str(pipe))["seen"] == 1000
+    if codec == "gzip":
+        assert b"-: cannot be read as gzip" in check(packed[:-9], status=2).stderr
+
+
+_LOGGED = (
+    "[2026-11-27 10:00:00,123] WARN [Producer clientId=producer-1] Got error produce response with "
+    "correlation id 5 on topic-partition t-0, retrying. Error: NOT_LEADER_OR_FOLLOWER "
+    "(org.apache.kafka.clients.producer.internals.Sender)\n",
+    "[2026-11-27 10:00:00,123] ERROR Error processing message, terminating consumer process:  "
+    "(kafka.tools.ConsoleConsumer$)\n",
+    "org.apache.kafka.common.errors.TimeoutException: Expiring 1 record(s) for t-0\n"
+    "\tat org.apache.kafka.clients.producer.internals.Sender.run(Sender.java:1)\n"
+    "Caused by: java.net.ConnectException\n\t... 12 more\n",
+    "OpenJDK 64-Bit Server VM warning: Option UseX was deprecated\nSLF4J: Defaulting to no-operation\n",
+    "%3|1795349830.123|FAIL|rdkafka#consumer-1| [thrd:a:9092/1]: a:9092/1: Connect failed\n",
+    "% ERROR: Topic t error: Broker: Leader not available\n",
+)
+
+
+@pytest.mark.parametrize("logged", _LOGGED)
+def test_what_tools_log_between_messages_is_skipped(logged: str, tmp_path: Path) -> None:
+    """Also before the header of a CSV, and among its rows; an application's own log is not."""
+    event = '{"timestamp": 1795349830123, "name": "producer_send_success", "value": "%s"}\n'
+    log = write(tmp_path / "log", event % 1 + logged + event % 2)
+    for text in (logged + "1\n2\n", f"{logged}number,time\n1,5\n{logged}2,6\n"):
+        found = told(text, "--sent", log, "--acked", log)
+        assert (found["expected"], found["lost"], found["unreadable"]) == (2, 0, 0)
+    assert told("1\n[2026-11-27 10:00:00,123] INFO got 2 (org.example.App)\n")["unreadable"] == 1
