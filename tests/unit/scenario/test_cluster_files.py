@@ -77,6 +77,28 @@ spec: {partitions: 12, replicas: 3, config: {retention.ms: 7200000}}
 """
 
 
+_CLASSES = """
+broker.rack=use1-az1
+metric.reporters=io.confluent.metrics.reporter.ConfluentMetricsReporter
+confluent.license.topic.replication.factor=3
+client.quota.callback.class=com.acme.Quota
+client.quota.callback.static.produce=1000
+config.providers=file
+config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
+group.consumer.assignors=uniform,com.acme.Assignor
+group.share.assignors=org.apache.kafka.coordinator.group.assignor.SimpleAssignor
+group.streams.assignors=sticky
+replica.selector.class=com.acme.Selector
+remote.log.storage.manager.class.name=com.acme.Remote
+principal.builder.class=com.acme.Principals
+log.retention.ms=${file:/opt/secrets:retention}
+compression.type=${env:COMPRESSION}
+num.partitions={{ partitions }}
+message.max.bytes=
+zookeeper.session.timeout.ms=18000
+"""
+
+
 def _written(folder: Path, name: str, text: str) -> Path:
     (folder / name).write_text(text)
     return folder / name
@@ -98,9 +120,63 @@ def test_properties_of_one_broker(tmp_path: Path) -> None:
     }
     names = [line.partition(":")[0] for line in described.replaced]
     assert names == [
-        "number of brokers", "broker.id", "log.dirs", "listeners", "ssl.keystore.location",
-        "zookeeper.connect",
+        str(tmp_path / "server.properties"), "number of brokers", "broker.id", "log.dirs", "listeners",
+        "ssl.keystore.location", "zookeeper.connect",
     ]  # fmt: skip
+
+
+def test_settings_that_need_what_is_not_here_are_listed_with_the_reason(tmp_path: Path) -> None:
+    """Classes and plugins, what config providers and templates fill in; Kafka's own classes are taken."""
+    described = read_cluster(_written(tmp_path, "server.properties", _CLASSES))
+    assert described.cluster["config"] == {
+        "group.share.assignors": "org.apache.kafka.coordinator.group.assignor.SimpleAssignor",
+        "group.streams.assignors": "sticky",
+    }
+    assert described.replaced[2:] == [
+        "broker.rack: each broker has another one; cluster.racks is for them",
+        "metric.reporters: io.confluent.metrics.reporter.ConfluentMetricsReporter is not here",
+        "confluent.license.topic.replication.factor: its plugin is not here",
+        "client.quota.callback.class: its plugin is not here",
+        "client.quota.callback.static.produce: its plugin is not here",
+        "config.providers: its plugin is not here",
+        "config.providers.file.class: its plugin is not here",
+        "group.consumer.assignors: uniform,com.acme.Assignor is not here",
+        "replica.selector.class: com.acme.Selector is not here",
+        "remote.log.storage.manager.class.name: kaput sets its own",
+        "principal.builder.class: its plugin is not here",
+        "log.retention.ms: ${file:/opt/secrets:retention} is what a config provider knows, which is not here",
+        "compression.type: ${env:COMPRESSION} is what a config provider knows, which is not here",
+        "num.partitions: {{ partitions }} is not filled in",
+        "message.max.bytes: it has no value",
+        "zookeeper.session.timeout.ms: the cluster has no ZooKeeper",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cluster"),
+    [
+        # as Kafka 4 ships it
+        ("process.roles=broker,controller\ncontroller.quorum.bootstrap.servers=a:1", {"brokers": 3}),
+        ("process.roles=broker,controller\ncontroller.quorum.voters=1@a:1,2@b:1,3@c:1,4@d:1", {"brokers": 4}),
+        (
+            "process.roles=broker\ncontroller.quorum.voters=1@a:1,2@b:1,3@c:1",
+            {"brokers": 3, "controllers": 3},
+        ),
+        (
+            "process.roles=controller\ncontroller.quorum.bootstrap.servers=a:1",
+            {"brokers": 3, "controllers": 1},
+        ),
+        (
+            "zookeeper.connect=a:1,b:1,c:1/kafka\nbroker.id=${BROKER_ID}",
+            {"mode": "zookeeper", "brokers": 3, "zookeepers": 3},
+        ),
+    ],
+)
+def test_nodes_with_the_metadata_are_counted(text: str, cluster: dict[str, Any], tmp_path: Path) -> None:
+    """Those of KRaft and of ZooKeeper; a quorum of brokers that the run cannot have is listed."""
+    described = read_cluster(_written(tmp_path, "server.properties", text + "\n"))
+    assert described.cluster == {**cluster, "config": {}}
+    assert ("voters: 4 of the brokers; in the run, 3" in described.replaced) == (cluster["brokers"] == 4)
 
 
 def test_compose_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +257,7 @@ def test_compose_counts_containers_and_reads_the_files_of_its_variables(
         },
     }
     _written(tmp_path, ".env", "")
-    with pytest.raises(UsageError, match=r"compose.yaml: .*say which\}: set KAFKA_TAG in the env"):
+    with pytest.raises(UsageError, match=r"compose.yaml:4: .*say which\}: set KAFKA_TAG in the env"):
         read_cluster(tmp_path / "compose.yaml")
 
 
@@ -196,7 +272,7 @@ def test_compose_counts_containers_and_reads_the_files_of_its_variables(
 def test_compose_mistakes_are_named(service: dict[str, Any], mistake: str, tmp_path: Path) -> None:
     """With the file."""
     text = yaml.safe_dump({"services": {"kafka": {"image": "apache/kafka:3.9.1", **service}}})
-    with pytest.raises(UsageError, match=rf"compose\.yaml: {mistake}"):
+    with pytest.raises(UsageError, match=rf"compose\.yaml:\d+: {mistake}"):
         read_cluster(_written(tmp_path, "compose.yaml", text))
 
 
@@ -227,12 +303,13 @@ def test_list_of_kubectl(name: str, tmp_path: Path) -> None:
     assert (described.cluster["brokers"], described.topics[0]["name"]) == (5, "payments")
 
 
-@pytest.mark.parametrize("setting", ["num.partitions=abc", "default.replication.factor=${FACTOR}"])
+@pytest.mark.parametrize("setting", ["num.partitions=abc", "default.replication.factor=3.0", "broker.id=x"])
 def test_count_that_is_no_number_is_a_mistake(setting: str, tmp_path: Path) -> None:
-    path = _written(tmp_path, "server.properties", f"{setting}\n")
+    """With its line."""
+    path = _written(tmp_path, "server.properties", f"# ours\n{setting}\n")
     done = CliRunner().invoke(app, ["from", str(path)])
     assert isinstance(done.exception, UsageError)
-    assert f"server.properties: {setting} is not a whole number" in str(done.exception)
+    assert f"server.properties:2: {setting} is not a whole number" in str(done.exception)
 
 
 def test_strimzi_resources(tmp_path: Path) -> None:
@@ -258,10 +335,18 @@ def test_strimzi_resources(tmp_path: Path) -> None:
     [
         ("server.properties", "# nothing\n", "has no settings"),
         ("compose.yaml", "services: {web: {image: nginx}}", "no service has an image of Kafka"),
-        ("compose.yaml", "services: {kafka: [1]}", "not as Compose or Strimzi write it"),
+        ("compose.yaml", "services: {kafka: [1]}", "services.kafka is not a mapping"),
         ("kafka.yaml", "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic", "has no resource of kind Kafka"),
         ("kafka.yaml", "a: 1", "has neither services"),
-        ("kafka.yaml", "a: [", "not valid YAML"),
+        ("kafka.yaml", "a: [", "1:5: not valid YAML"),
+        (
+            "compose.yaml",
+            "services:\n  kafka:\n    <<: *all",
+            "3:9: not valid YAML: found undefined alias 'all'",
+        ),
+        ("server.properties", "services: {}\n", "has services, as YAML files have"),
+        ("server.properties", "\x7fELF\x02", "not a text file .byte 0 is 0x7f"),
+        ("compose.yaml", "\x1f\x08", "not a text file .byte 0 is 0x1f"),
         ("missing.properties", None, "no such file"),
     ],
 )
@@ -311,6 +396,24 @@ def test_scenario_is_made_of_a_file(tmp_path: Path) -> None:
     assert not scenario.dump()["expect"].get("verdict")
     document = json.loads(CliRunner().invoke(app, ["from", str(path), "--json"]).output)
     assert document["scenario"]["cluster"]["brokers"] == 5
+
+
+def test_settings_that_could_not_be_checked_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the jars of its Kafka are not on this machine."""
+    monkeypatch.setattr("kaput.runner.setting_check.cached", lambda version: None)
+    path = _written(tmp_path, "server.properties", "num.partitons=3\n")
+    done = CliRunner().invoke(app, ["from", str(path)])
+    assert "# Names of settings are not checked: Java or the jars of its Kafka are not here\n" in done.output
+    assert json.loads(CliRunner().invoke(app, ["from", str(path), "--json"]).output)["unknown"] is None
+
+
+def test_topics_that_nothing_happens_to_are_listed(tmp_path: Path) -> None:
+    more = "---\napiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic\nmetadata: {name: refunds}\n"
+    path = _written(tmp_path, "kafka.yaml", _STRIMZI + more)
+    done = CliRunner().invoke(app, ["from", str(path)])
+    assert "#   topic refunds: left out; what happens needs 1 topic\n" in done.output
 
 
 def test_scenario_that_does_not_fit_the_cluster_is_a_mistake(tmp_path: Path) -> None:

@@ -1,0 +1,262 @@
+"""A Compose file's brokers and controllers: the services that run Kafka, and how many containers each has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kaput.errors import UsageError
+from kaput.scenario.compose_variables import Variables
+from kaput.scenario.described_cluster import (
+    DescribedCluster,
+    Document,
+    Setting,
+    is_nodes_own,
+    quorum,
+)
+from kaput.scenario.yaml_documents import documents_of
+
+# Variables of an image's own scripts that are no settings.
+_NOT_SETTINGS = (
+    "advertised.host.name.command", "broker.id.command", "cluster.id", "create.topics", "debug",
+    "enable.kraft", "gc.log.opts", "heap.opts", "home", "jmx.", "jvm.", "kraft.", "log4j.", "opts",
+    "start.timeout", "tools.", "version",
+)  # fmt: skip
+_IMAGE = re.compile(
+    r"(?:^|/)(?P<name>kafka|kafka-native|kafka-\d+-rhel\d+|cp-kafka|cp-enterprise-kafka|cp-server"
+    r"|confluent-local)(?::(?P<tag>[\w.-]+))?(?:@|$)"
+)
+_BITNAMIS = re.compile("bitnami|soldevelo")  # and those made of them
+_IMAGES = "apache/kafka, bitnami/kafka, confluentinc/cp-kafka or cp-server"
+_STRIMZI_IMAGE = re.compile(r"kafka-(\d+\.\d+\.\d+)$")  # 0.40.0-kafka-3.7.0
+_WURSTMEISTERS_TAG = re.compile(r"2\.1\d-(\d+\.\d+\.\d+)$")  # of Scala, and of Kafka
+_RED_HATS_IMAGE = re.compile(r"kafka-(\d)(\d+)-rhel")
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?![\d.])")
+_CONFLUENT = re.compile(r"(\d+)\.(\d+)(?!\d)")
+_KAFKAS_OF_CONFLUENT = {5: (2, 0), 6: (2, 6), 7: (3, 0), 8: (4, 0)}  # 7.6 has Kafka 3.6
+# What a container runs instead of its image's own command: a broker, or tools once.
+_STARTS_A_NODE = re.compile(r"server-start|docker/(?:run|launch)|kafka/run\.sh|start-kafka|kafka\.Kafka\b")
+_TOOLS = re.compile(r"kafka-[a-z]|\bcub\b|\bconnect-|\bsleep\b|\btail -f\b|schema-registry|topics?\.sh")
+_OF_NODES = {"process.roles", "zookeeper.connect", "advertised.listeners"}
+
+
+@dataclass(frozen=True)
+class _Service:
+    """A service that runs Kafka; `count`: of its containers."""
+
+    name: str
+    image: str
+    tag: str
+    settings: dict[str, Setting]
+    count: int
+    place: str
+
+    @property
+    def roles(self) -> set[str]:
+        roles = self.settings.get("process.roles", Setting("broker", self.place)).value
+        return {each.strip() for each in str(roles).split(",")}
+
+
+def of_compose(document: Document) -> DescribedCluster:
+    """The services that run Kafka; settings are those of the first broker."""
+    path = Path(document.source.name)
+    described = DescribedCluster()
+    variables = Variables(path)
+    found = [_service(document, name, variables, described.replaced) for name in document.data["services"]]
+    nodes = [each for each in found if each is not None and each.count]
+    brokers = [each for each in nodes if "broker" in each.roles]
+    if not brokers:
+        reasons = "".join(f"\n  {each}" for each in described.replaced)
+        raise UsageError(
+            f"{path}: no service has an image of Kafka ({_IMAGES}), or none is a broker{reasons}"
+        )
+    first = brokers[0]
+    nodes = list(_of_one_cluster(first, nodes, described.replaced))
+    brokers = [each for each in brokers if each in nodes]
+    if "include" in document.data:
+        described.replaced.append(
+            "include: those files are not read; `docker compose config` prints all in one"
+        )
+    described.replaced += [f"variable {name}: not set, and so empty" for name in variables.unset]
+    _take_nodes(described, nodes, brokers)
+    return described
+
+
+def _take_nodes(described: DescribedCluster, nodes: list[_Service], brokers: list[_Service]) -> None:
+    first = brokers[0]
+    settings = first.settings
+    zookeeper = "zookeeper.connect" in settings and "process.roles" not in settings
+    version = _kafka_version(first.image, first.tag)
+    described.set_kafka(version, f"{first.place}: image {first.image or 'is built'}", zookeeper=zookeeper)
+    described.cluster["brokers"] = sum(each.count for each in brokers)
+    if zookeeper:
+        described.set_zookeepers(len(quorum(settings)))
+    dedicated = sum(each.count for each in nodes if each not in brokers)
+    described.set_controllers(dedicated, sum(each.count for each in brokers if "controller" in each.roles))
+    racks = [
+        each.settings.get("broker.rack", Setting("", "")).value for each in brokers for _ in range(each.count)
+    ]
+    if all(racks):
+        described.cluster["racks"] = racks
+        settings = {name: each for name, each in settings.items() if name != "broker.rack"}
+    described.take(settings)
+    described.replaced += [line for other in brokers[1:] for line in _differences(first, other)]
+
+
+def _differences(first: _Service, other: _Service) -> Iterator[str]:
+    for name in {**first.settings, **other.settings}:
+        mine, theirs = first.settings.get(name), other.settings.get(name)
+        same = mine is not None and theirs is not None and mine.value == theirs.value
+        if not same and not is_nodes_own(name) and name != "broker.rack":
+            what = f"{name}={theirs.value}" if theirs is not None else f"no {name}"
+            yield f"{other.name}: {what}: all brokers have those of {first.name}"
+
+
+def _of_one_cluster(first: _Service, nodes: list[_Service], left_out: list[str]) -> Iterator[_Service]:
+    """The nodes of the first broker's cluster; the others are listed."""
+    ours = quorum(first.settings)
+    for each in nodes:
+        theirs = quorum(each.settings)
+        if ours and theirs and not ours & theirs:
+            left_out.append(f"service {each.name}: of another cluster than {first.name}")
+        else:
+            yield each
+
+
+def _service(document: Document, name: str, variables: Variables, left_out: list[str]) -> _Service | None:
+    """The service if it is a node of Kafka's; if not, it is listed, with the reason."""
+    service, environment = _merged(document, name, variables)
+    place = document.place("services", name)
+    image = variables.expanded(str(service.get("image") or ""), document.place("services", name, "image"))
+    settings = _settings(environment, only_prefixed=_BITNAMIS.search(image) is not None)
+    match = _IMAGE.search(image)
+    command = _words(service.get("entrypoint"), service.get("command"))
+    profiles = _strings(service.get("profiles"))
+    if match is None and not settings.keys() & _OF_NODES:
+        what = f"image {image}" if image else "what it builds"
+        left_out.append(f"service {name}: {what} is not known to be Kafka")
+    elif (
+        command
+        and not _STARTS_A_NODE.search(command)
+        and (_TOOLS.search(command) or not settings.keys() & _OF_NODES)
+    ):
+        left_out.append(f"service {name}: its command starts no broker")
+    elif profiles and not variables.active(profiles):
+        left_out.append(f"service {name}: only in the profile {', '.join(profiles)} (COMPOSE_PROFILES)")
+    else:
+        left_out += _not_read(name, service, environment)
+        count = _count(document, name, service, variables)
+        return _Service(name, image, match["tag"] or "" if match else "", settings, count, place)
+    return None
+
+
+def _not_read(name: str, service: Mapping[str, Any], environment: Mapping[str, Setting]) -> Iterator[str]:
+    """What else may set this node up."""
+    for each in service.get("volumes") or []:
+        volume = f"{each.get('source')}:{each.get('target')}" if isinstance(each, dict) else str(each)
+        if re.search(r"\.properties\b|/config(?::|$)", volume):
+            yield f"service {name}: volume {volume}: settings in it are not read"
+    for variable in ("KAFKA_CREATE_TOPICS", "CREATE_TOPICS"):
+        if variable in environment:
+            yield f"service {name}: {variable}={environment[variable].value}: topics of an image's own script"
+
+
+def _count(document: Document, name: str, service: Mapping[str, Any], variables: Variables) -> int:
+    deploy = service.get("deploy") or {}
+    at = ("deploy", "replicas") if "replicas" in deploy else ("scale",)
+    place = document.place("services", name, *at)
+    count = variables.expanded(str(deploy.get("replicas", service.get("scale", 1))), place)
+    if not re.fullmatch("[0-9]{1,9}", count):
+        raise UsageError(f"{place}: service {name}: {count!r} is not a number of containers")
+    return int(count)
+
+
+def _merged(
+    document: Document, name: str, variables: Variables, trail: tuple[tuple[str, str], ...] = ()
+) -> tuple[dict[str, Any], dict[str, Setting]]:
+    """A service with what it extends, and its environment. Raises UsageError."""
+    service = document.mapping("services", name)
+    base: dict[str, Any] = {}
+    environment: dict[str, Setting] = {}
+    if extends := service.get("extends"):
+        place = document.place("services", name, "extends")
+        other, wanted = _extended(document, extends, place, variables)
+        here = (document.source.name, name)
+        if here in trail:
+            raise UsageError(f"{place}: service {name} extends itself")
+        its = variables if other is document else Variables(Path(other.source.name))
+        base, environment = _merged(other, wanted, its, (*trail, here))
+    return {**base, **service}, {
+        **environment,
+        **variables.of_files(document, name),
+        **variables.of_service(document, name),
+    }
+
+
+def _extended(document: Document, extends: Any, place: str, variables: Variables) -> tuple[Document, str]:
+    """The document and the name of the service that another one extends."""
+    entry = extends if isinstance(extends, dict) else {"service": extends}
+    other = document
+    if file := entry.get("file"):
+        path = Path(document.source.name).parent / variables.expanded(str(file), place)
+        try:
+            other = next((each for each in documents_of(path) if is_compose(each)), document)
+        except UsageError as error:
+            raise UsageError(f"{place}: extends: {error}") from None
+        if other is document:
+            raise UsageError(f"{place}: extends: {path} has no services")
+    wanted = str(entry.get("service"))
+    if wanted not in other.data["services"]:
+        raise UsageError(f"{place}: extends: {other.source.name} has no service {wanted}")
+    return other, wanted
+
+
+def is_compose(document: Document) -> bool:
+    """Whether a document has services, as Compose files have."""
+    return isinstance(document.data.get("services"), dict)
+
+
+def _settings(environment: Mapping[str, Setting], only_prefixed: bool) -> dict[str, Setting]:
+    """Broker settings in a container's environment: KAFKA_MIN_INSYNC_REPLICAS, or KAFKA_CFG_... of Bitnami's
+    images, where the others belong to the image's scripts (`only_prefixed`).
+    """
+    settings = {}
+    for name, value in environment.items():
+        if name == "ZOOKEEPER_CONNECT":  # of Debezium's image
+            settings["zookeeper.connect"] = value
+        variable = name.removeprefix("KAFKA_CFG_")
+        if variable == name and (only_prefixed or not variable.startswith("KAFKA_")):
+            continue
+        words = (
+            variable.removeprefix("KAFKA_").lower().replace("___", "-").replace("__", "\0").replace("_", ".")
+        )
+        if not words.startswith(_NOT_SETTINGS):
+            settings[words.replace("\0", "_")] = value
+    return settings
+
+
+def _kafka_version(image: str, tag: str) -> str | None:
+    """The version of Kafka in an image: Confluent's 7.6.1 has Kafka 3.6, and 8.1 has 4.1."""
+    if "debezium/" in image:
+        return None  # its tags are Debezium's versions
+    if release := _RED_HATS_IMAGE.search(image):
+        return f"{release[1]}.{release[2]}.0"
+    if named := _STRIMZI_IMAGE.search(tag) or _WURSTMEISTERS_TAG.match(tag):
+        return named[1]
+    if re.search(r"(?:^|/)(?:cp-|confluent-local)", image):
+        version = _CONFLUENT.match(tag)
+        major, first = _KAFKAS_OF_CONFLUENT.get(int(version[1]) if version else 0, (0, 0))
+        return f"{major}.{first + int(version[2])}.0" if version and major else None
+    exact = _VERSION.match(tag)
+    return exact[0] if exact else None
+
+
+def _words(*parts: Any) -> str:
+    return " ".join(each for part in parts for each in _strings(part))
+
+
+def _strings(value: Any) -> list[str]:
+    return [str(each) for each in (value if isinstance(value, list) else [value] if value else [])]

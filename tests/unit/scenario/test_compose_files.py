@@ -1,0 +1,222 @@
+"""Compose files as people publish them: which services are nodes of the cluster, and which are listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaput.errors import UsageError
+from kaput.scenario.cluster_files import read_cluster
+
+_KAFKAS_OWN = """
+services:
+  controller-1: &controller
+    image: ${IMAGE_OF_THIS_TEST:-apache/kafka:3.9.0}
+    environment:
+      KAFKA_PROCESS_ROLES: controller
+      KAFKA_CONTROLLER_QUORUM_VOTERS: 1@controller-1:9093,2@controller-2:9093,3@controller-3:9093
+  controller-2: *controller
+  controller-3: *controller
+  broker-1: &broker
+    image: ${IMAGE_OF_THIS_TEST:-apache/kafka:3.9.0}
+    environment: &environment
+      KAFKA_PROCESS_ROLES: broker
+      KAFKA_ADVERTISED_LISTENERS: PLAINTEXT://broker-1:19092
+      KAFKA_CONTROLLER_QUORUM_VOTERS: 1@controller-1:9093,2@controller-2:9093,3@controller-3:9093
+      KAFKA_MIN_INSYNC_REPLICAS: 2
+  broker-2: {<<: *broker, environment: {<<: *environment, KAFKA_NODE_ID: 5}}
+  kafka-init:
+    image: apache/kafka:3.9.0
+    entrypoint: [/bin/sh, -c]
+    command: "/opt/kafka/bin/kafka-topics.sh --bootstrap-server broker-1:19092 --create --topic orders"
+  topics: {<<: *broker, command: [sh, -c, cub kafka-ready -b broker-1:19092 2 60]}
+  init-kafka: {image: apache/kafka:3.9.0, command: sh -c /scripts/create.sh}
+  kafka-ui: {image: "provectuslabs/kafka-ui:latest", environment: {KAFKA_CLUSTERS_0_NAME: local}}
+  app: {build: .}
+"""
+_CONFLUENTS = """
+services:
+  broker:
+    image: confluentinc/cp-kafka:7.7.1
+    environment: {KAFKA_PROCESS_ROLES: 'broker,controller', KAFKA_CONTROLLER_QUORUM_VOTERS: '1@broker:29093'}
+    command: "bash -c 'if [ ! -f /tmp/update_run.sh ]; then exit 1; fi; kafka-storage format;
+      /etc/confluent/docker/run'"
+"""
+_BITNAMIS = """
+x-all: &all
+  image: bitnamilegacy/kafka:3.9
+  environment: &environment
+    KAFKA_CFG_PROCESS_ROLES: controller,broker
+    KAFKA_CFG_CONTROLLER_QUORUM_VOTERS: 0@kafka-0:9093,1@kafka-1:9093,2@kafka-2:9093
+    KAFKA_CFG_AUTO_CREATE_TOPICS_ENABLE: "false"
+services:
+  kafka-0: {<<: *all, environment: {<<: *environment, KAFKA_CFG_BROKER_RACK: az1}}
+  kafka-1: {<<: *all, environment: {<<: *environment, KAFKA_CFG_BROKER_RACK: az2}}
+  kafka-2: {<<: *all, environment: {<<: *environment, KAFKA_CFG_BROKER_RACK: az3}}
+  create-topics: {<<: *all, command: [/bin/bash, -c, "sleep 5; kafka-topics.sh --create"]}
+"""
+_WURSTMEISTERS = """
+services:
+  zookeeper: {image: wurstmeister/zookeeper}
+  kafka:
+    image: wurstmeister/kafka:2.13-2.8.1
+    environment:
+      KAFKA_ADVERTISED_HOST_NAME: 192.168.99.100
+      KAFKA_ZOOKEEPER_CONNECT: zookeeper:2181
+      KAFKA_CREATE_TOPICS: "orders:1:3,bills:1:1"
+      KAFKA_BROKER_ID_COMMAND: "hostname | awk '{print $$2}'"
+    deploy: {replicas: 3}
+"""
+_TWO_CLUSTERS = """
+services:
+  source-1: &source
+    image: confluentinc/cp-kafka:7.7.0
+    environment: {KAFKA_ZOOKEEPER_CONNECT: "zk-a:2181,zk-b:2181,zk-c:2181"}
+  source-2: *source
+  target: {image: "confluentinc/cp-kafka:7.7.0", environment: {KAFKA_ZOOKEEPER_CONNECT: "zk-z:2181"}}
+  mirror: {image: "confluentinc/cp-kafka:7.7.0", command: connect-mirror-maker /etc/mm2.properties}
+"""
+_DEBEZIUMS = """
+services:
+  kafka: {image: "quay.io/debezium/kafka:2.5", environment: [ZOOKEEPER_CONNECT=zookeeper:2181]}
+"""
+_BUILT = """
+include: [more.yaml]
+services:
+  kafka:
+    build: ./kafka
+    volumes: ["./server.properties:/mnt/shared/config", "data:/var/lib/kafka/data"]
+    environment: [KAFKA_PROCESS_ROLES=broker, "KAFKA_LOG_RETENTION_MS=${NOT_SET_IN_THIS_TEST}"]
+  second: {image: "apache/kafka:4.1.0", profiles: [cluster]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cluster", "left_out"),
+    [
+        (
+            _KAFKAS_OWN,
+            {"kafka": "3.9.0", "brokers": 2, "controllers": 3, "config": {"min.insync.replicas": 2}},
+            [
+                "service kafka-init: its command starts no broker",
+                "service topics: its command starts no broker",
+                "service init-kafka: its command starts no broker",
+                "service kafka-ui: image provectuslabs/kafka-ui:latest is not known to be Kafka",
+                "service app: what it builds is not known to be Kafka",
+            ],
+        ),
+        (_CONFLUENTS, {"kafka": "3.7.0", "brokers": 1, "config": {}}, []),
+        (
+            _BITNAMIS,
+            {
+                "kafka": "3.9.0",
+                "brokers": 3,
+                "racks": ["az1", "az2", "az3"],
+                "config": {"auto.create.topics.enable": False},
+            },
+            ["service create-topics: its command starts no broker"],
+        ),
+        (
+            _WURSTMEISTERS,
+            {"mode": "zookeeper", "kafka": "2.8.1", "brokers": 3, "config": {}},
+            [
+                "service zookeeper: image wurstmeister/zookeeper is not known to be Kafka",
+                "service kafka: KAFKA_CREATE_TOPICS=orders:1:3,bills:1:1: topics of an image's own script",
+            ],
+        ),
+        (
+            _TWO_CLUSTERS,
+            {"mode": "zookeeper", "kafka": "3.7.0", "brokers": 2, "zookeepers": 3, "config": {}},
+            [
+                "service mirror: its command starts no broker",
+                "service target: of another cluster than source-1",
+            ],
+        ),
+        (_DEBEZIUMS, {"mode": "zookeeper", "brokers": 1, "config": {}}, []),
+        (
+            _BUILT,
+            {"brokers": 1, "config": {}},
+            [
+                "service kafka: volume ./server.properties:/mnt/shared/config: settings in it are not read",
+                "service second: only in the profile cluster (COMPOSE_PROFILES)",
+                "include: those files are not read; `docker compose config` prints all in one",
+                "variable NOT_SET_IN_THIS_TEST: not set, and so empty",
+            ],
+        ),
+    ],
+)
+def test_published_files(text: str, cluster: dict[str, Any], left_out: list[str], tmp_path: Path) -> None:
+    """Kafka's, Confluent's, Bitnami's, wurstmeister's, Debezium's; with tools and other services."""
+    (tmp_path / "compose.yaml").write_text(text)
+    described = read_cluster(tmp_path / "compose.yaml")
+    assert described.cluster == cluster
+    parts = ("service ", "include", "variable ")
+    assert [line for line in described.replaced if line.startswith(parts)] == left_out
+
+
+def test_version_that_kaput_does_not_run_is_listed(tmp_path: Path) -> None:
+    """And ZooKeeper's mode without a version has the last Kafka that knows it."""
+    (tmp_path / "compose.yaml").write_text(_WURSTMEISTERS)
+    old = "compose.yaml:4: image wurstmeister/kafka:2.13-2.8.1: kaput runs Kafka 3.7.0 and newer"
+    assert any(old in line for line in read_cluster(tmp_path / "compose.yaml").replaced)
+    (tmp_path / "compose.yaml").write_text(_DEBEZIUMS)
+    last = "compose.yaml:3: image quay.io/debezium/kafka:2.5: no version of Kafka; the run has 3.9.2"
+    assert any(last in line for line in read_cluster(tmp_path / "compose.yaml").replaced)
+
+
+def test_service_has_what_it_extends(tmp_path: Path) -> None:
+    """Also of another file, with its own env_file; what the service says itself wins."""
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "base.env").write_text("KAFKA_NUM_PARTITIONS=6\nKAFKA_LOG_RETENTION_MS=1000\n")
+    (tmp_path / "base" / "base.yaml").write_text(
+        "services: {all: {image: 'apache/kafka:4.1.0', scale: 2, env_file: base.env}}"
+    )
+    (tmp_path / "compose.yaml").write_text("""
+    services:
+      first: {extends: {file: base/base.yaml, service: all}, environment: {KAFKA_NUM_PARTITIONS: 3}}
+      second: {extends: first, scale: 1}
+    """)
+    assert read_cluster(tmp_path / "compose.yaml").cluster == {
+        "kafka": "4.1.0",
+        "brokers": 3,
+        "config": {"num.partitions": 3, "log.retention.ms": 1000},
+    }
+
+
+@pytest.mark.parametrize(
+    ("service", "mistake"),
+    [
+        ("extends: {file: nothing.yaml, service: a}", r"3: extends: .*nothing\.yaml: no such file"),
+        ("extends: {service: a}", r"3: extends: .*compose\.yaml has no service a"),
+        ("extends: kafka", "3: service kafka extends itself"),
+        ("env_file: nothing.env", r"3: env_file: .*nothing\.env: no such file"),
+        ("image: 'apache/kafka:${NOT_SET_IN_THIS_TEST:?which}'", r"3: .*: set NOT_SET_IN_THIS_TEST in the"),
+        (
+            "environment: {KAFKA_A: '${file:/a:b}'}",
+            r"3: \$\{file:/a:b\}: no variable of Compose; write \$\$\{",
+        ),
+        ("environment: KAFKA_A=1", "3: services.kafka.environment is not a mapping"),
+        ("environment: {KAFKA_A: [1]}", "3: a variable's value is one text"),
+        (
+            "image: apache/kafka\n    environment:\n      KAFKA_NUM_PARTITIONS: many",
+            "5: num.partitions=many is",
+        ),
+        (
+            "image: apache/kafka\n    environment:\n    - KAFKA_NODE_ID=one",
+            "5: node.id=one is not a whole number",
+        ),
+    ],
+)
+def test_mistakes_are_named_with_file_and_line(service: str, mistake: str, tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(f"services:\n  kafka:\n    {service}\n")
+    with pytest.raises(UsageError, match=rf"compose\.yaml:{mistake}"):
+        read_cluster(tmp_path / "compose.yaml")
+
+
+def test_numbers_of_an_env_file_are_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "broker.env").write_text("# ours\nKAFKA_MIN_INSYNC_REPLICAS=two\n")
+    (tmp_path / "compose.yaml").write_text("services: {kafka: {image: apache/kafka, env_file: broker.env}}")
+    with pytest.raises(UsageError, match=r"broker\.env:2: min\.insync\.replicas=two is not a whole number"):
+        read_cluster(tmp_path / "compose.yaml")
