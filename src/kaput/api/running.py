@@ -47,8 +47,8 @@ def run(
     `scenario`: a built-in name, a YAML file, or its content as a dict. `set`: changes by path, such as
     `{"workload.producers.0.acks": 1}`. `bootstrap_servers`: your own cluster, with the client properties file
     `command_config`; `use_existing_topics`: whether its topics may be written to.
-    `allow_unknown`: whether settings may have names that Kafka and its clients do not know. `page`: whether
-    to write report.html. `note`: called with phases and faults as they begin.
+    `allow_unknown`: whether settings may have names that Kafka and its Java clients do not know. `page`:
+    whether to write report.html. `note`: called with phases and faults as they begin.
 
     A violated promise does not raise an exception: see `Run.findings.verdict`. Raises UsageError for a
     mistake in the arguments, LabError if there is nothing to judge, Interrupted.
@@ -70,8 +70,8 @@ def run(
     drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
     with _environment_restored(), interrupts(), Scratch() as scratch:
         reap_orphans()
-        if not allow_unknown:
-            check_settings(resolved, java, _jars(java, kafka_home, note) if existing is None else None)
+        jars = _jars(java, kafka_home, note) if existing is None else None
+        check_settings(resolved, java, jars, allow_unknown=allow_unknown)
         if existing is None:
             provider = own_provider(resolved, java, kafka_home, note)
         else:

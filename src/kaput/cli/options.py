@@ -197,7 +197,7 @@ Security = Annotated[
 ]
 AllowUnknown = Annotated[
     bool,
-    Option("--allow-unknown", help="Accept settings that Kafka and its clients do not know (of plugins)."),
+    Option("--allow-unknown", help="Accept settings that Kafka or a Java client does not know (of plugins)."),
 ]
 BrokerConfig = Annotated[
     list[str] | None, Option("--config", metavar="KEY=VALUE", help="A Kafka broker setting. Repeatable.")

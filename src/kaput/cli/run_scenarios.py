@@ -190,7 +190,7 @@ def prepare(
     """Fetches everything that these named scenarios need, checks their settings, and enters their network.
 
     `own`: whether kaput starts their clusters, and so chooses their network and version; `allow_unknown`:
-    whether settings may have names that Kafka and its clients do not know.
+    whether settings may have names that Kafka and its Java clients do not know.
 
     Raises UsageError, DistributionError, NamespacesError before anything starts.
     """
@@ -200,10 +200,9 @@ def prepare(
     scenarios = [scenario for _, scenario in named]
     _fetch_others(scenarios, java)
     _install_clients(named)
-    if not allow_unknown:
-        jars = (lambda version: distribution_for(version, java, kafka_home)) if own else None
-        for scenario in scenarios:
-            check_settings(scenario, java, jars)
+    jars = (lambda version: distribution_for(version, java, kafka_home)) if own else None
+    for scenario in scenarios:
+        check_settings(scenario, java, jars, allow_unknown=allow_unknown)
     if own:
         _enter_network(scenarios, java, kafka_home)
 

@@ -106,8 +106,7 @@ def check_command(
     choices = choose(scenarios, [], set_ or [], [], existing=None)
     chosen = {choice.name: choice.scenario for choice in choices}
     _note_commands(chosen)
-    if not allow_unknown:
-        _check_settings(chosen)
+    _check_settings(chosen, allow_unknown)
     if json:
         _print_json([_summary(name, scenario) for name, scenario in chosen.items()])
     else:
@@ -133,17 +132,18 @@ def _commands(scenario: Scenario) -> list[str]:
     return [step_id(number, step) for number, step in enumerate(scenario.faults, 1) if step.fault == COMMAND]
 
 
-def _check_settings(scenarios: dict[str, Scenario]) -> None:
+def _check_settings(scenarios: dict[str, Scenario], allow_unknown: bool) -> None:
     """Raises UsageError for settings that nothing would read; says which could not be compared."""
     from kaput.cli.jars import note
-    from kaput.runner.setting_check import unknown_here
+    from kaput.runner.setting_check import wrong_here
 
     mistakes: list[str] = []
     for name, scenario in scenarios.items():
-        unknown = unknown_here(scenario)
-        if unknown is None:
+        wrong = wrong_here(scenario, allow_unknown=allow_unknown)
+        if wrong is None:
             note(f"{name}: its settings are not checked: Java or the jars of its Kafka are not here")
-        mistakes += [f"{name}: {line}" for line in unknown or ()]
+        option = f"{name}: " if len(scenarios) > 1 else ""
+        mistakes += [f"{option}{line}" if line.startswith("--") else line for line in wrong or ()]
     if mistakes:
         raise UsageError("\n".join(mistakes))
 
@@ -177,23 +177,31 @@ def from_command(
     import yaml
 
     from kaput.cluster.setting_names import PLUGINS
-    from kaput.runner.setting_check import unknown_here
+    from kaput.runner.setting_check import wrong_here
     from kaput.scenario.cluster_files import scenario_from
     from kaput.scenario.loader import find, validated
     from kaput.scenario.mistakes import in_lines
+    from kaput.scenario.origin import Origin, keep_origin
 
     name, source = find(like)
     data, replaced = scenario_from(file, name, source.data)
     scenario, mistakes = validated(data)
     if mistakes or scenario is None:
         raise UsageError(f"{file}, like {like}:\n{in_lines(mistakes)}")
-    unknown = [line.removesuffix(PLUGINS).rstrip() for line in unknown_here(scenario) or ()]
+    keep_origin(scenario, Origin(described=file))
+    found = wrong_here(scenario)
+    of_plugins = [line for line in found or () if line.endswith(PLUGINS)]
+    unknown = None if found is None else [line.removesuffix(f" {PLUGINS}") for line in of_plugins]
+    refused = [line for line in found or () if line not in of_plugins]
     if json:
-        _print_json({"scenario": data, "replaced": replaced, "unknown": unknown})
+        _print_json({"scenario": data, "replaced": replaced, "unknown": unknown, "refused": refused})
         return
     lines = [f"Made from {file} by kaput scenarios from, like {like}."]
     lines += _listed("Not taken over:", replaced)
-    lines += _listed("Not known to Kafka (kaput run --allow-unknown: they are a plugin's):", unknown)
+    if unknown is None:
+        lines.append("Names of settings are not checked: Java or the jars of its Kafka are not here")
+    lines += _listed("Not known to Kafka (kaput run --allow-unknown: they are a plugin's):", unknown or [])
+    lines += _listed("What a run refuses:", refused)
     sys.stdout.write("".join(f"# {line}\n" for line in lines))
     sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
 

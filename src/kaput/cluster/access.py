@@ -17,7 +17,7 @@ from typing import Any
 
 from kaput.errors import UsageError
 from kaput.java_properties import Property, login_options, read_settings
-from kaput.scenario.clients import JAVA_NAMES
+from kaput.scenario.clients import LIBRDKAFKA_ONLY
 from kaput.scenario.nearest import nearest
 
 # From Java's names to librdkafka's.
@@ -40,20 +40,6 @@ _KAFKA_PYTHON_NAMES = {
     "ssl.key.password": "ssl_password",
     "client.id": "client_id",
 }
-# librdkafka's names of settings that Java's clients do not know, and thus ignore.
-_KAFKA_NAMES = {
-    "sasl.mechanisms": "sasl.mechanism",
-    "sasl.username": "sasl.jaas.config",
-    "sasl.password": "sasl.jaas.config",
-    "ssl.ca.location": "ssl.truststore.location (with ssl.truststore.type=PEM)",
-    "ssl.ca.pem": "ssl.truststore.certificates (with ssl.truststore.type=PEM)",
-    "ssl.certificate.location": "ssl.keystore.location (with ssl.keystore.type=PEM)",
-    "ssl.key.location": "ssl.keystore.location (one PEM file with the key and the certificate)",
-    "ssl.certificate.pem": "ssl.keystore.certificate.chain (with ssl.keystore.type=PEM)",
-    "ssl.key.pem": "ssl.keystore.key (with ssl.keystore.type=PEM)",
-    "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm (empty for none)",
-    "metadata.broker.list": "bootstrap.servers",
-}
 # Names of Java's clients: how they sign in, and what a producer promises. What is almost one of them is a
 # slip, which Java would only mention in a log.
 _SECURITY = {
@@ -73,7 +59,7 @@ _PRODUCERS = {
     "max.request.size", "transactional.id", "transaction.timeout.ms", "retry.backoff.ms",
     "retry.backoff.max.ms",
 }  # fmt: skip
-_SLIP = 0.85
+_SLIP, _SHORT_SLIP = 0.85, 0.65  # of names with parts, and of single words: acsk is acks
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
@@ -206,10 +192,7 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
     """Raises UsageError for a librdkafka name unless its Kafka name is there too, for one that is almost
     Kafka's, and for a bad protocol.
     """
-    for name, setting in settings.items():
-        kafka = _KAFKA_NAMES.get(name)
-        if kafka is not None and kafka.partition(" ")[0] not in settings:
-            raise UsageError(f"{path}:{setting.line}: {name} is librdkafka's name; Kafka's is {kafka}")
+    _check_library(path, settings)
     _check_slips(path, settings, _SECURITY)
     protocol = settings.get("security.protocol")
     if protocol is not None and protocol.value.upper() not in _PROTOCOLS:
@@ -218,10 +201,21 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
         )
 
 
+def _check_library(path: Path, settings: Mapping[str, Property]) -> None:
+    """Raises UsageError for a name that only librdkafka knows, unless the file is for both libraries."""
+    of_librdkafka = {name: LIBRDKAFKA_ONLY[name] for name in settings if name in LIBRDKAFKA_ONLY}
+    both = any(java.partition(" ")[0] in settings for java in of_librdkafka.values())
+    for name, java in of_librdkafka.items():
+        if java.partition(" ")[0] not in settings and (java or not both):
+            kafkas = f"Kafka's is {java}" if java else "Kafka's Java clients have no such setting"
+            raise UsageError(f"{path}:{settings[name].line}: {name} is librdkafka's name; {kafkas}")
+
+
 def _check_slips(path: Path, settings: Mapping[str, Property], known: Set[str]) -> None:
     for name, setting in settings.items():
-        if name not in known | _KAFKA_NAMES.keys() and (
-            near := nearest(name, known - settings.keys(), 1, _SLIP)
+        cutoff = _SLIP if "." in name else _SHORT_SLIP
+        if name not in known | LIBRDKAFKA_ONLY.keys() and (
+            near := nearest(name, known - settings.keys(), 1, cutoff)
         ):
             raise UsageError(
                 f"{path}:{setting.line}: {name} is no setting of Kafka's clients; did you mean {near[0]}?"
@@ -233,9 +227,7 @@ def read_producer_settings(path: Path) -> dict[str, str]:
     on which its promise depends.
     """
     settings = read_settings(path)
-    for name, setting in settings.items():
-        if (java := JAVA_NAMES.get(name)) is not None and java not in settings:
-            raise UsageError(f"{path}:{setting.line}: {name} is librdkafka's name; Kafka's is {java}")
+    _check_library(path, settings)
     _check_slips(path, settings, _PRODUCERS)
     return {name: setting.value for name, setting in settings.items()}
 

@@ -1,4 +1,5 @@
-"""The settings that a version of Kafka knows, from its own jars (java/ConfigNames.java), once per version.
+"""The settings that a version of Kafka knows, and the values that it takes, from its own jars
+(java/ConfigNames.java), once per version.
 
 Kafka ignores what it does not know, at most with a warning in a log: a misspelled min.insync.replicas is one
 replica. Not here: which settings a scenario has (runner/setting_check.py).
@@ -6,19 +7,23 @@ replica. Not here: which settings a scenario has (runner/setting_check.py).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from kaput.cache import cache_dir
 from kaput.cluster.cds import find_archive
-from kaput.cluster.distribution import Distribution, java_command
+from kaput.cluster.distribution import Distribution, cached, java_command
+from kaput.core import NEWEST_KAFKA, setting_text
 from kaput.errors import DistributionError
 from kaput.java import Java
+from kaput.scenario.block import Found
 from kaput.scenario.model import Config
 from kaput.scenario.nearest import nearest
 
@@ -33,9 +38,41 @@ _THROTTLES = {
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
-# Settings of one listener or of a plugin, which Kafka passes on without knowing their names; and those of
-# ZooKeeper mode in a scenario for both modes.
-_FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.", "zookeeper.")
+# Settings of one listener or of a plugin, which Kafka passes on without knowing their names.
+_FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.")
+# What Kafka 3.9 knows, and 4 does not.
+_LAST_3 = "3.9"
+_ONLY_3: Mapping[str, Set[str]] = {
+    "broker": {
+        "alter.config.policy.kraft.compatibility.enable", "auto.include.jmx.reporter",
+        "broker.id.generation.enable", "control.plane.listener.name", "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms", "delegation.token.master.key",
+        "eligible.leader.replicas.enable", "group.coordinator.new.enable", "group.share.enable",
+        "group.share.max.groups", "inter.broker.protocol.version", "leader.imbalance.per.broker.percentage",
+        "log.message.downconversion.enable", "log.message.format.version",
+        "log.message.timestamp.difference.max.ms", "metadata.log.segment.min.bytes",
+        "offsets.commit.required.acks", "password.encoder.cipher.algorithm", "password.encoder.iterations",
+        "password.encoder.key.length", "password.encoder.keyfactory.algorithm",
+        "password.encoder.old.secret", "password.encoder.secret", "reserved.broker.max.id",
+        "zookeeper.clientCnxnSocket", "zookeeper.connect", "zookeeper.connection.timeout.ms",
+        "zookeeper.max.in.flight.requests", "zookeeper.metadata.migration.enable",
+        "zookeeper.metadata.migration.min.batch.size", "zookeeper.session.timeout.ms", "zookeeper.set.acl",
+        "zookeeper.ssl.cipher.suites", "zookeeper.ssl.client.enable", "zookeeper.ssl.crl.enable",
+        "zookeeper.ssl.enabled.protocols", "zookeeper.ssl.endpoint.identification.algorithm",
+        "zookeeper.ssl.keystore.location", "zookeeper.ssl.keystore.password", "zookeeper.ssl.keystore.type",
+        "zookeeper.ssl.ocsp.enable", "zookeeper.ssl.protocol", "zookeeper.ssl.truststore.location",
+        "zookeeper.ssl.truststore.password", "zookeeper.ssl.truststore.type",
+    },
+    "topic": {
+        "message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms",
+    },
+    "producer": {"auto.include.jmx.reporter"},
+    "consumer": {"auto.include.jmx.reporter", "internal.leave.group.on.close"},
+}  # fmt: skip
+_ZOOKEEPER = frozenset(name for name in _ONLY_3["broker"] if name.startswith("zookeeper."))
+_NEAR = 0.75  # names less alike than this are not proposed
+_OF_PROVIDERS = "${"  # a value that the broker looks up elsewhere
+_SECRET = re.compile("password|secret|jaas|ssl.*key")  # free text, and kept nowhere
 
 
 def setting_names(distribution: Distribution, java: Java) -> Mapping[str, frozenset[str]]:
@@ -48,50 +85,112 @@ def setting_names(distribution: Distribution, java: Java) -> Mapping[str, frozen
         names = json.loads(kept.read_text())
     if not names.keys() >= _ALWAYS:  # none yet, or kept by an earlier kaput
         names = _ask(distribution, java)
-        part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
-        part.write_text(json.dumps(names))
-        part.replace(kept)
+        _keep(kept, names)
     return {kind: frozenset(each) for kind, each in names.items()}
 
 
 def _ask(distribution: Distribution, java: Java) -> dict[str, list[str]]:
-    with_ours = replace(distribution, jars=(*distribution.jars, _CLASSES))
-    command = java_command(java, with_ours, "ConfigNames", [], archive=find_archive(distribution, java))
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        late = f"Java did not print the settings of Kafka {distribution.version} within {_TIMEOUT_S} s"
-        raise DistributionError(f"{late}: is this machine too busy? try again") from None
     names: dict[str, list[str]] = {}
-    for kind, _, name in (line.partition(" ") for line in done.stdout.splitlines()):
+    for kind, _, name in (line.partition(" ") for line in _print(distribution, java)):
         if kind.isalpha():  # not a warning of Java's or Kafka's
             names.setdefault(kind, []).append(name)
-    if done.returncode or not names.keys() >= _ALWAYS:
-        last = (done.stderr.strip().splitlines() or ["no error output"])[-1]
-        raise DistributionError(f"the settings of Kafka {distribution.version} cannot be read: {last}")
+    if not names.keys() >= _ALWAYS:
+        raise DistributionError(f"the settings of Kafka {distribution.version} cannot be read")
     return names
 
 
-def unknown_settings(
-    place: str, config: Config, kind: str, distribution: Distribution, java: Java
-) -> Iterator[str]:
-    """A sentence for each unknown setting, written at `place`; of the kind `dynamic`, for each that a running
-    broker does not take. Raises DistributionError.
+def _print(distribution: Distribution, java: Java, *arguments: str, given: str = "") -> list[str]:
+    """The lines that java/ConfigNames.java prints. Raises DistributionError."""
+    with_ours = replace(distribution, jars=(*distribution.jars, _CLASSES))
+    command = java_command(
+        java, with_ours, "ConfigNames", list(arguments), archive=find_archive(distribution, java)
+    )
+    try:
+        done = subprocess.run(
+            command, input=given, capture_output=True, encoding="utf-8", timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        late = f"Java did not print the settings of Kafka {distribution.version} within {_TIMEOUT_S} s"
+        raise DistributionError(f"{late}: is this machine too busy? try again") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no error output"])[-1]
+        raise DistributionError(f"the settings of Kafka {distribution.version} cannot be read: {last}")
+    return done.stdout.splitlines()
+
+
+def wrong_settings(
+    config: Config, kind: str, distribution: Distribution, java: Java, *, allow_unknown: bool = False
+) -> Found:
+    """The name of each setting that is unknown or has a value that Kafka refuses, and a sentence; of the kind
+    `dynamic`, also of each that a running broker does not take. Raises DistributionError.
     """
     by_kind = setting_names(distribution, java) if config else {}
     if kind not in by_kind:
         return  # none, or a kind that came later
     names = by_kind[kind] | (_THROTTLES if kind == DYNAMIC else set())
+    # A scenario for both modes has settings of either.
+    names |= _ZOOKEEPER if kind == "broker" else set()
     for name in config:
         if name in names or name.startswith(_FREE):
             continue
         if kind == DYNAMIC and name in by_kind["broker"]:
-            yield f"{place}: {name} can't change while a broker runs; write it under the cluster's config"
-            continue
-        what = f"no {'broker' if kind == DYNAMIC else kind} setting of Kafka {distribution.version}"
-        yield f"{unknown_setting(place, name, what, nearest(name, names))} {PLUGINS}"
+            yield (name,), "this can't change while a broker runs; write it under the cluster's config"
+        elif not allow_unknown:
+            yield (name,), _unknown(name, kind, names, distribution, java)
+    for name, why in _refused_values("broker" if kind == DYNAMIC else kind, config, distribution, java):
+        yield (name,), f"Kafka {distribution.version} refuses {setting_text(config[name])!r}: {why}"
 
 
-def unknown_setting(place: str, name: str, what: str, near: list[str]) -> str:
-    """`PLACE: NAME is WHAT; did you mean NEAR?`"""
-    return f"{place}: {name} is {what}; {f'did you mean {near[0]}?' if near else 'leave it out'}"
+def _unknown(name: str, kind: str, names: Set[str], distribution: Distribution, java: Java) -> str:
+    """A sentence about a name that is none of the names of this kind."""
+    version, word = distribution.version, "broker" if kind == DYNAMIC else kind
+    newest = cached(NEWEST_KAFKA)
+    others: dict[str, Set[str]] = {}
+    if distribution.major > int(_LAST_3[0]):
+        others[_LAST_3] = _ONLY_3.get(word, set())
+    if newest is not None and version != NEWEST_KAFKA:
+        others[NEWEST_KAFKA] = setting_names(newest, java).get(word, frozenset())
+    for other, known in others.items():
+        if name in known:
+            return f"Kafka {version} does not know this {word} setting of Kafka {other}; leave it out"
+    of_others = [each for each, known in setting_names(distribution, java).items() if name in known]
+    near = nearest(name, names, cutoff=_NEAR)
+    more = f" (it is one of a {of_others[0]})" if of_others else f" {PLUGINS}"
+    return f"{unknown_setting(f'{word} setting of Kafka {version}', near)}{more}"
+
+
+def unknown_setting(what: str, near: list[str]) -> str:
+    """`no WHAT; did you mean NEAR?`"""
+    return f"no {what}; {f'did you mean {near[0]}?' if near else 'leave it out'}"
+
+
+def _refused_values(
+    kind: str, config: Config, distribution: Distribution, java: Java
+) -> list[tuple[str, str]]:
+    """The names whose values Kafka's own definitions refuse, and why. Each value is asked about once."""
+    texts = {name: setting_text(value) for name, value in config.items() if not _SECRET.search(name)}
+    keys = {
+        name: hashlib.sha256(f"{kind} {name}={text}".encode()).hexdigest()
+        for name, text in texts.items()
+        if _OF_PROVIDERS not in text
+    }
+    kept = cache_dir("settings") / f"{distribution.id}-values.json"
+    known: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        known = json.loads(kept.read_text())
+    if asked := [name for name, key in keys.items() if key not in known]:
+        given = "".join(f"{part}\0" for name in asked for part in (kind, name, texts[name]))
+        answers = (line.split(" ", 2) for line in _print(distribution, java, "values", given=given))
+        known |= {keys[name]: "" for name in asked}
+        for answer in answers:
+            if answer[0] == "refused":
+                name, why = asked[int(answer[1])], answer[2]
+                known[keys[name]] = why.partition(f" for configuration {name}: ")[2] or why
+        _keep(kept, known)
+    return [(name, why) for name, key in keys.items() if (why := known[key])]
+
+
+def _keep(path: Path, answers: object) -> None:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(json.dumps(answers))
+    part.replace(path)

@@ -27,7 +27,7 @@ from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.node import Node
 from kaput.cluster.own_cluster import READY_TIMEOUT_S, OwnCluster
-from kaput.cluster.setting_names import unknown_settings
+from kaput.cluster.setting_names import wrong_settings
 from kaput.cluster.wire import Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import FaultError, LabError, UsageError
@@ -36,9 +36,11 @@ from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault
 from kaput.processes.ending import reap_orphans
 from kaput.processes.ownership import Owner
 from kaput.scenario import loader
-from kaput.scenario.mistakes import from_validation, in_lines
+from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster, Config, Topic
 from kaput.scenario.nearest import hint
+from kaput.scenario.origin import Origin, origin_of
+from kaput.scenario.source import DataPath
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 _REACHABLE_TIMEOUT_S = 5.0
@@ -75,6 +77,8 @@ class StandingCluster:
             self._spec = Cluster.model_validate(data, by_alias=True, by_name=False)
         except ValidationError as error:
             raise UsageError(in_lines(from_validation(error, data, ("cluster",)))) from None
+        self._origin = Origin() if loaded is None else origin_of(loaded)
+        self._own_config = loaded is None or "config" in cluster
         self._topics: list[Topic] = list(loaded.topics) if loaded is not None else []
         self._folder, self._note, self._allow_unknown = folder, note, allow_unknown
         self._found: tuple[Java, Distribution] | None = None
@@ -95,21 +99,25 @@ class StandingCluster:
         distribution = (
             find(self._spec.kafka, java) if find else resolve(self._spec.kafka, java, note=self._note)
         )
-        if not self._allow_unknown:
-            self._check_settings(java, distribution)
+        self._check_settings(java, distribution)
         self._found = java, distribution
         self._spec = self._spec.model_copy(update={"kafka": distribution.version})
 
     def _check_settings(self, java: Java, distribution: Distribution) -> None:
-        places = [("config", self._spec.config, "broker")]
-        places += [(f"topics.{n}.config", topic.config, "topic") for n, topic in enumerate(self._topics)]
-        mistakes = [
-            mistake
-            for place, config, kind in places
-            for mistake in unknown_settings(place, config, kind, distribution, java)
-        ]
-        if mistakes:
-            raise UsageError("\n".join(mistakes))
+        def wrong(path: DataPath, config: Config, kind: str) -> list[Mistake]:
+            allow = self._allow_unknown
+            found = wrong_settings(config, kind, distribution, java, allow_unknown=allow)
+            return [Mistake((*path, *name), text) for name, text in found]
+
+        place: DataPath = ("config",) if self._own_config else ("cluster", "config")
+        of_brokers = wrong(place, self._spec.config, "broker")
+        origin = Origin() if self._own_config else self._origin
+        lines = [origin.placed(mistake)[1] for mistake in of_brokers]
+        for number, topic in enumerate(self._topics):
+            of_topic = wrong(("topics", number, "config"), topic.config, "topic")
+            lines += [self._origin.placed(mistake)[1] for mistake in of_topic]
+        if lines:
+            raise UsageError("\n".join(lines))
 
     def __enter__(self) -> StandingCluster:
         if self._spec.network == "namespaces":

@@ -15,41 +15,44 @@ from collections.abc import Callable, Iterator, Mapping
 from confluent_kafka import Consumer, KafkaException, Producer
 
 from kaput.cluster.distribution import Distribution, cached
-from kaput.cluster.setting_names import DYNAMIC, setting_names, unknown_setting, unknown_settings
+from kaput.cluster.setting_names import DYNAMIC, setting_names, unknown_setting, wrong_settings
 from kaput.errors import DistributionError, JavaError, UsageError
 from kaput.java import Java, find_java
+from kaput.scenario.block import Found, at
+from kaput.scenario.clients import LIBRDKAFKA_ONLY
 from kaput.scenario.fault_kinds import ChangeConfigOptions
+from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
+from kaput.scenario.origin import origin_of
+from kaput.scenario.source import DataPath
 from kaput.workload.librdkafka.versions import environment
+from kaput.workload.supervision.launches import member_config, producer_config
 
 _UNKNOWN = "No such configuration property"
-# Names of librdkafka's that Java's clients do not share, for proposals.
-_LIBRDKAFKA_NAMES = (
-    "batch.num.messages", "debug", "fetch.message.max.bytes", "fetch.queue.backoff.ms", "fetch.wait.max.ms",
-    "log_level", "max.in.flight", "message.max.bytes", "message.send.max.retries", "message.timeout.ms",
-    "queue.buffering.max.kbytes", "queue.buffering.max.messages", "queue.buffering.max.ms",
-    "queued.max.messages.kbytes", "queued.min.messages", "request.required.acks", "socket.keepalive.enable",
-    "socket.timeout.ms", "statistics.interval.ms", "sticky.partitioning.linger.ms",
-    "topic.metadata.refresh.interval.ms",
-)  # fmt: skip
+_NO_PLUGINS = " (librdkafka refuses what it does not know, also with --allow-unknown)"
+DistributionOf = Callable[[str], Distribution]
 
 
 def check_settings(
-    scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution] | None
+    scenario: Scenario, java: Java, distribution_of: DistributionOf | None, *, allow_unknown: bool = False
 ) -> None:
-    """Raises UsageError with a line for each setting that its reader does not know, and DistributionError.
-    `distribution_of`: the jars of a version that the scenario's clusters or Java clients have; None: only
-    what librdkafka reads is checked (an existing cluster answers for itself).
+    """Raises UsageError with a line for each setting that its reader does not know or whose value it refuses,
+    and DistributionError. `distribution_of`: the jars of a version that the scenario's clusters or Java
+    clients have; None: only what librdkafka reads is checked (an existing cluster answers for itself).
+    `allow_unknown`: whether Kafka's brokers and Java clients may get names that they do not know.
     """
-    mistakes = list(_of_clients(scenario, java, distribution_of))
+    found = _of_clients(scenario, java, distribution_of, allow_unknown)
+    mistakes = [Mistake(path, text) for path, text in found]
     if distribution_of is not None:
-        mistakes = [*_of_clusters(scenario, java, distribution_of), *mistakes]
+        of_clusters = _of_clusters(scenario, java, distribution_of, allow_unknown)
+        mistakes = [*(Mistake(path, text) for path, text in of_clusters), *mistakes]
     if mistakes:
-        raise UsageError("\n".join(mistakes))
+        placed = [origin_of(scenario).placed(mistake) for mistake in mistakes]
+        raise UsageError("\n".join(text for _, text in sorted(placed, key=lambda each: each[0])))
 
 
-def unknown_here(scenario: Scenario) -> list[str] | None:
+def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] | None:
     """What `check_settings` would say, with what is on this machine: nothing is fetched. None if Java, the
     jars or another version of librdkafka are missing.
     """
@@ -58,7 +61,7 @@ def unknown_here(scenario: Scenario) -> list[str] | None:
     if versions - here.keys():
         return None
     try:
-        check_settings(scenario, find_java(), here.__getitem__)
+        check_settings(scenario, find_java(), here.__getitem__, allow_unknown=allow_unknown)
     except (JavaError, DistributionError):
         return None
     except UsageError as error:
@@ -67,63 +70,81 @@ def unknown_here(scenario: Scenario) -> list[str] | None:
 
 
 def _of_clusters(
-    scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution]
-) -> Iterator[str]:
+    scenario: Scenario, java: Java, distribution_of: DistributionOf, allow_unknown: bool
+) -> Found:
+    for path, config, kind, version in _kafkas(scenario):
+        if config:
+            jars = distribution_of(version)
+            yield from at(path, wrong_settings(config, kind, jars, java, allow_unknown=allow_unknown))
+
+
+def _kafkas(scenario: Scenario) -> Iterator[tuple[DataPath, Config, str, str]]:
+    """Settings that brokers read: their path, kind, and the version of Kafka."""
     for name, cluster in scenario.all_clusters.items():
-        if cluster.config:
-            place = f"clusters.{name}.config" if name else "cluster.config"
-            yield from unknown_settings(place, cluster.config, "broker", distribution_of(cluster.kafka), java)
+        path = ("clusters", name, "config") if name else ("cluster", "config")
+        yield path, cluster.config, "broker", cluster.kafka
     for number, topic in enumerate(scenario.topics):
-        if topic.config:
-            version = scenario.cluster_of_topic(topic.name).kafka
-            place = f"topics.{number}.config"
-            yield from unknown_settings(place, topic.config, "topic", distribution_of(version), java)
+        version = scenario.cluster_of_topic(topic.name).kafka
+        yield ("topics", number, "config"), topic.config, "topic", version
     for number, step in enumerate(scenario.faults):
         if isinstance(step.options, ChangeConfigOptions):
             hit = step.target.whole_topic
             cluster = scenario.cluster if hit is None else scenario.cluster_of_topic(hit)
-            kind, place = DYNAMIC if hit is None else "topic", f"faults.{number}.config"
-            yield from unknown_settings(
-                place, step.options.config, kind, distribution_of(cluster.kafka), java
-            )
+            kind = DYNAMIC if hit is None else "topic"
+            yield ("faults", number, "config"), step.options.config, kind, cluster.kafka
     for number, group in enumerate(scenario.workload.groups):
-        if group.group_config:
-            place = f"workload.groups.{number}.group-config"
-            version = scenario.cluster_of(group).kafka
-            yield from unknown_settings(place, group.group_config, "group", distribution_of(version), java)
+        version = scenario.cluster_of(group).kafka
+        yield ("workload", "groups", number, "group-config"), group.group_config, "group", version
 
 
 def _of_clients(
-    scenario: Scenario, java: Java, distribution_of: Callable[[str], Distribution] | None
-) -> Iterator[str]:
+    scenario: Scenario, java: Java, distribution_of: DistributionOf | None, allow_unknown: bool
+) -> Found:
     work = scenario.workload
-    clients: list[tuple[str, str, Producers | Group]] = [
-        *((f"workload.producers.{n}.config", "producer", each) for n, each in enumerate(work.producers)),
-        *((f"workload.groups.{n}.config", "consumer", each) for n, each in enumerate(work.groups)),
+    clients: list[tuple[DataPath, str, Producers | Group]] = [
+        *((("workload", "producers", n, "config"), "producer", p) for n, p in enumerate(work.producers)),
+        *((("workload", "groups", n, "config"), "consumer", g) for n, g in enumerate(work.groups)),
     ]
-    for place, kind, client in clients:
+    for path, kind, client in clients:
         if client.client == "java" and client.config and distribution_of is not None:
-            version = client.client_version or scenario.cluster_of(client).kafka
-            yield from unknown_settings(place, client.config, kind, distribution_of(version), java)
+            jars = distribution_of(client.client_version or scenario.cluster_of(client).kafka)
+            found = wrong_settings(client.config, kind, jars, java, allow_unknown=allow_unknown)
+            yield from at(path, found)
         elif client.client == "librdkafka" and client.config:
-            names = set(_LIBRDKAFKA_NAMES)
+            names = set(LIBRDKAFKA_ONLY)
             if distribution_of is not None:
                 kafka = distribution_of(scenario.cluster_of(client).kafka)
                 names |= setting_names(kafka, java).get(kind, frozenset())
-            yield from _of_librdkafka(place, kind, client, names)
+            more = _NO_PLUGINS if allow_unknown else ""
+            yield from at(path, _of_librdkafka(kind, client, names, more))
 
 
-def _of_librdkafka(place: str, kind: str, client: Producers | Group, names: set[str]) -> Iterator[str]:
-    """`names`: some that librdkafka may know, to propose."""
+def _of_librdkafka(kind: str, client: Producers | Group, names: set[str], more: str) -> Found:
+    """`names`: some that librdkafka may know, to propose; `more`: about what it does not know."""
     version = client.client_version
     reasons = refused(kind, client.config, version)
     for name, reason in reasons.items():
         if not reason.startswith(_UNKNOWN):
-            yield f"{place}: {name}={client.config[name]}: {reason}"
+            yield (name,), reason
             continue
         near = [word for word in nearest(name, names, count=5) if _knows(kind, word, version)]
         which = f" (confluent-kafka {version})" if version is not None else ""
-        yield unknown_setting(place, name, f"no {kind} setting of librdkafka{which}", near)
+        yield (name,), unknown_setting(f"{kind} setting of librdkafka{which}", near) + more
+    if not reasons and version is None and (reason := _refused_together(client)):
+        named = [name for name in client.config if f"`{name}`" in reason]
+        yield tuple(named[:1]), reason
+
+
+def _refused_together(client: Producers | Group) -> str:
+    """Why librdkafka refuses all settings of a client, each of which it takes; empty if it does not."""
+    try:
+        if isinstance(client, Producers):
+            Producer({**_QUIET, **producer_config("", 0, client)})
+        elif client.type != "share":
+            Consumer({**_QUIET, **member_config("", client, "0")}).close()
+    except KafkaException as error:
+        return str(error.args[0].str()).strip().rpartition(f"{_TOGETHER} ")[2].partition(": ")[2]
+    return ""
 
 
 def _knows(kind: str, name: str, version: str | None) -> bool:
@@ -166,7 +187,7 @@ def _tried(kind: str, settings: Config) -> dict[str, str]:
             else:
                 Consumer({**_QUIET, "group.id": "kaput", name: value}).close()
         except KafkaException as error:
-            if not (reason := str(error.args[0].str())).startswith(_TOGETHER):
+            if not (reason := str(error.args[0].str()).strip()).startswith(_TOGETHER):
                 reasons[name] = reason
         except (TypeError, ValueError) as error:
             reasons[name] = str(error)

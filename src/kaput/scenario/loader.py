@@ -23,6 +23,7 @@ from kaput.scenario.cluster_files import CONFIG_FILE, take_config_file
 from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
+from kaput.scenario.origin import Origin, keep_origin
 from kaput.scenario.overrides import Override, apply_override, parse_override
 from kaput.scenario.source import Source, dotted, parse, read
 from kaput.scenario.steps import LENIENT
@@ -93,10 +94,11 @@ def resolve(
     made = _changed(source, changes, existing)
     mistakes = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
     mistakes += [(0, f"{each.option} {each.text}: {each.why}") for each in made.refused]
-    mistakes += [_placed(mistake, source, made.applied) for mistake in made.mistakes]
+    origin = Origin(source, made.applied)
+    mistakes += [origin.placed(mistake) for mistake in made.mistakes]
     if mistakes or made.scenario is None:
         raise UsageError("\n".join(text for _, text in sorted(mistakes, key=lambda entry: entry[0])))
-    return made.scenario
+    return keep_origin(made.scenario, origin)
 
 
 def mistakes_of(source: Source, overrides: Sequence[str]) -> list[Mistake]:
@@ -196,17 +198,6 @@ def _leave_out(data: dict[Any, Any], mistake: Mistake) -> bool:
     if not path or not isinstance(block, dict):
         return False
     return mistake.kind == "missing" or block.pop(path[-1], block) is not block
-
-
-def _placed(mistake: Mistake, source: Source, overrides: list[Override]) -> tuple[int, str]:
-    """The mistake as (sort key, line of text), at the last change of that value if there is one."""
-    for override in reversed(overrides):
-        if mistake.path[: len(override.path)] == override.path:
-            inside = "" if mistake.path == override.path else f"{dotted(mistake.path)}: "
-            return 0, f"{override.option} {override.text}: {inside}{mistake.text}"
-    line = source.line(mistake.path)
-    place = f"{dotted(mistake.path)}: " if mistake.path else ""
-    return line, f"{source.name}:{line}: {place}{mistake.text}"
 
 
 _ROUNDS = 20  # each removes mistakes that the previous one uncovered

@@ -71,7 +71,6 @@ def test_changed_keys_are_checked() -> None:
     [
         ("cluster.config.min.insync.replica=2", "min.insync.replicas"),
         ("topics.0.config.retention.mss=2", "retention.ms"),
-        ("workload.producers.0.config.linger.mss=2", "linger.ms"),
     ],
 )
 def test_settings_that_nothing_reads(setting: str, near: str) -> None:
@@ -92,7 +91,8 @@ def test_settings_without_the_jars_are_said_not_to_be_checked() -> None:
 def test_settings_that_kafka_does_not_know_are_listed_by_from(tmp_path: Path) -> None:
     """In the first lines, with the nearest; the scenario has them, since they may be a plugin's."""
     mine = tmp_path / "server.properties"
-    mine.write_text("min.insync.replica=2\nour.plugin=1\n")
+    mine.write_text("min.insync.replica=2\nour.plugin=1\ncompression.type=gz\n")
     result = RUNNER.invoke(app, ["scenarios", "from", str(mine)], catch_exceptions=False)
-    assert "#   cluster.config: min.insync.replica is no broker setting" in result.output
+    assert f"#   {mine}:1: min.insync.replica: no broker setting of Kafka" in result.output
+    assert f"refuses:\n#   {mine}:3: compression.type: Kafka 4.4.0 refuses 'gz': String must" in result.output
     assert "did you mean min.insync.replicas?\n" in result.output and "    our.plugin: 1\n" in result.output

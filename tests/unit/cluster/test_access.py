@@ -128,6 +128,10 @@ def test_secret_file_has_mode_600_and_is_not_overwritten(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("acsk=all\n", r":1: acsk is no setting of Kafka's clients; did you mean acks\?"),
+        ("retry=3\n", r":1: retry is no setting of Kafka's clients; did you mean retries\?"),
+        ("socket.keepalive.enable=true\n", r":1: socket\..* name; Kafka's Java clients have no such setting"),
+        ("socket.send.buffer.bytes=1\n", r":1: .* is librdkafka's name; Kafka's is send\.buffer\.bytes"),
         ("ack=all\n", r":1: ack is no setting of Kafka's clients; did you mean acks\?"),
         ("acks=all\nenable.idempotense=true\n", r":2: .*did you mean enable\.idempotence"),
         ("request.required.acks=1\n", r":1: request\.required\.acks is librdkafka's name; Kafka's is acks"),
@@ -139,6 +143,13 @@ def test_slip_in_what_a_producer_promises_is_named(tmp_path: Path, text: str, me
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         read_producer_settings(path)
+
+
+def test_file_for_both_libraries_may_have_settings_of_librdkafka_alone(tmp_path: Path) -> None:
+    """It has another setting in the names of both."""
+    path = tmp_path / "client.properties"
+    path.write_text("sasl.mechanisms=PLAIN\nsasl.mechanism=PLAIN\nsocket.keepalive.enable=true\n")
+    assert Access.read(path).properties["sasl.mechanism"] == "PLAIN"
 
 
 def test_settings_of_others_are_no_slips(tmp_path: Path) -> None:

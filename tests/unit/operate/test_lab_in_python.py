@@ -58,9 +58,9 @@ def test_unknown_settings_are_named_before_anything_starts(tmp_path: Path) -> No
     with pytest.raises(UsageError) as raised:
         StandingCluster(path, config=typo).fetch()
     broker, topic = str(raised.value).splitlines()
-    assert broker.startswith("config: min.insync.replica is no broker setting of Kafka")
+    assert broker.startswith("config.min.insync.replica: no broker setting of Kafka")
     assert "did you mean min.insync.replicas?" in broker
-    assert topic.startswith("topics.0.config: retention is no topic setting of Kafka")
+    assert topic.startswith(f"{path}:3: topics.0.config.retention: no topic setting of Kafka")
     StandingCluster(path, config=typo, allow_unknown=True).fetch()
 
 

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kaput.cluster.distribution import resolve
+from kaput.cluster.setting_names import _ONLY_3, setting_names
 from kaput.errors import UsageError
 from kaput.java import find_java
 from kaput.runner.setting_check import check_settings
+from kaput.runner.setting_check import refused as refused_by_librdkafka
 from kaput.scenario.builtin import builtin_names
-from kaput.scenario.loader import load_builtin
+from kaput.scenario.clients import LIBRDKAFKA_ONLY
+from kaput.scenario.loader import load_builtin, load_file
 
 
-def checked(*overrides: str, own: bool = True) -> None:
+def checked(*overrides: str, own: bool = True, allow_unknown: bool = False) -> None:
     """Checks a built-in scenario with these changes, as before a run."""
     java = find_java()
     scenario = load_builtin("consumer-failover", overrides)
-    check_settings(scenario, java, (lambda version: resolve(version, java)) if own else None)
+    jars = (lambda version: resolve(version, java)) if own else None
+    check_settings(scenario, java, jars, allow_unknown=allow_unknown)
 
 
-def mistakes(*overrides: str, own: bool = True) -> list[str]:
+def mistakes(*overrides: str, own: bool = True, allow_unknown: bool = False) -> list[str]:
     """The lines of what it refuses; none if it accepts all."""
     try:
-        checked(*overrides, own=own)
+        checked(*overrides, own=own, allow_unknown=allow_unknown)
     except UsageError as error:
         return str(error).splitlines()
     return []
@@ -37,13 +43,21 @@ _LIBRDKAFKA = "setting of librdkafka; did you mean"
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("cluster.config.min.insync.replica=2", "config: min.insync.replica is no broker setting of Kafka"),
+        (
+            "cluster.config.min.insync.replica=2",
+            "--set cluster.config.min.insync.replica=2: no broker setting",
+        ),
         ("cluster.config.min.insync.replica=2", "did you mean min.insync.replicas?"),
         ("cluster.config.unclean.leader.election.enabled=false", "mean unclean.leader.election.enable?"),
-        ("topics.0.config.retention=5", "topics.0.config: retention is no topic setting of Kafka"),
+        ("topics.0.config.retention=5", "--set topics.0.config.retention=5: no topic setting of Kafka"),
+        ("cluster.config.zookeeper.sesion.timeout.ms=5", "did you mean zookeeper.session.timeout.ms?"),
+        (
+            "cluster.config.linger.ms=5",
+            "no broker setting of Kafka 4.4.0; leave it out (it is one of a producer)",
+        ),
         (f"{_PRODUCER}.config.linger.millis=5", f"no producer {_LIBRDKAFKA} linger.ms?"),
         (f"{_GROUP}.config.session.timeout=5", f"no consumer {_LIBRDKAFKA} session.timeout.ms?"),
-        (f"{_PRODUCER}.config.linger.ms=soon", f"{_PRODUCER}.config: linger.ms=soon: Invalid value"),
+        (f"{_PRODUCER}.config.linger.ms=soon", "linger.ms=soon: Invalid value"),
     ],
 )
 def test_unknown_setting_is_named_with_the_nearest_word(override: str, message: str) -> None:
@@ -69,11 +83,7 @@ def test_java_clients_have_java_names() -> None:
 
 def test_all_mistakes_are_reported_at_once() -> None:
     wrong = ("cluster.config.nonsense=1", "topics.0.config.nonsense=1", f"{_PRODUCER}.config.nonsense=1")
-    assert [line.split(":")[0] for line in mistakes(*wrong)] == [
-        "cluster.config",
-        "topics.0.config",
-        f"{_PRODUCER}.config",
-    ]
+    assert [line.split(":")[0] for line in mistakes(*wrong)] == [f"--set {each}" for each in wrong]
 
 
 def test_settings_of_listeners_and_plugins_are_accepted() -> None:
@@ -85,7 +95,7 @@ def test_settings_of_listeners_and_plugins_are_accepted() -> None:
 def test_existing_cluster_is_only_checked_for_librdkafka() -> None:
     """Its brokers answer for themselves."""
     assert mistakes("topics.0.config.nonsense=1", own=False) == []
-    with pytest.raises(UsageError, match="nonsense is no producer setting"):
+    with pytest.raises(UsageError, match="nonsense=1: no producer setting"):
         checked(f"{_PRODUCER}.config.nonsense=1", own=False)
 
 
@@ -119,6 +129,124 @@ def test_setting_that_only_a_restart_changes_is_refused_in_a_step(version: str) 
     """A broker refuses it while it runs; a listener's own settings are not among these."""
     for config, refused in (("{replica.lag.time.max.ms: 900}", True), ("{log.retention.ms: 900}", False)):
         step = f"{{at: 1s, fault: change-config, target: broker 1, config: {config}}}"
-        sentence = "faults.0.config: replica.lag.time.max.ms can't change while a broker runs; write it under"
-        found = mistakes(f"cluster.kafka={version}", f"faults=[{step}]")
-        assert [line.startswith(sentence) for line in found] == [True] * refused
+        sentence = "faults.0.config.replica.lag.time.max.ms: this can't change while a broker runs; write it"
+        found = mistakes(f"cluster.kafka={version}", f"faults=[{step}]", allow_unknown=True)
+        assert [sentence in line for line in found] == [True] * refused
+
+
+def test_what_librdkafka_does_not_know_is_refused_in_any_case() -> None:
+    """--allow-unknown helps brokers and Java's clients only: librdkafka would end the run."""
+    unknown = f"{_PRODUCER}.config.nonsense=1"
+    assert [
+        line.endswith("also with --allow-unknown)") for line in mistakes(unknown, allow_unknown=True)
+    ] == [True]
+    plugins = ("cluster.config.nonsense=1", "topics.0.config.nonsense=1")
+    assert mistakes(*plugins, allow_unknown=True) == []
+
+
+def test_settings_that_librdkafka_refuses_together_are_named() -> None:
+    """Each alone is right: the client would end at its start."""
+    (line,) = mistakes(f"{_GROUP}.config.session.timeout.ms=1800000")
+    assert line.endswith("session.timeout.ms=1800000: `max.poll.interval.ms`must be >= `session.timeout.ms`")
+
+
+@pytest.mark.parametrize(
+    ("version", "override", "sentence"),
+    [
+        (
+            "4.4.0",
+            "cluster.config.inter.broker.protocol.version=3",
+            "does not know this broker setting of Kafka 3.9",
+        ),
+        (
+            "4.4.0",
+            "topics.0.config.message.format.version=3",
+            "does not know this topic setting of Kafka 3.9",
+        ),
+        (
+            "3.9.2",
+            "cluster.config.group.streams.max.size=3",
+            "does not know this broker setting of Kafka 4.4.0",
+        ),
+        (
+            "3.9.2",
+            "cluster.config.zookeeper.sesion.timeout.ms=3",
+            "did you mean zookeeper.session.timeout.ms?",
+        ),
+    ],
+)
+def test_setting_of_another_version_is_named_with_it(version: str, override: str, sentence: str) -> None:
+    """No other word is proposed for one that was removed, or came later."""
+    resolve("4.4.0", find_java())
+    (line,) = mistakes(f"cluster.kafka={version}", override)
+    assert sentence in line
+
+
+def test_table_of_kafka_3_is_what_its_jars_say() -> None:
+    """What 3.9 knows and the newest does not."""
+    java = find_java()
+    old, new = (setting_names(resolve(version, java), java) for version in ("3.9.2", "4.4.0"))
+    assert {kind: old[kind] - new[kind] for kind in _ONLY_3} == _ONLY_3
+
+
+def test_table_of_librdkafka_is_what_it_and_java_say() -> None:
+    """librdkafka knows each of its names, and Java's clients none; Java's equivalents are theirs."""
+    java = find_java()
+    names = setting_names(resolve("4.4.0", java), java)
+    javas = names["producer"] | names["consumer"]
+    assert not LIBRDKAFKA_ONLY.keys() & javas
+    assert {each.partition(" ")[0] for each in LIBRDKAFKA_ONLY.values() if each} <= javas
+    unknown = refused_by_librdkafka("producer", dict.fromkeys(LIBRDKAFKA_ONLY, ""), None)
+    assert [name for name, why in unknown.items() if why.startswith("No such")] == []
+
+
+@pytest.mark.parametrize(
+    ("override", "why"),
+    [
+        ("cluster.config.log.retention.ms=7d", "Kafka 4.4.0 refuses '7d': Not a number of type LONG"),
+        ("cluster.config.num.io.threads=0", "refuses '0': Value must be at least 1"),
+        (
+            "topics.0.config.cleanup.policy=compactt",
+            "refuses 'compactt': String must be one of: compact, delete",
+        ),
+        (
+            "faults=[{at: 1s, fault: change-config, target: topic messages, config: {retention.ms: two}}]",
+            "faults.0.config.retention.ms: Kafka 4.4.0 refuses 'two': Not a number of type LONG",
+        ),
+        (
+            "faults=[{at: 1s, fault: change-config, target: broker 1, config: {log.retention.ms: 1d}}]",
+            "faults.0.config.log.retention.ms: Kafka 4.4.0 refuses '1d': Not a number of type LONG",
+        ),
+    ],
+)
+def test_value_that_kafka_refuses_is_named(override: str, why: str) -> None:
+    """In the words of its own definition, each time; a plugin has nothing to do with it."""
+    assert [why in line for line in mistakes(override)] == [True]
+    assert [why in line for line in mistakes(override, allow_unknown=True)] == [True]
+
+
+def test_values_that_a_broker_looks_up_are_accepted() -> None:
+    """Of a config.providers; and numbers, words and lists as people write them."""
+    config = ("num.io.threads=${env:THREADS}", "log.cleanup.policy='compact,delete'", "num.partitions=' 3 '")
+    assert mistakes(*(f"cluster.config.{each}" for each in config)) == []
+
+
+def test_mistake_names_the_line_of_its_file(tmp_path: Path) -> None:
+    """The scenario's, or that of the file which describes its cluster."""
+    described = tmp_path / "server.properties"
+    described.write_text("# num.io.thread=1\nnum.partitions=3\nnum.io.thread = 4\n")
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "version: 1\ntitle: x\ncluster:\n  config-file: server.properties\n  config:\n"
+        "    num.network.thread: 4\ntopics:\n  - name: orders\n    config:\n      retention.mss: 4\n"
+        "workload: {producers: [{topic: orders, messages: 10,\n  config: {linger.mss: 4}}]}\n"
+    )
+    java = find_java()
+    with pytest.raises(UsageError) as raised:
+        check_settings(load_file(path), java, lambda version: resolve(version, java))
+    assert [line.partition(" no ")[0] for line in sorted(str(raised.value).splitlines())] == [
+        f"{path}:10: topics.0.config.retention.mss:",
+        f"{path}:12: workload.producers.0.config.linger.mss:",
+        f"{path}:6: cluster.config.num.network.thread:",
+        f"{described}:3: num.io.thread:",
+    ]

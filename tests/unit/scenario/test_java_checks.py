@@ -93,6 +93,11 @@ def test_supported_java_client_settings_are_accepted(producer: dict[str, Any], g
             "producers.0.config.message.timeout.ms: this is librdkafka's name; in Java it is delivery",
         ),
         (
+            {**JAVA, "config": {"socket.keepalive.enable": True}},
+            {},
+            "producers.0.config.socket.keepalive.enable: this is librdkafka's name; Java's clients have no such",
+        ),
+        (
             {**JAVA, "partitioner": "round-robin", "config": {"partitioner.class": "x"}},
             {},
             "producers.0.config.partitioner.class: partitioner is also given",

@@ -1,15 +1,21 @@
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.nio.charset.StandardCharsets;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.kafka.common.config.ConfigDef;
 
 /**
  * Prints the settings that this version of Kafka knows, one `KIND NAME` per line; of the kind `dynamic` are
  * those of a broker that can change while it runs.
+ *
+ * <p>With the argument `values` it reads KIND, NAME, VALUE, each followed by a NUL, and prints `refused NUMBER
+ * WHY` for each value, counted from 0, that Kafka's own definition refuses.
  *
  * <p>A kind that a version lacks is left out. Compiled as KaputProducer.java is (`make java`).
  */
@@ -29,6 +35,10 @@ public final class ConfigNames {
     private ConfigNames() {}
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 0) {
+            checkValues(new String(System.in.readAllBytes(), StandardCharsets.UTF_8).split("\0", -1));
+            return;
+        }
         for (String[] kind : KINDS) {
             Set<String> names = new TreeSet<>();
             for (int i = 1; i < kind.length; i++) {
@@ -40,6 +50,32 @@ public final class ConfigNames {
         }
         for (Object name : dynamic()) {
             System.out.println("dynamic " + name);
+        }
+    }
+
+    private static void checkValues(String[] words) throws Exception {
+        Map<String, Map<String, ConfigDef.ConfigKey>> definitions = new HashMap<>();
+        for (String[] kind : KINDS) {
+            Map<String, ConfigDef.ConfigKey> keys = new TreeMap<>();
+            for (int i = 1; i < kind.length; i++) {
+                addDefinitions(kind[i], keys);
+            }
+            definitions.put(kind[0], keys);
+        }
+        for (int i = 0; i + 2 < words.length; i += 3) {
+            ConfigDef.ConfigKey key = definitions.get(words[i]).get(words[i + 1]);
+            if (key == null) {
+                continue;
+            }
+            try {
+                Object value = ConfigDef.parseType(key.name, words[i + 2], key.type);
+                if (key.validator != null) {
+                    key.validator.ensureValid(key.name, value);
+                }
+            } catch (RuntimeException refused) {
+                String why = String.valueOf(refused.getMessage()).replaceAll("\\s+", " ");
+                System.out.println("refused " + i / 3 + " " + why);
+            }
         }
     }
 
@@ -59,31 +95,37 @@ public final class ConfigNames {
     }
 
     private static void addNames(String className, Set<String> names) throws Exception {
+        try {
+            Method named = Class.forName(className).getMethod("configNames");
+            if (named.invoke(null) instanceof Collection<?> given) {
+                given.forEach(name -> names.add(String.valueOf(name)));
+                return;
+            }
+        } catch (ClassNotFoundException | NoSuchMethodException older) {
+            // its definitions, if any, have them
+        }
+        Map<String, ConfigDef.ConfigKey> keys = new HashMap<>();
+        addDefinitions(className, keys);
+        names.addAll(keys.keySet());
+    }
+
+    private static void addDefinitions(String className, Map<String, ConfigDef.ConfigKey> keys) throws Exception {
         Class<?> config;
         try {
             config = Class.forName(className);
         } catch (ClassNotFoundException gone) {
             return;
         }
-        try {
-            Method named = config.getMethod("configNames");
-            if (named.invoke(null) instanceof Collection<?> given) {
-                given.forEach(name -> names.add(String.valueOf(name)));
-                return;
-            }
-        } catch (NoSuchMethodException older) {
-            // its definitions have them
-        }
         for (Field field : config.getDeclaredFields()) {
             if (ConfigDef.class.isAssignableFrom(field.getType()) && Modifier.isStatic(field.getModifiers())) {
                 field.setAccessible(true);
-                names.addAll(((ConfigDef) field.get(null)).names());
+                keys.putAll(((ConfigDef) field.get(null)).configKeys());
             }
         }
         for (Method method : config.getMethods()) {
             boolean plain = method.getParameterCount() == 0 && Modifier.isStatic(method.getModifiers());
             if (plain && ConfigDef.class.isAssignableFrom(method.getReturnType())) {
-                names.addAll(((ConfigDef) method.invoke(null)).names());
+                keys.putAll(((ConfigDef) method.invoke(null)).configKeys());
             }
         }
     }
