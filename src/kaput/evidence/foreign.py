@@ -34,6 +34,7 @@ from kaput.evidence.foreign_columns import (
     converted,
     plain,
     same_kind,
+    shown,
 )
 from kaput.evidence.foreign_lines import NAMES_FIRST, UnreadableLines, blocks, is_csv, is_lines
 from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group
@@ -222,7 +223,14 @@ def _producers_in(path: Path) -> Iterator[pa.Array]:
     footer = footer_of(path)
     if "producer" in footer.schema.names:
         for index in range(footer.num_row_groups):
-            yield plain(values(path, index, "producer"))
+            yield _plain(path, "producer", values(path, index, "producer"))
+
+
+def _plain(path: Path, name: str, array: pa.ChunkedArray) -> pa.Array:
+    try:
+        return plain(array)
+    except DAMAGE as error:
+        raise EvidenceError(f"{path}: column {name!r} has a text that is not UTF-8 ({error})") from None
 
 
 def _is_number(array: pa.Array) -> bool:
@@ -335,7 +343,7 @@ class _ImportedTable:
             rows = read_row_group(file, path, index, sorted(sources.intersection(in_file)))
             count = file.metadata.row_group(index).num_rows
             try:
-                arrays = {name: plain(rows[name]) for name in rows.column_names}
+                arrays = {name: _plain(path, name, rows[name]) for name in rows.column_names}
                 arrays = self._with_folders(path, arrays, count)
                 found = self._columns(
                     arrays,
@@ -374,7 +382,7 @@ class _ImportedTable:
         place = f"table {self._table.name}: column {column.name!r}"
         if found.unreadable.any():
             row = int(np.flatnonzero(found.unreadable)[0])
-            value = arrays[str(_source_of(self._table, column, arrays))][row].as_py()
+            value = shown(arrays[str(_source_of(self._table, column, arrays))], row)
             raise EvidenceError(
                 f"{path}, row {before + row + 1}: {place} has {value!r}, the contract says {column.type}"
             )

@@ -76,10 +76,21 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return whole
 
 
+def shown(array: pa.Array, row: int) -> Any:
+    """One value, for a message: times as texts, since Python's have no ns and end in the year 9999."""
+    kind = array.type
+    if not pa.types.is_temporal(kind):
+        return array[row].as_py()
+    value = array.slice(row, 1).cast(pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind)
+    return value.cast(pa.string())[0].as_py()
+
+
 def converted(array: pa.Array, wanted: pa.DataType) -> Converted:
     """A column that holds no times, as the type `wanted`. Raises Arrow's errors."""
     if pa.types.is_null(array.type):
         return Converted(pa.nulls(len(array), wanted), np.zeros(len(array), np.bool_))
+    if pa.types.is_string(wanted) and pa.types.is_nested(array.type):
+        return _marked(array, pa.nulls(len(array), wanted))
     if pa.types.is_string(wanted):
         text = array if pa.types.is_string(array.type) else array.cast(pa.string())
         return Converted(text, np.zeros(len(array), np.bool_))
@@ -117,7 +128,8 @@ def _whole(array: pa.Array) -> pa.Array:
         others = np.flatnonzero(np.asarray(pc.and_(pc.fill_null(pc.invert(fits), False), array.is_valid())))
         return _with_long_numbers(short, text, others)
     if pa.types.is_integer(kind):
-        fits = pc.less_equal(array, INT64_MAX) if kind == pa.uint64() else array.is_valid()
+        highest = pa.scalar(INT64_MAX, pa.uint64())
+        fits = pc.less_equal(array, highest) if kind == pa.uint64() else array.is_valid()
         return pc.if_else(fits, array, None).cast(pa.int64())
     if pa.types.is_floating(kind):
         array = array.cast(pa.float64())
@@ -205,7 +217,9 @@ class TimeColumn:
         kind = array.type
         if pa.types.is_timestamp(kind):
             self._is_one("timestamps", array, where)
-            return self._checked(pc.multiply_checked(array.cast(pa.int64()), NS[kind.unit]), array, where)
+            numbers = array.cast(pa.int64())
+            self._check_range(numbers, array, where, NS[kind.unit])
+            return pc.multiply(numbers, NS[kind.unit])
         if pa.types.is_string(kind):
             return self._texts(pc.utf8_trim_whitespace(array), where)
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -283,7 +297,7 @@ class TimeColumn:
             unit = unit_of(value, whole) if self._bounds is None else str(self.read_as)
             low, high = self._bounds = self._bounds or bounds_of_unit(value, unit)
             if not low <= value < high or unit not in NS:
-                raise self._mixed(value, place)
+                raise self._no_time(value, place) if self.read_as is None else self._mixed(value, place)
         elif self.read_as not in (None, unit):
             raise self._mixed(value, place)
         self.read_as = unit
@@ -295,6 +309,9 @@ class TimeColumn:
         self.read_as = how
         self._bounds = (0, 0)  # no number fits any more
 
+    def _no_time(self, value: object, place: str) -> EvidenceError:
+        return EvidenceError(f"{place}: {self.source} {value} is no time: it would be after the year 2262")
+
     def _mixed(self, value: object, place: str) -> EvidenceError:
         return EvidenceError(
             f"{place}: {self.source} {value} is not in {self.read_as}, like the times before it; "
@@ -305,12 +322,12 @@ class TimeColumn:
         if value < 0:
             raise EvidenceError(f"{place}: {self.source} {shown} is negative; times count from 1970")
 
-    def _checked(self, ns: pa.Array, array: pa.Array, where: Where) -> pa.Array:
-        least = pc.min(ns).as_py()
-        if least is not None and least < 0:
-            row = pc.index(ns, least).as_py()
-            self._check_sign(least, array[row], where(row))
-        return ns
+    def _check_range(self, numbers: pa.Array, array: pa.Array, where: Where, scale: int) -> None:
+        for bound in pc.min_max(numbers).values():
+            if (time := bound.as_py()) is not None and not 0 <= time <= INT64_MAX // scale:
+                row = pc.index(numbers, time).as_py()
+                self._check_sign(time, shown(array, row), where(row))
+                raise self._no_time(shown(array, row), where(row))
 
     def _check_name(self, least: float, greatest: float, place: str) -> None:
         """Checks that numbers are in the unit that the column's name has."""

@@ -6,6 +6,8 @@ import gzip
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -30,6 +32,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import Evidence, check
 from kaput.evidence.schemas import TABLES
 from kaput.report.run_report import to_text
+from waiting import PATIENCE_S
 
 START_MS = 1_700_000_000_000
 
@@ -386,6 +389,65 @@ def test_refused(tmp_path: Path, case: str) -> None:
         check(folder)
     assert words in str(raised.value)
     assert str(path.parent) in str(raised.value)
+
+
+_NS = pa.timestamp("ns")
+WRONG_IN_PARQUET = {
+    "negative, with a zone": (
+        "attempt_ns",
+        pa.array([-1001], pa.timestamp("us", "Asia/Tokyo")),
+        "attempt_ns 1969-12-31 23:59:59.998999 is negative",
+    ),
+    "before what ns hold": (
+        "attempt_ns",
+        pa.array([-(10**12)], pa.timestamp("s")),
+        "is negative; times count",
+    ),
+    "year 9999": (
+        "attempt_ns",
+        pa.array([253_402_300_799], pa.timestamp("s")),
+        "attempt_ns 9999-12-31 23:59:59.000 is no time: it would be after the year 2262",
+    ),
+    "float": ("attempt", pa.array([1e300]), "attempt 1e+300 is no time"),
+    "time of day": ("attempt_ns", pa.array([5], pa.time64("ns")), "'attempt_ns' has '00:00:00.000000005'"),
+    "time for a number": ("seq", pa.array([1001], _NS), "'seq' has '1970-01-01 00:00:00.000001001'"),
+    "beyond int64": (
+        "seq",
+        pa.array([2**64 - 1], pa.uint64()),
+        "'seq' has 18446744073709551615, the contract",
+    ),
+    "bytes": ("producer", pa.array([b"\xff"]), "column 'producer' has a text that is not UTF-8"),
+    "object": ("topic", pa.array([{"a": 1}]), "column 'topic' has {'a': 1}, the contract says string"),
+}
+
+
+def _with_column(folder: RunFolder, name: str, values: pa.Array) -> Path:
+    """The table `sends`, of one row, with another column."""
+    path = next(folder.table("sends").glob("*.parquet"))
+    rows = pq.read_table(path).slice(0, 1)
+    there = [each for each in rows.schema.names if each.removesuffix("_ns") == name.removesuffix("_ns")]
+    pq.write_table(rows.drop_columns(there).append_column(name, values), path)
+    return path
+
+
+@pytest.mark.parametrize("case", WRONG_IN_PARQUET)
+def test_a_value_of_a_whole_parquet_file_is_named(tmp_path: Path, case: str) -> None:
+    """With the file and the column; the file itself is not called damaged."""
+    name, values, words = WRONG_IN_PARQUET[case]
+    path = _with_column(_history().write(tmp_path), name, values)
+    with pytest.raises(EvidenceError) as raised:
+        check(RunFolder(tmp_path))
+    assert words in str(raised.value)
+    assert str(raised.value).startswith(str(path)) and "whole Parquet" not in str(raised.value)
+
+
+def test_times_in_ns_are_named_without_pandas(tmp_path: Path) -> None:
+    """As the command runs, which does not load it."""
+    path = _with_column(_history().write(tmp_path), "attempt_ns", pa.array([-1001], _NS))
+    command = [sys.executable, "-m", "kaput", "analyze", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    words = f"kaput: {path}, row 1: attempt_ns 1969-12-31 23:59:59.999998999 is negative"
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
 
 
 def test_mixed_units_in_a_column_of_ns_are_refused(tmp_path: Path) -> None:
