@@ -179,11 +179,12 @@ def from_command(
     from kaput.cluster.setting_names import PLUGINS
     from kaput.runner.setting_check import wrong_here
     from kaput.scenario.cluster_files import scenario_from
-    from kaput.scenario.loader import find, validated
+    from kaput.scenario.loader import find, resolve, validated
     from kaput.scenario.mistakes import in_lines
     from kaput.scenario.origin import Origin, keep_origin
 
     name, source = find(like)
+    resolve(source, [])  # its own mistakes have its lines
     data, replaced = scenario_from(file, name, source.data)
     scenario, mistakes = validated(data)
     if mistakes or scenario is None:

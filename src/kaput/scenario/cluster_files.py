@@ -27,6 +27,8 @@ from kaput.scenario.strimzi_files import of_strimzi
 from kaput.scenario.yaml_documents import documents_of
 
 CONFIG_FILE = "config-file"
+# What a lab has for its faults, and no file of a cluster speaks of.
+_EQUIPMENT = {"disk-fs", "disk-mb", "faketime", "log-dirs", "memory-groups", "network", "proxies"}
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -75,7 +77,9 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
     """
     described = read_cluster(path)
     given = described.cluster.get("config", {})
-    kept = {key: value for key, value in (like.get("cluster") or {}).items() if key == "network"}
+    if "clusters" in like:
+        raise UsageError(f"{path}: describes one cluster, and {name} has several; choose another with --like")
+    kept = {key: value for key, value in (like.get("cluster") or {}).items() if key in _EQUIPMENT}
     least = min(LEAST_BROKERS, described.cluster["brokers"])
     factor = given.get("default.replication.factor", least)
     topics = []
@@ -100,7 +104,7 @@ def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[
         "title": f"{name} on the cluster of {path.name}",
         "cluster": {**kept, **described.cluster},
         "topics": topics,
-        **{key: like[key] for key in ("workload", "faults") if key in like},
+        **{key: like[key] for key in ("stores", "workload", "faults") if key in like},
     }
     return {key: _renamed(value, renamed) if key in like else value for key, value in data.items()}, (
         described.replaced

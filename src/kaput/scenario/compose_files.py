@@ -27,7 +27,7 @@ _NOT_SETTINGS = (
 )  # fmt: skip
 _IMAGE = re.compile(
     r"(?:^|/)(?P<name>kafka|kafka-native|kafka-\d+-rhel\d+|cp-kafka|cp-enterprise-kafka|cp-server"
-    r"|confluent-local)(?::(?P<tag>[\w.-]+))?(?:@|$)"
+    r"|confluent-local)(?::(?P<tag>[\w.-]*))?(?:@|$)"
 )
 _BITNAMIS = re.compile("bitnami|soldevelo")  # and those made of them
 _IMAGES = "apache/kafka, bitnami/kafka, confluentinc/cp-kafka or cp-server"
@@ -38,7 +38,9 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?![\d.])")
 _CONFLUENT = re.compile(r"(\d+)\.(\d+)(?!\d)")
 _KAFKAS_OF_CONFLUENT = {5: (2, 0), 6: (2, 6), 7: (3, 0), 8: (4, 0)}  # 7.6 has Kafka 3.6
 # What a container runs instead of its image's own command: a broker, or tools once.
-_STARTS_A_NODE = re.compile(r"server-start|docker/(?:run|launch)|kafka/run\.sh|start-kafka|kafka\.Kafka\b")
+_STARTS_A_NODE = re.compile(
+    r"(?<!zookeeper-)server-start|docker/(?:run|launch)|kafka/run\.sh|start-kafka|kafka\.Kafka\b"
+)
 _TOOLS = re.compile(r"kafka-[a-z]|\bcub\b|\bconnect-|\bsleep\b|\btail -f\b|schema-registry|topics?\.sh")
 _OF_NODES = {"process.roles", "zookeeper.connect", "advertised.listeners"}
 
@@ -76,10 +78,10 @@ def of_compose(document: Document) -> DescribedCluster:
     first = brokers[0]
     nodes = list(_of_one_cluster(first, nodes, described.replaced))
     brokers = [each for each in brokers if each in nodes]
-    if "include" in document.data:
-        described.replaced.append(
-            "include: those files are not read; `docker compose config` prints all in one"
-        )
+    others = ["include"] if "include" in document.data else []
+    override = path.with_stem(f"{path.stem}.override")
+    for other in [*others, *([override.name] if override.exists() else [])]:
+        described.replaced.append(f"{other}: not read; `docker compose config` prints all in one file")
     described.replaced += [f"variable {name}: not set, and so empty" for name in variables.unset]
     _take_nodes(described, nodes, brokers)
     return described
@@ -159,6 +161,8 @@ def _not_read(name: str, service: Mapping[str, Any], environment: Mapping[str, S
         volume = f"{each.get('source')}:{each.get('target')}" if isinstance(each, dict) else str(each)
         if re.search(r"\.properties\b|/config(?::|$)", volume):
             yield f"service {name}: volume {volume}: settings in it are not read"
+    if "--override" in _words(service.get("entrypoint"), service.get("command")):
+        yield f"service {name}: --override in its command: those settings are not read"
     for variable in ("KAFKA_CREATE_TOPICS", "CREATE_TOPICS"):
         if variable in environment:
             yield f"service {name}: {variable}={environment[variable].value}: topics of an image's own script"

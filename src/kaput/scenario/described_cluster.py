@@ -94,9 +94,10 @@ class DescribedCluster:
         config = self.cluster.setdefault("config", {})
         for name, setting in settings.items():
             text = str(setting.value).strip()
-            if text and not _TEMPLATE.search(text) and _WHOLE.search(name):
+            reason = self._left_out(name, text)
+            if reason in (None, OURS) and _WHOLE.search(name) and not _TEMPLATE.search(text):
                 whole_number(name, setting)
-            if (reason := self._left_out(name, text)) is not None:
+            if reason is not None:
                 self.replaced.append(f"{name}: {reason}")
             else:
                 config[name] = _value(text)

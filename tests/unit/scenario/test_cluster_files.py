@@ -409,6 +409,26 @@ def test_settings_that_could_not_be_checked_are_named(
     assert json.loads(CliRunner().invoke(app, ["from", str(path), "--json"]).output)["unknown"] is None
 
 
+def test_what_the_faults_need_comes_from_the_scenario_that_it_is_like(tmp_path: Path) -> None:
+    """A second log directory, disks, stores; several clusters are none that one file describes."""
+    path = _written(tmp_path, "server.properties", "process.roles=broker\ncontroller.quorum.voters=1@a:1\n")
+    for like in ("log-dir-failure", "leader-disk-full-acks-1", "memory-pressure", "kafka-away", "disk-loss"):
+        done = CliRunner().invoke(app, ["from", str(path), "--like", like])
+        assert done.exit_code == 0, (like, done.exception)
+        load_file(_written(tmp_path, "ours.yaml", done.output))
+    done = CliRunner().invoke(app, ["from", str(path), "--like", "mirror"])
+    assert "server.properties: describes one cluster, and mirror has several" in str(done.exception)
+
+
+@pytest.mark.parametrize("text", ["title: x", "cluster: [1]", "topics: [orders]", "topics: {name: a}"])
+def test_mistakes_in_the_scenario_that_it_is_like_have_its_lines(text: str, tmp_path: Path) -> None:
+    path = _written(tmp_path, "server.properties", "num.partitions=1\n")
+    like = _written(tmp_path, "like.yaml", f"version: 1\n{text}\n")
+    done = CliRunner().invoke(app, ["from", str(path), "--like", str(like)])
+    assert isinstance(done.exception, UsageError)
+    assert f"{like}:" in str(done.exception)
+
+
 def test_topics_that_nothing_happens_to_are_listed(tmp_path: Path) -> None:
     more = "---\napiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic\nmetadata: {name: refunds}\n"
     path = _written(tmp_path, "kafka.yaml", _STRIMZI + more)

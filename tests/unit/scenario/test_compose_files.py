@@ -82,6 +82,17 @@ _DEBEZIUMS = """
 services:
   kafka: {image: "quay.io/debezium/kafka:2.5", environment: [ZOOKEEPER_CONNECT=zookeeper:2181]}
 """
+_STRIMZIS = """
+services:
+  zookeeper:
+    image: quay.io/strimzi/kafka:0.40.0-kafka-3.7.0
+    command: [sh, -c, bin/zookeeper-server-start.sh config/zookeeper.properties]
+  kafka:
+    image: quay.io/strimzi/kafka:0.40.0-kafka-3.7.0
+    command: [sh, -c, "bin/kafka-server-start.sh config/server.properties --override listeners=$${L}"]
+    environment: {KAFKA_ZOOKEEPER_CONNECT: "zookeeper:2181"}
+"""
+_RED_HATS = "services: {kafka: {image: 'registry.redhat.io/amq-streams/kafka-39-rhel9:2.9.0'}}"
 _BUILT = """
 include: [more.yaml]
 services:
@@ -134,6 +145,15 @@ services:
                 "service target: of another cluster than source-1",
             ],
         ),
+        (
+            _STRIMZIS,
+            {"mode": "zookeeper", "kafka": "3.7.0", "brokers": 1, "config": {}},
+            [
+                "service zookeeper: its command starts no broker",
+                "service kafka: --override in its command: those settings are not read",
+            ],
+        ),
+        (_RED_HATS, {"kafka": "3.9.0", "brokers": 1, "config": {}}, []),
         (_DEBEZIUMS, {"mode": "zookeeper", "brokers": 1, "config": {}}, []),
         (
             _BUILT,
@@ -141,14 +161,14 @@ services:
             [
                 "service kafka: volume ./server.properties:/mnt/shared/config: settings in it are not read",
                 "service second: only in the profile cluster (COMPOSE_PROFILES)",
-                "include: those files are not read; `docker compose config` prints all in one",
+                "include: not read; `docker compose config` prints all in one file",
                 "variable NOT_SET_IN_THIS_TEST: not set, and so empty",
             ],
         ),
     ],
 )
 def test_published_files(text: str, cluster: dict[str, Any], left_out: list[str], tmp_path: Path) -> None:
-    """Kafka's, Confluent's, Bitnami's, wurstmeister's, Debezium's; with tools and other services."""
+    """Kafka's, Confluent's, Bitnami's, wurstmeister's, Strimzi's, Debezium's; with other services."""
     (tmp_path / "compose.yaml").write_text(text)
     described = read_cluster(tmp_path / "compose.yaml")
     assert described.cluster == cluster
@@ -164,6 +184,13 @@ def test_version_that_kaput_does_not_run_is_listed(tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text(_DEBEZIUMS)
     last = "compose.yaml:3: image quay.io/debezium/kafka:2.5: no version of Kafka; the run has 3.9.2"
     assert any(last in line for line in read_cluster(tmp_path / "compose.yaml").replaced)
+
+
+def test_file_that_compose_would_merge_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(_RED_HATS)
+    (tmp_path / "compose.override.yaml").write_text("services: {}")
+    merged = "compose.override.yaml: not read; `docker compose config` prints all in one file"
+    assert merged in read_cluster(tmp_path / "compose.yaml").replaced
 
 
 def test_service_has_what_it_extends(tmp_path: Path) -> None:
