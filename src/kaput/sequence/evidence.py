@@ -99,9 +99,13 @@ class EvidenceFolder:
             ends.row(topic=TOPIC, partition=0, end_offset=summary.lines, drained_to=read_to)
         replace_text(self.folder.scenario_path, yaml.safe_dump(_scenario(summary), sort_keys=False))
         started = self._earliest_ns or self._manifest.started_ns
-        troubles = [] if ended is None else [ended]
         manifest = self._manifest.model_copy(
-            update={"started_ns": started, "ended_ns": time.time_ns(), "troubles": troubles}
+            update={
+                "started_ns": started,
+                "ended_ns": time.time_ns(),
+                "troubles": [] if ended is None else [ended],
+                "unreadable_lines": {"log": summary.unreadable} if summary.unreadable else {},
+            }
         )
         self.folder.write_manifest(manifest)
         with self._hold:

@@ -255,7 +255,7 @@ class ProducerNumbers:
         known = self._numbers.get(name)
         if known is not None:
             return known
-        if name.isdigit() and int(name) > MAX_PRODUCER:
+        if name.isdigit() and (len(name) > _DIGITS or int(name) > MAX_PRODUCER):
             return None
         number = int(name) if name.isdigit() else len(self.names)
         while number in self._taken:
@@ -352,9 +352,10 @@ class LineReader:
         return Parsed(number, time, producer, line_numbers, count, np.array(unreadable, np.int64))
 
     def _row(self, fields: Fields, line: int) -> tuple[int, int, int] | None:
-        if not fields.number.isdigit() or int(fields.number) > MAX_NUMBER:
+        digits = fields.number.lstrip(b"0") or b"0"
+        if not fields.number.isdigit() or len(digits) > _DIGITS or int(digits) > MAX_NUMBER:
             return None
-        number, time = int(fields.number), NULL_LONG
+        number, time = int(digits), NULL_LONG
         if fields.time is not None:
             read = self.times.read(fields.time, self.lines + line, fields.unit)
             if read is None:
@@ -400,7 +401,7 @@ class PatternFormat:
         match = self._pattern.search(line.rstrip(b"\r"))
         if match is None:
             return None
-        groups = match.groupdict()
+        groups = {name: text or None for name, text in match.groupdict().items()}
         number = groups["number"]
         return None if number is None else Fields(number, groups.get("time"), groups.get("producer"))
 

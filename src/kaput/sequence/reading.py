@@ -134,8 +134,11 @@ def _of_parquet(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
             raise UsageError(f"{path}: has no column number or seq (its columns: {', '.join(there[:10])})")
         if twice := next((name for name in lower if lower.count(name) > 1), None):
             raise UsageError(f"{path}: column {twice!r} is there twice")
+        for field in (file.schema_arrow.field(name) for name in names):
+            if pa.types.is_duration(field.type):
+                raise UsageError(f"{path}: column {field.name!r} is {field.type}, which is no time")
         for batch in file.iter_batches(columns=names):
-            texts = [each.cast(pa.string()) if pa.types.is_timestamp(each.type) else each for each in batch]
+            texts = [each.cast(pa.string()) if pa.types.is_temporal(each.type) else each for each in batch]
             columns = [plain(each).to_pylist() for each in texts]
             rows = (dict(zip(lower, row, strict=True)) for row in zip(*columns, strict=True))
             yield b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows)

@@ -56,7 +56,8 @@ class Skipped:
 
 SKIPPED = Skipped()
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
-_CREATED = re.compile(rb"(?:CreateTime|LogAppendTime):(-?[0-9]+)")
+_OF_TIME = rb"(?:CreateTime|LogAppendTime|NoTimestampType)"
+_CREATED = re.compile(_OF_TIME + rb":(-?[0-9]+)")
 # What the console consumer prints at its beginning and its end; what Kafka's tools and their JVM log, with
 # stack traces; and what kcat and librdkafka print on stderr.
 _REMARK = re.compile(
@@ -78,9 +79,7 @@ COLUMNS = (*_NUMBERS, *_TIMES, "producer")
 # k6's metrics of which each point is about one message: that of requests, or the user's own.
 _REQUESTS, _OWN = "http_reqs", ("sent", "acked", "received", "number")
 _ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
-_RECORD = re.compile(
-    rb"ConsumerRecord\(topic = .*?(?:CreateTime|LogAppendTime) = ([0-9]+).*value = (.*)\)\s*$"
-)
+_RECORD = re.compile(rb"ConsumerRecord\(topic = .*?" + _OF_TIME + rb" = (-?[0-9]+).*value = (.*)\)\s*$")
 _NOTHING = ("", "null", "NULL", "NaN", "nan", "NaT", "None", "NA", "<NA>", "\\N")
 _WHOLE = re.compile(r"^([0-9]+)\.0$")  # a float, in a column with nulls
 _LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
@@ -106,7 +105,7 @@ class LineMeaning:
             self.in_xml = not line.startswith(b"</testResults")
             return _of_xml(line, self._role)
         if (record := _RECORD.search(line)) is not None:
-            return _of_message(record[2], record[1])
+            return _of_message(record[2], _time(record[1]))
         if at_start and line.startswith(b"sep="):
             self.at_start = True  # Excel's: the header is next
             return SKIPPED
@@ -115,6 +114,8 @@ class LineMeaning:
             return fields_of(line, self._role)
         if (at_start and self._is_header(line)) or (self._header and line == self._header):
             return SKIPPED
+        if self._columns is not None and not line.strip():
+            return SKIPPED  # as every reader of a CSV does
         is_row = self._columns is not None and self._separator.encode() in line
         if is_row and self._columns is not None and not (line.startswith(b"{") or _REMARK.match(line)):
             row = _row(line, self._separator)
@@ -194,10 +195,10 @@ def _fields(number: object, time: object, producer: object, unit: str | None = N
     value = decimal_of(str(number).strip())
     if value is None or value < 0 or value != int(value):
         return None
-    name = None if str(producer) in _NOTHING else _WHOLE.sub(r"\1", str(producer)).encode()
+    name = None if str(producer) in _NOTHING else _utf8(_WHOLE.sub(r"\1", str(producer)))
     if name is not None and not _NAME.fullmatch(name):
         return None
-    when = None if str(time) in _NOTHING else str(time).encode()
+    when = None if str(time) in _NOTHING else _utf8(time)
     return Fields(b"%d" % int(value), when, name, unit)
 
 
@@ -248,7 +249,7 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
         value = json.dumps(payload).encode() if isinstance(payload, dict) else _bytes(payload)
         return _of_message(value, _time(event.get("ts")))
     if isinstance(log := event.get("log"), str) and "stream" in event:
-        return fields_of(log.encode(), role)
+        return fields_of(_utf8(log), role)
     name = event.get("name")
     if name == "record_data":
         return _of_value(event)
@@ -302,9 +303,13 @@ def _of_value(event: dict[str, Any]) -> Fields | None:
 
 def _time(value: object) -> bytes | None:
     """A message's time; -1 is Kafka's word for none."""
-    text = value if isinstance(value, bytes) else str(value).encode()
+    text = value if isinstance(value, bytes) else _utf8(value)
     return None if value is None or text == b"-1" else text
 
 
 def _bytes(value: object) -> bytes:
-    return str(value).encode() if isinstance(value, str | int) and not isinstance(value, bool) else b""
+    return _utf8(value) if isinstance(value, str | int) and not isinstance(value, bool) else b""
+
+
+def _utf8(value: object) -> bytes:
+    return str(value).encode(errors="replace")  # JSON may have half of a pair of surrogates

@@ -485,3 +485,34 @@ def test_records_as_java_prints_them() -> None:
     """With what a logger wrote before them, and with the message's own time."""
     line = b"10:00 INFO ConsumerRecord(topic = a, offset = 3, CreateTime = 5, key = (b), value = 17)"
     assert LineMeaning(Role.RECEIVED).of(line) == Fields(b"17", b"5", None)
+    for none in (b"NoTimestampType = -1", b"CreateTime = -1"):
+        without = line.replace(b"CreateTime = 5", none)
+        assert LineMeaning(Role.RECEIVED).of(without) == Fields(b"17", None, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"9" * 5000,
+        b"1 5 " + b"9" * 5000,
+        b'{"seq": 1, "producer": "\\ud800"}',
+        b'{"ts": 5, "payload": "\\ud800"}',
+        b'{"stream": "stdout", "log": "\\ud800"}',
+        b'{"seq": 1, "time": "\\ud800"}',
+    ],
+)
+def test_a_line_that_no_program_writes_is_unreadable(line: bytes) -> None:
+    """Not the end of the program."""
+    assert TextFormat().parse(b"1\n" + line + b"\n" + b"0" * 5000 + b"2\n").unreadable.tolist() == [1]
+
+
+def test_blank_lines_are_no_rows_of_a_csv() -> None:
+    """Elsewhere they may be empty messages. What a column without a value has is nothing."""
+    parsed = TextFormat().parse(b"number,time,producer\n1,nan,NaN\n\n2,\\N, \n\r\n")
+    assert parsed.number.tolist() == [1, 2] and not len(parsed.unreadable)
+    assert TextFormat().parse(b"number,producer\n1,7.0\n2, 7\n").producer.tolist() == [7, 7]
+
+
+def test_an_empty_group_of_a_pattern_is_none() -> None:
+    parsed = PatternFormat(r"^(?P<number>\d+) ?(?P<time>\d*) ?(?P<producer>\w*)$").parse(b"1 5 web\n2 6\n3\n")
+    assert (parsed.number.tolist(), parsed.unreadable.tolist()) == ([1], [1, 2])

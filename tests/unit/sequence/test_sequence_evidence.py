@@ -70,6 +70,16 @@ def test_a_whole_sequence_is_held(tmp_path: Path) -> None:
     assert findings.verdict == "held", findings.reasons
 
 
+@pytest.mark.parametrize(("third", "verdict"), [(3, "inconclusive"), (4, "violated")])
+def test_what_may_be_in_unreadable_lines_is_inconclusive_for_both(
+    third: int, verdict: str, tmp_path: Path
+) -> None:
+    """One missing number, or two, and one such line."""
+    lines = [f"1 {T0}", "x", f"{third} {T0 + 2}"]
+    summary, findings = both(lines, (1, third), tmp_path / "kept", 1)
+    assert (summary.verdict, findings.verdict) == (verdict, verdict), findings.reasons
+
+
 def test_empty_input_is_all_lost(tmp_path: Path) -> None:
     """Also without a single time to go by."""
     summary, findings = both([], (1, 50), tmp_path / "kept", 0)
