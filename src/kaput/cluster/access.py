@@ -8,6 +8,7 @@ Everything that connects to brokers gets an `Access`: kaput's own requests (wire
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
@@ -60,6 +61,16 @@ _PRODUCERS = {
     "retry.backoff.max.ms",
 }  # fmt: skip
 _SLIP, _SHORT_SLIP = 0.85, 0.65  # of names with parts, and of single words: acsk is acks
+_OF_TOPICS = ("min.insync.replicas", "replication.factor", "unclean.leader.election.enable")
+_NUMBER = re.compile("-?[0-9]+")
+# What a producer takes, where it is no number.
+_VALUES = {
+    "acks": re.compile("all|-1|0|1"),
+    "enable.idempotence": re.compile("true|false", re.IGNORECASE),
+    "compression.type": re.compile("none|gzip|snappy|lz4|zstd"),
+    "transactional.id": re.compile(".*"),
+}
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
@@ -199,6 +210,14 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
         raise UsageError(
             f"{path}:{protocol.line}: security.protocol={protocol.value!r} is none of {', '.join(_PROTOCOLS)}"
         )
+    mechanism = settings.get("sasl.mechanism")
+    near = [] if mechanism is None else nearest(mechanism.value, _MECHANISMS, cutoff=0.55)
+    if mechanism is not None and near not in ([], [mechanism.value]):  # others are plugins'
+        where = f"{path}:{mechanism.line}: sasl.mechanism={mechanism.value}"
+        raise UsageError(f"{where} is none of Kafka's; did you mean {near[0]}?")
+    hostname = settings.get(_HOSTNAME_CHECK)
+    if hostname is not None and hostname.value.lower() == "none":
+        raise UsageError(f"{path}:{hostname.line}: {_HOSTNAME_CHECK}=none is librdkafka's; Kafka's is empty")
 
 
 def _check_library(path: Path, settings: Mapping[str, Property]) -> None:
@@ -229,6 +248,13 @@ def read_producer_settings(path: Path) -> dict[str, str]:
     settings = read_settings(path)
     _check_library(path, settings)
     _check_slips(path, settings, _PRODUCERS)
+    for name, setting in settings.items():
+        if name in _OF_TOPICS:
+            raise UsageError(f"{path}:{setting.line}: {name} is a setting of topics, which producers ignore")
+        known = _VALUES.get(name, _NUMBER) if name in _PRODUCERS else None
+        if known is not None and not known.fullmatch(setting.value.strip()) and "${" not in setting.value:
+            right = "a whole number" if known is _NUMBER else known.pattern.replace("|", " or ")
+            raise UsageError(f"{path}:{setting.line}: {name}={setting.value} is not valid; write {right}")
     return {name: setting.value for name, setting in settings.items()}
 
 

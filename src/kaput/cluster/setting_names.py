@@ -38,6 +38,7 @@ _THROTTLES = {
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
+_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}  # Kafka's own, which reads them by itself
 # Settings of one listener or of a plugin, which Kafka passes on without knowing their names.
 _FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.")
 # What Kafka 3.9 knows, and 4 does not.
@@ -129,7 +130,7 @@ def wrong_settings(
         return  # none, or a kind that came later
     names = by_kind[kind] | (_THROTTLES if kind == DYNAMIC else set())
     # A scenario for both modes has settings of either.
-    names |= _ZOOKEEPER if kind == "broker" else set()
+    names |= _ZOOKEEPER | _AUTHORIZER if kind == "broker" else set()
     for name in config:
         if name in names or name.startswith(_FREE):
             continue
@@ -154,7 +155,9 @@ def _unknown(name: str, kind: str, names: Set[str], distribution: Distribution, 
         if name in known:
             return f"Kafka {version} does not know this {word} setting of Kafka {other}; leave it out"
     of_others = [each for each, known in setting_names(distribution, java).items() if name in known]
-    near = nearest(name, names, cutoff=_NEAR)
+    # log.retention.ms of a broker is retention.ms of a topic.
+    same = [each for each in names if name in (each.removeprefix("log."), f"log.{each}")] if of_others else []
+    near = same or nearest(name, names, cutoff=_NEAR)
     more = f" (it is one of a {of_others[0]})" if of_others else f" {PLUGINS}"
     return f"{unknown_setting(f'{word} setting of Kafka {version}', near)}{more}"
 

@@ -131,7 +131,7 @@ def _of_librdkafka(kind: str, client: Producers | Group, names: set[str], more: 
         which = f" (confluent-kafka {version})" if version is not None else ""
         yield (name,), unknown_setting(f"{kind} setting of librdkafka{which}", near) + more
     if not reasons and version is None and (reason := _refused_together(client)):
-        named = [name for name in client.config if f"`{name}`" in reason]
+        named = [name for name in client.config if name in reason]
         yield tuple(named[:1]), reason
 
 

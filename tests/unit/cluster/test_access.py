@@ -29,6 +29,8 @@ _SETTINGS = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsa
             "acks=all\nssl.truststore.passwrd=x\n",
             r":2: ssl\.truststore\.passwrd is no .* did you mean ssl\.truststore\.password",
         ),
+        ("sasl.mechanism=SCRAM-SHA256\n", r":1: .* is none of Kafka's; did you mean SCRAM-SHA-256\?"),
+        ("ssl.endpoint.identification.algorithm=none\n", r":1: .*=none is librdkafka's; Kafka's is empty"),
         ("security.protocol=SASL_SSL \n", r":1: security\.protocol='SASL_SSL ' is none of PLAINTEXT, SSL"),
         (_SETTINGS.replace(' password="s=1"', ""), r":3: sasl\.jaas\.config: has no password="),
         (_SETTINGS.replace(";", ""), r":3: sasl\.jaas\.config: it does not end with a semicolon"),
@@ -128,6 +130,12 @@ def test_secret_file_has_mode_600_and_is_not_overwritten(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("acks=2\n", r":1: acks=2 is not valid; write all or -1 or 0 or 1"),
+        ("retries=many\n", r":1: retries=many is not valid; write a whole number"),
+        (
+            "min.insync.replicas=2\n",
+            r":1: min\.insync\.replicas is a setting of topics, which producers ignore",
+        ),
         ("acsk=all\n", r":1: acsk is no setting of Kafka's clients; did you mean acks\?"),
         ("retry=3\n", r":1: retry is no setting of Kafka's clients; did you mean retries\?"),
         ("socket.keepalive.enable=true\n", r":1: socket\..* name; Kafka's Java clients have no such setting"),

@@ -55,6 +55,8 @@ _LIBRDKAFKA = "setting of librdkafka; did you mean"
             "cluster.config.linger.ms=5",
             "no broker setting of Kafka 4.4.0; leave it out (it is one of a producer)",
         ),
+        ("topics.0.config.log.retention.ms=5", "did you mean retention.ms? (it is one of a broker)"),
+        (f"{_GROUP}.config.partition.assignment.strategy=sticky", "strategy=sticky: Unsupported partition"),
         (f"{_PRODUCER}.config.linger.millis=5", f"no producer {_LIBRDKAFKA} linger.ms?"),
         (f"{_GROUP}.config.session.timeout=5", f"no consumer {_LIBRDKAFKA} session.timeout.ms?"),
         (f"{_PRODUCER}.config.linger.ms=soon", "linger.ms=soon: Invalid value"),
@@ -88,6 +90,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 
 def test_settings_of_listeners_and_plugins_are_accepted() -> None:
     """Kafka passes them on without knowing them."""
+    assert mistakes("cluster.config.super.users=User:me") == []  # Kafka's own authorizer
     listener = "cluster.config.listener.name.internal.plain.sasl.jaas.config=x"
     assert mistakes(listener, "topics.0.config.retention.ms=5000") == []
 
