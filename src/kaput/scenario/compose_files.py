@@ -102,7 +102,7 @@ def _take_nodes(described: DescribedCluster, nodes: list[_Service], brokers: lis
         each.settings.get("broker.rack", Setting("", "")).value for each in brokers for _ in range(each.count)
     ]
     if all(racks):
-        described.cluster["racks"] = racks
+        described.set_racks(racks)
         settings = {name: each for name, each in settings.items() if name != "broker.rack"}
     described.take(settings)
     described.replaced += [line for other in brokers[1:] for line in _differences(first, other)]
@@ -163,6 +163,8 @@ def _not_read(name: str, service: Mapping[str, Any], environment: Mapping[str, S
             yield f"service {name}: volume {volume}: settings in it are not read"
     if "--override" in _words(service.get("entrypoint"), service.get("command")):
         yield f"service {name}: --override in its command: those settings are not read"
+    if (service.get("deploy") or {}).get("mode") == "global":
+        yield f"service {name}: deploy.mode global: as many as there are machines; it counts as one"
     for variable in ("KAFKA_CREATE_TOPICS", "CREATE_TOPICS"):
         if variable in environment:
             yield f"service {name}: {variable}={environment[variable].value}: topics of an image's own script"

@@ -100,7 +100,7 @@ class DescribedCluster:
             if reason is not None:
                 self.replaced.append(f"{name}: {reason}")
             else:
-                config[name] = _value(text)
+                config[name] = setting.value if isinstance(setting.value, float) else _value(text)
 
     def _left_out(self, name: str, text: str) -> str | None:
         if is_nodes_own(name):
@@ -156,6 +156,13 @@ class DescribedCluster:
                 )
         elif combined and combined != ours:
             self.replaced.append(f"voters: {combined} of the brokers; in the run, {ours}")
+
+    def set_racks(self, racks: list[str]) -> None:
+        """Takes over the racks of the brokers, in their order; names have fewer characters here."""
+        self.cluster["racks"] = [re.sub(r"[^A-Za-z0-9._-]", "-", each) for each in racks]
+        for theirs, ours in dict(zip(racks, self.cluster["racks"], strict=True)).items():
+            if theirs != ours:
+                self.replaced.append(f"rack {theirs}: its name is {ours}")
 
 
 def is_nodes_own(name: str) -> bool:

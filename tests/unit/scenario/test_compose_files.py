@@ -186,6 +186,23 @@ def test_version_that_kaput_does_not_run_is_listed(tmp_path: Path) -> None:
     assert any(last in line for line in read_cluster(tmp_path / "compose.yaml").replaced)
 
 
+def test_rack_has_a_name_that_a_scenario_can_have(tmp_path: Path) -> None:
+    """Kafka takes any; and a service on each machine of a swarm counts as one."""
+    (tmp_path / "compose.yaml").write_text("""
+    services:
+      kafka:
+        image: apache/kafka:4.1.0
+        deploy: {mode: global}
+        environment: {KAFKA_BROKER_RACK: eu west/1}
+    """)
+    described = read_cluster(tmp_path / "compose.yaml")
+    assert described.cluster == {"kafka": "4.1.0", "brokers": 1, "racks": ["eu-west-1"], "config": {}}
+    assert described.replaced == [
+        "service kafka: deploy.mode global: as many as there are machines; it counts as one",
+        "rack eu west/1: its name is eu-west-1",
+    ]
+
+
 def test_file_that_compose_would_merge_is_listed(tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text(_RED_HATS)
     (tmp_path / "compose.override.yaml").write_text("services: {}")

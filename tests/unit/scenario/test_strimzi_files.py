@@ -22,7 +22,7 @@ spec:
   kafka:
     version: 4.1.0
     metadataVersion: 4.1-IV1
-    config: {{min.insync.replicas: 2, group.consumer.assignors: com.acme.Mine}}
+    config: {{log.cleaner.min.cleanable.ratio: 0.5, group.consumer.assignors: com.acme.Mine}}
     quotas: {{type: strimzi, producerByteRate: 1000000}}
   entityOperator: {{topicOperator: {{}}}}
 ---
@@ -53,7 +53,11 @@ def test_what_belongs_to_the_first_cluster_is_taken_and_the_rest_listed(tmp_path
     """By their label: a second cluster's pools are not counted."""
     (tmp_path / "kafka.yaml").write_text(_TWO_CLUSTERS)
     described = read_cluster(tmp_path / "kafka.yaml")
-    assert described.cluster == {"kafka": "4.1.0", "brokers": 3, "config": {"min.insync.replicas": 2}}
+    assert described.cluster == {
+        "kafka": "4.1.0",
+        "brokers": 3,
+        "config": {"log.cleaner.min.cleanable.ratio": 0.5},
+    }
     file = tmp_path / "kafka.yaml"
     assert described.replaced == [
         "spec.kafka.metadataVersion: kaput sets its own",
