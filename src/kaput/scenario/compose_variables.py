@@ -16,6 +16,7 @@ _VARIABLE = re.compile(
     r"\$\$|\$\{(?P<braced>\w+)(?:(?P<how>:?[-?+])(?P<text>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*))?\}"
     r"|\$(?P<bare>[A-Za-z_]\w*)|(?P<wrong>\$\{[^}]*\}?)"
 )
+_NAMED = re.compile(r"[^\s=]+(?:=|$)")
 _ENTRY = re.compile(r"""(?:export\s+)?(\w+)\s*[=:]\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:(?<=\s)#.*)?""")
 
 
@@ -69,7 +70,10 @@ class Variables:
             environment = document.mapping(*at)
             pairs = [(str(key), value, document.place(*at, key)) for key, value in environment.items()]
         else:
-            entries = [str(entry).partition("=") for entry in environment]
+            for number, entry in enumerate(environment):
+                if not isinstance(entry, str) or not _NAMED.match(entry):
+                    raise UsageError(f"{document.place(*at, number)}: {entry} is not NAME=VALUE")
+            entries = [entry.partition("=") for entry in environment]
             pairs = [
                 (key, value if equals else None, document.place(*at, number))
                 for number, (key, equals, value) in enumerate(entries)

@@ -11,11 +11,33 @@ from kaput.scenario.described_cluster import KIND, Document
 from kaput.scenario.source import Source, read
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses keys that are given twice, as Compose and kubectl do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._flat: set[int] = set()  # mappings whose merge keys (<<) are resolved
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Resolves merge keys; what they bring may be given once more."""
+        names: set[str] = set()
+        for key, _ in node.value if id(node) not in self._flat else ():
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if key.value in names:
+                    raise yaml.MarkedYAMLError(None, None, f"{key.value} is given twice", key.start_mark)
+                names.add(key.value)
+        self._flat.add(id(node))
+        super().flatten_mapping(node)
+
+
 def documents_of(path: Path) -> list[Document]:
     """The mappings in a file; a list of kubectl's is taken apart. Raises UsageError with the line."""
     found = []
+    text = read(path, KIND)
+    if path.suffix.lower() == ".json":
+        text = text.replace("\t", " ")  # which YAML has no tabs for
     try:
-        loader = yaml.SafeLoader(read(path, KIND))
+        loader = _Loader(text)
         while loader.check_node():
             node = loader.get_node()
             data = loader.construct_document(node)

@@ -299,7 +299,9 @@ def test_list_of_kubectl(name: str, tmp_path: Path) -> None:
     """What `kubectl get kafka,kafkanodepool,kafkatopic -o yaml` prints, or `-o json`."""
     resources = list(yaml.safe_load_all(_STRIMZI))
     listed = {"apiVersion": "v1", "kind": "List", "items": resources}
-    described = read_cluster(_written(tmp_path, name, json.dumps(listed, indent=4)))
+    described = read_cluster(
+        _written(tmp_path, name, json.dumps(listed, indent="\t" if name.endswith("json") else 4))
+    )
     assert (described.cluster["brokers"], described.topics[0]["name"]) == (5, "payments")
 
 

@@ -242,6 +242,9 @@ def test_service_has_what_it_extends(tmp_path: Path) -> None:
             r"3: \$\{file:/a:b\}: no variable of Compose; write \$\$\{",
         ),
         ("environment: KAFKA_A=1", "3: services.kafka.environment is not a mapping"),
+        ("image: apache/kafka\n    image: kafka", "4:5: not valid YAML: image is given twice"),
+        ("environment:\n    - KAFKA_A: 1", "4: {'KAFKA_A': 1} is not NAME=VALUE"),
+        ("environment:\n    - KAFKA_A = 1", "4: KAFKA_A = 1 is not NAME=VALUE"),
         ("environment: {KAFKA_A: [1]}", "3: a variable's value is one text"),
         (
             "image: apache/kafka\n    environment:\n      KAFKA_NUM_PARTITIONS: many",
