@@ -41,7 +41,7 @@ from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_ro
 from kaput.evidence.schemas import TABLES, TIMES, Column, EvidenceTable
 from kaput.evidence.sealing import parquet_writer
 
-_VERSION = 5
+_VERSION = 6
 # Tables in which a line that cannot be read changes no count.
 _UNCOUNTED = ("samples", "requests", "frames", "replica_log")
 _SHOWN_NAMES = 10

@@ -101,32 +101,36 @@ def _kind(path: Path) -> str:
 
 
 def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[LineBlock]:
-    header = text.readline()
+    header, above = text.readline(), 1
+    if header.startswith("sep="):  # of Excel
+        header, above = text.readline(), 2
     separator = max(_SEPARATORS, key=header.count)
     names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator), [])]
     if not names:
         raise EvidenceError(f"{path}: is empty; {NAMES_FIRST}")
     if double := next((name for name in names if name and names.count(name) > 1), None):
         raise EvidenceError(f"{path}: column {double!r} is there twice; {NAMES_FIRST}")
-    yield from _together(path, names, _csv_rows(path, text, separator, len(names), unreadable), unreadable)
+    yield from _together(
+        path, names, _csv_rows(path, text, separator, len(names), above, unreadable), unreadable
+    )
 
 
 def _csv_rows(
-    path: Path, text: io.TextIOWrapper, separator: str, width: int, unreadable: UnreadableLines
+    path: Path, text: io.TextIOWrapper, separator: str, width: int, above: int, unreadable: UnreadableLines
 ) -> Iterator[tuple[int, list[str]]]:
-    rows = csv.reader(text, delimiter=separator)
+    rows = csv.reader(text, delimiter=separator, skipinitialspace=True)
     while True:
         try:
             row = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
-            unreadable.add(path, rows.line_num + 1, str(error))
+            unreadable.add(path, rows.line_num + above, str(error))
             continue
         if len(row) == width:
-            yield rows.line_num + 1, row
+            yield rows.line_num + above, row
         elif row:
-            unreadable.add(path, rows.line_num + 1, separator.join(row))
+            unreadable.add(path, rows.line_num + above, separator.join(row))
 
 
 def _json_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[LineBlock]:

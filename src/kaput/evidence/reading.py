@@ -153,7 +153,7 @@ def check(folder: RunFolder) -> Evidence:
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
     _check_seconds(folder, tables)
-    words = {key: _check_words(tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
+    words = {key: _check_words(folder, tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
     words |= {
         (table, column): distinct_words(tables[table].files, column, by_cluster=column == "topic")
         for table, column in _DISTINCT_WORDS
@@ -245,10 +245,10 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData, wr
         for index in range(footer.num_row_groups):
             least, greatest = bounds_of(path, footer, index, column.name)
             if least == NULL_LONG:
-                raise EvidenceError(f"{path}: table {table.name}: column {column.name!r} has {least}")
+                raise EvidenceError(f"{written}: table {table.name}: column {column.name!r} has {least}")
             if greatest == INT64_MAX and column.name in _NUMBERED:
                 raise EvidenceError(
-                    f"{path}: table {table.name}: column {column.name!r} has {greatest}, the last number"
+                    f"{written}: table {table.name}: column {column.name!r} has {greatest}, the last number"
                 )
             if (own := _unit_of(column.name)) is None or least is None:
                 continue
@@ -320,14 +320,15 @@ def _as_written(folder: RunFolder, files: TableFiles) -> tuple[Path, ...]:
     return tuple(written[int(path.name.partition("-")[0])] for path in files.files)
 
 
-def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
+def _check_words(folder: RunFolder, files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
     seen: frozenset[str] = frozenset()
-    for path in files.files:
+    for path, written in zip(files.files, _as_written(folder, files), strict=True):
         words = distinct_words([path], column)
         unknown = sorted(words - set(allowed))
         if unknown:
             raise EvidenceError(
-                f"{path}: table {files.table.name}: {column} {unknown[0]!r} is none of {', '.join(allowed)}"
+                f"{written}: table {files.table.name}: {column} {unknown[0]!r} is none of "
+                f"{', '.join(allowed)}"
             )
         seen |= words
     return seen

@@ -145,7 +145,8 @@ def _of_xml(line: bytes, role: Role) -> Fields | Skipped | None:
 
 def _row(line: bytes, separator: str) -> list[str]:
     try:
-        return next(csv.reader([line.decode(errors="replace").rstrip("\r")], delimiter=separator), [])
+        text = line.decode(errors="replace").rstrip("\r")
+        return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
     except csv.Error:
         return []
 

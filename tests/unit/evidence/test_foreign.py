@@ -484,6 +484,30 @@ def test_mistake_in_a_converted_table_names_the_file_itself(
     assert str(path) in str(raised.value)
 
 
+def test_wrong_value_of_a_converted_table_names_the_file_itself(tmp_path: Path) -> None:
+    """A word that is none, and a number after which there is none."""
+    folder = _history().write(tmp_path)
+    path = _with_column(folder, "seq", pa.array([2**63 - 1], pa.uint64()))
+    with pytest.raises(EvidenceError) as raised:
+        check(folder)
+    assert str(raised.value).startswith(f"{path}: ") and "has 9223372036854775807, the" in str(raised.value)
+    path = _sends(folder, _line(outcome="maybe"), "jsonl")
+    with pytest.raises(EvidenceError) as raised:
+        check(folder)
+    assert str(raised.value).startswith(f"{path}: ") and "outcome 'maybe' is none of" in str(raised.value)
+
+
+def test_csv_of_excel_and_with_blanks_after_commas(tmp_path: Path) -> None:
+    """A topic ` orders` would be another; the places of lines are those in the file."""
+    folder = _history().write(tmp_path)
+    text = "sep=,\nproducer, seq, topic, partition, attempt, outcome\n"
+    text += f'0, 0, "orders", 0, {START_MS}, acked\n0, x, orders, 0, {START_MS}, acked\n'
+    _sends(folder, text)
+    evidence = check(folder)
+    assert [(row["topic"], row["outcome"]) for row in evidence.rows("sends")] == [("orders", "acked")]
+    assert "sends.csv:4: seq 'x'" in evidence.manifest.troubles[0]
+
+
 def test_producers_with_names(tmp_path: Path) -> None:
     """Each name is one number in all tables, and a note says which."""
     history = _history().acked(1, 0, 3)

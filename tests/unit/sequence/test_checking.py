@@ -361,6 +361,7 @@ RESULT_FILES = {
         {1},
     ),
     "CSV": ("time,seq,producer\n1795349830123,1,web\n1795349830124,2,web\n", {1, 2}, {1, 2}),
+    "CSV with blanks": ('number, time, producer\n1, 5, "web"\n2, 6, web\n', {1, 2}, {1, 2}),
     "CSV of Excel": ("sep=;\nnumber;time\n1;1795349830,123\n2;1795349830,124\n", {1, 2}, {1, 2}),
     "tabs, floats of numpy": ("Seq\ttime\n1.0e+00\t5\n2.000000e+00\tNaN\n", {1, 2}, {1, 2}),
     "a column of its own": ('number\n"1"\n2\n  3\nnumber\n4 \n', {1, 2, 3, 4}, {1, 2, 3, 4}),

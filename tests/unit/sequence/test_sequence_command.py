@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -554,3 +555,28 @@ def test_what_tools_log_between_messages_is_skipped(logged: str, tmp_path: Path)
         found = told(text, "--sent", log, "--acked", log)
         assert (found["expected"], found["lost"], found["unreadable"]) == (2, 0, 0)
     assert told("1\n[2026-11-27 10:00:00,123] INFO got 2 (org.example.App)\n")["unreadable"] == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "seen"),
+    [
+        (pa.array(["0001", "0002"]).dictionary_encode(), 2),
+        (pa.array([b"1", b"2"]), 2),
+        (pa.array([1.0, float("nan")]), 1),
+        (pa.array([1, 2**64 - 1], pa.uint64()), 1),
+        (pa.array([Decimal("1.00"), Decimal("2.00")]), 2),
+        (pa.array([{"long": 1}, {"long": 2}]), 2),
+    ],
+)
+def test_numbers_in_parquet_may_have_any_type(values: pa.Array, seen: int, tmp_path: Path) -> None:
+    """What is no number is an unreadable row."""
+    found = told("", write(tmp_path / "table", pa.table({"seq": values})))
+    assert (found["seen"], found["unreadable"]) == (seen, 2 - seen)
+
+
+def test_times_of_day_and_durations_in_parquet_are_none(tmp_path: Path) -> None:
+    table = pa.table({"seq": [1], "time": pa.array([1], pa.time64("ns"))})
+    assert b"times that are numbers or ISO 8601" in check("", write(tmp_path / "day", table), status=2).stderr
+    table = pa.table({"seq": [1], "time": pa.array([1], pa.duration("ns"))})
+    error = check("", write(tmp_path / "duration", table), status=2).stderr
+    assert b"duration: column 'time' is duration[ns], which is no time" in error
