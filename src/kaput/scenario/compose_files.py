@@ -68,7 +68,7 @@ def of_compose(document: Document) -> DescribedCluster:
     described = DescribedCluster()
     variables = Variables(path)
     found = [_service(document, name, variables, described.replaced) for name in document.data["services"]]
-    nodes = [each for each in found if each is not None and each.count]
+    nodes = [each for each in found if each is not None]
     brokers = [each for each in nodes if "broker" in each.roles]
     if not brokers:
         reasons = "".join(f"\n  {each}" for each in described.replaced)
@@ -130,6 +130,9 @@ def _of_one_cluster(first: _Service, nodes: list[_Service], left_out: list[str])
 
 def _service(document: Document, name: str, variables: Variables, left_out: list[str]) -> _Service | None:
     """The service if it is a node of Kafka's; if not, it is listed, with the reason."""
+    if image := _foreign_image(document, name, variables):
+        left_out.append(f"service {name}: image {image} is not known to be Kafka")
+        return None
     service, environment = _merged(document, name, variables)
     place = document.place("services", name)
     image = variables.expanded(str(service.get("image") or ""), document.place("services", name, "image"))
@@ -148,11 +151,21 @@ def _service(document: Document, name: str, variables: Variables, left_out: list
         left_out.append(f"service {name}: its command starts no broker")
     elif profiles and not variables.active(profiles):
         left_out.append(f"service {name}: only in the profile {', '.join(profiles)} (COMPOSE_PROFILES)")
+    elif not (count := _count(document, name, service, variables)):
+        left_out.append(f"service {name}: has no container")
     else:
         left_out += _not_read(name, service, environment)
-        count = _count(document, name, service, variables)
         return _Service(name, image, match["tag"] or "" if match else "", settings, count, place)
     return None
+
+
+def _foreign_image(document: Document, name: str, variables: Variables) -> str:
+    """The image of a service that is none of Kafka's nodes, whose files and variables need not be here."""
+    service = document.mapping("services", name)
+    image = variables.expanded(str(service.get("image") or ""), document.place("services", name, "image"))
+    names = {str(each).partition("=")[0] for each in service.get("environment") or ()}
+    settings = _settings({each: Setting("", "") for each in names}, only_prefixed=False)
+    return "" if _IMAGE.search(image) or settings.keys() & _OF_NODES else image
 
 
 def _not_read(name: str, service: Mapping[str, Any], environment: Mapping[str, Setting]) -> Iterator[str]:

@@ -101,6 +101,8 @@ services:
     volumes: ["./server.properties:/mnt/shared/config", "data:/var/lib/kafka/data"]
     environment: [KAFKA_PROCESS_ROLES=broker, "KAFKA_LOG_RETENTION_MS=${NOT_SET_IN_THIS_TEST}"]
   second: {image: "apache/kafka:4.1.0", profiles: [cluster]}
+  third: {image: "apache/kafka:4.1.0", scale: 0}
+  web: {image: nginx, env_file: nothing.env, environment: {URL: "${NOT_SET_EITHER}"}}
 """
 
 
@@ -161,6 +163,8 @@ services:
             [
                 "service kafka: volume ./server.properties:/mnt/shared/config: settings in it are not read",
                 "service second: only in the profile cluster (COMPOSE_PROFILES)",
+                "service third: has no container",
+                "service web: image nginx is not known to be Kafka",
                 "include: not read; `docker compose config` prints all in one file",
                 "variable NOT_SET_IN_THIS_TEST: not set, and so empty",
             ],
