@@ -201,8 +201,14 @@ def prepare(
     _fetch_others(scenarios, java)
     _install_clients(named)
     jars = (lambda version: distribution_for(version, java, kafka_home)) if own else None
+    mistakes: list[str] = []
     for scenario in scenarios:
-        check_settings(scenario, java, jars, allow_unknown=allow_unknown)
+        try:
+            check_settings(scenario, java, jars, allow_unknown=allow_unknown)
+        except UsageError as error:
+            mistakes += str(error).splitlines()
+    if mistakes:
+        raise UsageError("\n".join(dict.fromkeys(mistakes)))
     if own:
         _enter_network(scenarios, java, kafka_home)
 

@@ -145,7 +145,7 @@ def _check_settings(scenarios: dict[str, Scenario], allow_unknown: bool) -> None
         option = f"{name}: " if len(scenarios) > 1 else ""
         mistakes += [f"{option}{line}" if line.startswith("--") else line for line in wrong or ()]
     if mistakes:
-        raise UsageError("\n".join(mistakes))
+        raise UsageError("\n".join(dict.fromkeys(mistakes)))
 
 
 def _contents(scenario: Scenario) -> str:

@@ -138,7 +138,8 @@ def wrong_settings(
             yield (name,), "this can't change while a broker runs; write it under the cluster's config"
         elif not allow_unknown:
             yield (name,), _unknown(name, kind, names, distribution, java)
-    for name, why in _refused_values("broker" if kind == DYNAMIC else kind, config, distribution, java):
+    known = {name: value for name, value in config.items() if name in names}
+    for name, why in _refused_values("broker" if kind == DYNAMIC else kind, known, distribution, java):
         yield (name,), f"Kafka {distribution.version} refuses {setting_text(config[name])!r}: {why}"
 
 

@@ -13,7 +13,7 @@ from kaput.cli.run_scenarios import prepare
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.lock import find_lock, version_with
 from kaput.core import NEWEST_KAFKA
-from kaput.errors import DistributionError
+from kaput.errors import DistributionError, UsageError
 from kaput.java import find_java
 from kaput.scenario.loader import load
 
@@ -61,6 +61,15 @@ def test_installation_does_not_replace_two_versions(done: list[str], tmp_path: P
     two = ("a", load("dc1-netsplit", ["clusters.dc1.kafka=3.9.2"])[1])
     prepare([two, ("b", load("leader-kill-acks-all")[1])], find_java(), tmp_path)
     assert done == ["enters"]
+
+
+def test_settings_of_all_scenarios_are_checked_before_anything_starts() -> None:
+    """A mistake of several is named once."""
+    changes = (["topics.0.config.a=1"], ["topics.0.config.a=1", "topics.0.config.b=1"])
+    with pytest.raises(UsageError) as raised:
+        prepare([("a", load("noop", change)[1]) for change in changes], find_java())
+    lines = [line.partition(":")[0] for line in str(raised.value).splitlines()]
+    assert lines == ["--set topics.0.config.a=1", "--set topics.0.config.b=1"]
 
 
 @pytest.mark.parametrize(

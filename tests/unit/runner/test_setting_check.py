@@ -228,6 +228,11 @@ def test_value_that_kafka_refuses_is_named(override: str, why: str) -> None:
     assert [why in line for line in mistakes(override, allow_unknown=True)] == [True]
 
 
+def test_unknown_name_is_one_mistake_whatever_its_value() -> None:
+    """The name of a broker's setting in a topic is wrong, with any value."""
+    assert len(mistakes("topics.0.config.log.cleanup.policy=x")) == 1
+
+
 def test_values_that_a_broker_looks_up_are_accepted() -> None:
     """Of a config.providers; and numbers, words and lists as people write them."""
     config = ("num.io.threads=${env:THREADS}", "log.cleanup.policy='compact,delete'", "num.partitions=' 3 '")
