@@ -41,7 +41,11 @@ _KAFKAS_OF_CONFLUENT = {5: (2, 0), 6: (2, 6), 7: (3, 0), 8: (4, 0)}  # 7.6 has K
 _STARTS_A_NODE = re.compile(
     r"(?<!zookeeper-)server-start|docker/(?:run|launch)|kafka/run\.sh|start-kafka|kafka\.Kafka\b"
 )
-_TOOLS = re.compile(r"kafka-[a-z]|\bcub\b|\bconnect-|\bsleep\b|\btail -f\b|schema-registry|topics?\.sh")
+_TOOLS = re.compile(
+    r"kafka-(?:acls|broker-api|cluster|configs|console|consumer|features|get-offsets|leader|metadata|mirror"
+    r"|producer|reassign|run-class|storage|topics|verifiable)|\bcub\b|\bconnect-|schema-registry"
+    r"|zookeeper-server|\bsleep inf|\btail -f\b"
+)
 _OF_NODES = {"process.roles", "zookeeper.connect", "advertised.listeners"}
 
 

@@ -190,6 +190,18 @@ def test_version_that_kaput_does_not_run_is_listed(tmp_path: Path) -> None:
     assert any(last in line for line in read_cluster(tmp_path / "compose.yaml").replaced)
 
 
+def test_node_may_be_started_by_a_script_of_the_owners(tmp_path: Path) -> None:
+    """A host in it that is called as Kafka's tools are is no tool."""
+    (tmp_path / "compose.yaml").write_text("""
+    services:
+      kafka:
+        image: apache/kafka:4.1.0
+        command: bash -c "sleep 10; /wait-for-it.sh kafka-controller:9093; /start.sh"
+        environment: {KAFKA_PROCESS_ROLES: broker}
+    """)
+    assert read_cluster(tmp_path / "compose.yaml").cluster["brokers"] == 1
+
+
 def test_rack_has_a_name_that_a_scenario_can_have(tmp_path: Path) -> None:
     """Kafka takes any; and a service on each machine of a swarm counts as one."""
     (tmp_path / "compose.yaml").write_text("""
