@@ -21,6 +21,15 @@ class FakePaceReport:
     spent_ns: int
 
 
+@dataclass(frozen=True)
+class FakeSeekReport:
+    """What a member says of its seek."""
+
+    at_ns: int
+    moves: list[tuple[TopicPartition, int, int]]
+    error: str = ""
+
+
 @dataclass
 class FakeMember(FakeNode):
     """A member that works on one record whenever it is asked.
@@ -39,6 +48,7 @@ class FakeMember(FakeNode):
     pace: int = 1
     records: int = 0
     pace_report: FakePaceReport | None = None
+    seek_report: FakeSeekReport | None = None
     joined_ns: int | None = None
     recorded: list[tuple[dict[TopicPartition, int], int]] = field(default_factory=list)
 
@@ -79,6 +89,10 @@ class FakeMember(FakeNode):
         self.records += int(self.handed)
         took_ms = 0 if self.brisk else self.pace
         self.pace_report = FakePaceReport(self.pace, self.records, self.records * took_ms * 1_000_000)
+
+    def seek(self, back: int | None) -> None:
+        """It has read nothing to go back to."""
+        self.seek_report = FakeSeekReport(now_ns(), [])
 
     def _ended(self) -> None:
         if not self.running and self.groups is not None:

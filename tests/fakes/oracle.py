@@ -281,7 +281,8 @@ class Oracle:
 
     def began(self, delivery: Row) -> int:
         """When its member was assigned the partition last, by then; its own time where that is unknown. Of
-        what happened at the moment of the delivery, what came before it is not known.
+        what happened at the moment of the delivery, what came before it is not known. Before every commit, if
+        it went there by itself since.
         """
         mine = [e for e in self.events if e["group"] == delivery["group"]]
         given = [
@@ -293,7 +294,15 @@ class Oracle:
         at_once = [e for e, owned in owned_before(mine, delivery) if e["at_ns"] == delivery["polled_ns"]]
         owned = any(owned for e, owned in owned_before(mine, delivery) if e in at_once[:1])
         times = [e["at_ns"] for e in (had if had and owned else given)]
+        went = [at_ns for at_ns in self.seeks(mine, delivery) if at_ns <= delivery["polled_ns"]]
+        if max(went, default=-(2**63)) >= max(times, default=-(2**62)):
+            return -(2**63)
         return int(max(times, default=delivery["polled_ns"]))
+
+    def seeks(self, events: list[Row], delivery: Row) -> list[int]:
+        """When the member of a delivery went elsewhere in its partition by itself."""
+        known = [e for e in events if e["kind"] == "seek"] + self.transactions.went_back(delivery["group"])
+        return [e["at_ns"] for e in known if sought(e, delivery)]
 
     def steps(
         self, mine: list[Row], events: list[Row], odd: Callable[[Row, Row], bool]
@@ -321,8 +330,7 @@ class Oracle:
         changes = [
             e["at_ns"] for e, owned in owned_before(events, one) if e["kind"] != "assigned" or not owned
         ]
-        told = [e for e in events if e["kind"] == "seek"] + self.transactions.went_back(one["group"])
-        changes += [e["at_ns"] for e in told if sought(e, one)]
+        changes += self.seeks(events, one)
         return any(one["polled_ns"] <= at_ns <= two["polled_ns"] for at_ns in changes)
 
     def unassigned(self, mine: list[Row], events: list[Row]) -> int:

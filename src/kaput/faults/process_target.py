@@ -93,6 +93,21 @@ class PaceReport(Protocol):
         """The time they took in total."""
 
 
+class SeekReport(Protocol):
+    """Where a member went by itself; `error`: why it did not, else empty."""
+
+    @property
+    def at_ns(self) -> int:
+        """When it had gone there."""
+
+    @property
+    def moves(self) -> Sequence[tuple[TopicPartition, int, int]]:
+        """(partition, the position it had, the lower one it went to)."""
+
+    @property
+    def error(self) -> str: ...
+
+
 class Member(ProcessTarget, Protocol):
     """One slot in one group."""
 
@@ -124,6 +139,13 @@ class Member(ProcessTarget, Protocol):
 
     def work(self, ms: int | None) -> None:
         """Sets how long it works on each record (None: no change), and requests a pace report."""
+
+    @property
+    def seek_report(self) -> SeekReport | None:
+        """The last answer to `seek`."""
+
+    def seek(self, back: int | None) -> None:
+        """Makes it go back by so many records in each of its partitions (None: to the beginning)."""
 
 
 class RunMembers(Protocol):

@@ -251,6 +251,11 @@ class SlowOptions(Options):
     """How long a slow member takes for each record."""
 
 
+class SeekOptions(Options):
+    back: Positive | None = None
+    """By how many records a member goes back in each partition; without it to the log's beginning."""
+
+
 class ResetOffsetsOptions(Options):
     back: Positive | None = None
     """By how many records the offset of each partition is set back; without it to the log's beginning."""
@@ -438,6 +443,7 @@ _ALL = (
     FaultKind("join", (MEMBERS,)),
     FaultKind("leave", (MEMBERS,)),
     FaultKind("slow", (MEMBERS,), SlowOptions),
+    FaultKind("seek", (MEMBERS,), SeekOptions, permanent=True),
     FaultKind("reset-offsets", (MEMBERS,), ResetOffsetsOptions, permanent=True),
     FaultKind("elect-preferred", by_request=True, permanent=True),
     FaultKind("move-leader", options=MoveLeaderOptions, by_request=True, permanent=True),
@@ -476,7 +482,7 @@ OTHER_WORDS = {
     "reassign-replica": "move-replicas", "move-partition": "move-replicas",
     "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
     "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
-    "delete-topic": "recreate", "seek": "reset-offsets", "rewind": "reset-offsets",
+    "delete-topic": "recreate", "rewind": "reset-offsets",
     "truncate": "delete-records", "purge": "delete-records",
     "add-partitions": "resize", "add-broker": "grow", "upgrade": "rolling-upgrade",
     "restart": "rolling-restart", "reboot": "rolling-restart",

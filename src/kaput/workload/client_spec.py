@@ -33,16 +33,17 @@ from kaput.scenario.vocabulary import GroupType
 # that is the user's own program; the run continues. client-pid: the child process that sends or reads.
 # replayed: messages of a store that Kafka has acknowledged. replay: a replay's summary, at its end.
 # held: it has stopped using its cluster. moved: it uses another one now (moving.py). began: the offsets at
-# which a moved member actually started.
+# which a moved member actually started. sought: where a member went by itself.
 # warm: the brokers are warm after `seconds`; `p99_ms` is the 99th percentile of acknowledgement latency.
 ClientMessage = Literal[
     "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm",
-    "replayed", "replay", "held", "moved", "began",
+    "replayed", "replay", "held", "moved", "began", "sought",
 ]  # fmt: skip
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as in share_events
 # What a client gets on its stdin, one JSON object per line. pace: each record takes `ms`.
-# report-pace: print `pace`. hold, move: moving.py. enough: send no more, and wait for all outcomes.
-Instruction = Literal["pace", "report-pace", "hold", "move", "enough"]
+# report-pace: print `pace`. seek: go back by `back` records. hold, move: moving.py. enough: send no more, and
+# wait for all outcomes.
+Instruction = Literal["pace", "report-pace", "seek", "hold", "move", "enough"]
 
 
 class NotAuthorizedError(Exception):

@@ -52,6 +52,32 @@ def test_reassignment_after_revocation_is_a_change(kind: str, tmp_path: Path) ->
     assert findings.verdict == "held", findings.reasons
 
 
+def violations(findings: Findings) -> int:
+    """Records redelivered that should not have been."""
+    (redelivered,) = (a for a in findings.anomalies if a.name == "redelivered")
+    return redelivered.count - redelivered.permitted
+
+
+@pytest.mark.parametrize("seek_ms", [None, 10, 25, 29.5])
+def test_what_a_member_reads_again_by_itself_breaks_no_promise(seek_ms: float | None, tmp_path: Path) -> None:
+    """Behind the commit at which it began, and without one of its own: if it went there by itself since."""
+    history = polled(stored(4), (5, 0), (6, 1)).event("committed", 7, 2)
+    history.event("assigned", 20, 2, member="m2").event("assigned", 10, 0)
+    for offset in (0, 1):
+        history.handed(offset, 0, offset, 30, member="m2")
+    if seek_ms is not None:
+        history.event("seek", seek_ms, 0, member="m2")
+    findings = judged(history, tmp_path)
+    assert violations(findings) == (0 if seek_ms in (25, 29.5) else 2)
+
+
+def test_assignment_after_a_seek_begins_at_the_commit_again(tmp_path: Path) -> None:
+    history = polled(stored(2).event("assigned", 1, 0), (5, 0), (6, 1)).event("seek", 7, 0)
+    history.event("committed", 8, 2).event("revoked", 9).event("assigned", 10, 2)
+    findings = judged(polled(history, (20, 1)), tmp_path)
+    assert violations(findings) == 1
+
+
 @pytest.mark.parametrize("kind", ["left", "killed"])
 def test_restarted_member_resumes_at_the_committed_offset(kind: str, tmp_path: Path) -> None:
     """No assignment is on record; it is another process, which begins where the group is."""

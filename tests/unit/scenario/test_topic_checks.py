@@ -115,6 +115,8 @@ def test_recreate_rejects_groups_whose_position_in_the_new_topic_is_unknown(
         ({"fault": "elect-preferred", "target": "any", "for": "3s"}, "0.for", "elect-preferred is permanent"),
         ({"fault": "reset-offsets", "target": "member 1 of quotes"}, "0.target", "write members of quotes"),
         ({"fault": "reset-offsets", "target": "members of work"}, "0.target", "a share group commits no"),
+        ({"fault": "seek", "target": "member 1 of work"}, "0.target", "a share group commits no"),
+        ({"fault": "seek", "target": "member 1 of quotes", "for": "3s"}, "0.for", "seek is permanent"),
     ],
 )  # fmt: skip
 def test_invalid_changes_of_a_cluster_are_rejected(step: dict[str, Any], path: str, text: str) -> None:
@@ -132,6 +134,7 @@ def test_invalid_changes_of_a_cluster_are_rejected(step: dict[str, Any], path: s
         {"fault": "move-leader", "target": "leader-of orders/0", "to": 2},
         {"fault": "move-replicas", "target": "broker 1", "throttle": "8mbit"},
         {"fault": "reset-offsets", "target": "members of quotes", "back": 10},
+        {"fault": "seek", "target": "member 1 of quotes", "back": 10},
         {"fault": "recreate", "target": "topic stock", "for": "3s"},
     ],
 )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
 from kaput.workload.client_spec import MemberSpec
@@ -125,6 +126,18 @@ def test_commit_that_arrives_after_newer_ones_is_repaired() -> None:
     commits.note({ORDERS: 2}, 1)
     commits.now(wait=True)
     assert arrived[-1] == 2 and not commits.due(idle=True)
+
+
+@pytest.mark.parametrize("commit", ["after", "auto"])
+def test_going_back_commits_at_once_and_nothing_repairs_it(commit: str) -> None:
+    """What was noted is in its place; the client's own later commits are no reason to go back again."""
+    commits, client, arrived = made(commit=commit)
+    commits.note({ORDERS: 9}, 9)
+    commits.go_back({ORDERS: 4})
+    assert (client.asked, arrived) == ([({ORDERS: 4}, False)], [4]) and not commits.outstanding
+    if commit == "auto":
+        commits.answered(None, answer(7))
+        assert arrived == [4, 7] and not commits.due(idle=True)
 
 
 def test_late_answer_of_a_revoked_partition_is_not_repaired() -> None:

@@ -37,7 +37,8 @@ def encode_deliveries(
     deliveries if the group committed nothing there between them, nor at the time of one), `changes` (likewise
     for the reader's assignment; negative: it changed at that time), `owns` (whether the reader had the
     partition), `assigned_ns` (when it was last assigned to anybody in the group), `since_ns` (when it was
-    last assigned to the reader; null: never). `row`: where each run begins in these rows.
+    last assigned to the reader; null: never; before every commit: the reader went there by itself since).
+    `row`: where each run begins in these rows.
 
     `events`: see assignments.events_frame; its assignments are of partitions that the member did not have.
     `differing`: the columns of the frame that are constant within a run. Records polled at the same time are
@@ -133,7 +134,7 @@ def _edges(events: pl.DataFrame, *moments: pl.Expr) -> pl.DataFrame:
 
 def _states(moves: pl.DataFrame) -> pl.DataFrame:
     """Each reader's states: `changes`, `since_ns`, `owns`. A seek does not change the owner."""
-    changes = moves.filter(pl.col("kind") != SEEK)
+    changes, seeks = moves.filter(pl.col("kind") != SEEK), moves.filter(kind=SEEK)
     # At the same time, revocations come before assignments.
     gives = pl.col("kind") == "assigned"
     begin = pl.col("at_ns")
@@ -149,8 +150,11 @@ def _states(moves: pl.DataFrame) -> pl.DataFrame:
     frames = [
         apart.select(*READER, "at_ns", now=pl.lit(False)),
         every.select(*READER, "at_ns", now=pl.lit(True)),
+        # At the time of an assignment it may have come after it; an assignment 1 ns later is one anew.
+        seeks.select(*READER, at_ns=pl.col("at_ns") + 1, since_ns=pl.lit(_EVER_NS)),
         # A member that had it may have polled before it was assigned again.
         given.select(*READER, at_ns=pl.col("at_ns") + pl.col("had").cast(pl.Int64), since_ns="at_ns"),
+        seeks.select(*READER, "at_ns", since_ns=pl.lit(_EVER_NS)),
         # If the next event is 1 ns later, its own rows come after these.
         moment.select(*READER, at_ns=pl.col("begin") + 1, owns="has"),
         moment.select(*READER, at_ns="begin", owns=pl.col("had") | pl.col("given")),

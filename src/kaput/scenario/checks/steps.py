@@ -29,7 +29,6 @@ from kaput.scenario.fault_kinds import (
     GrowOptions,
     MoveLeaderOptions,
     ReassignOptions,
-    ResetOffsetsOptions,
     ResizeOptions,
     RollingUpgradeOptions,
     faults_on,
@@ -316,11 +315,12 @@ def check_members(step: FaultStep, scenario: Scenario) -> Found:
         yield ("target",), no_group(name, scenario)
     elif MEMBERS not in step.kind.hits:
         yield ("target",), f"{step.fault} hits brokers and controllers, not members of groups"
-    elif isinstance(step.options, ResetOffsetsOptions) and (group.type == "share" or group.produces):
+    elif step.fault in ("reset-offsets", "seek") and (group.type == "share" or group.produces):
         kind = "a share group commits no offsets" if group.type == "share" else "a pipe would send all again"
         yield ("target",), f"{kind}; write a group of another type"
-    elif group.client != "librdkafka" and step.fault == "slow":
-        yield ("fault",), f"slow changes the pace of kaput's own members, not of client: {group.client}"
+    elif group.client != "librdkafka" and step.fault in ("slow", "seek"):
+        what = "changes the pace" if step.fault == "slow" else "sets the position"
+        yield ("fault",), f"{step.fault} {what} of kaput's own members, not of client: {group.client}"
     else:
         part = _new_member if step.fault == "join" else no_such_member
         for text in part(target.number, group, scenario):

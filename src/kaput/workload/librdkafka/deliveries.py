@@ -227,6 +227,15 @@ class CommitRecorder:
                 self._refused(at)
             self._retry(positions)
 
+    def go_back(self, positions: dict[TopicPartition, int]) -> None:
+        """Commits lower offsets, in place of what was noted, and waits. Raises KafkaException."""
+        for place in positions:
+            self.forget(place)
+        if self._spec.commit != "auto":  # else the client itself makes the next commits
+            self._newest.update(positions)
+        offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
+        self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
+
     def answered(self, error: Any, partitions: Iterable[PartitionOffset]) -> None:
         """Handles the result of a commit: the client's `on_commit`."""
         for at in partitions:

@@ -4,9 +4,9 @@ Polls, processes each record, records it, flushes, and only then commits, unless
 before: so a SIGKILL at any moment loses no delivery whose offset was committed. Reports `ready` when it has
 joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
 
-It can be moved to another cluster: it leaves its group, and joins the one of the same name there, wherever
-that group's offsets have been set (runner/mirrors/watching.py). An unreachable cluster answers neither
-commits nor the leave: both have a timeout.
+It can be made to go back in its partitions (`seek`). It can be moved to another cluster: it leaves its group,
+and joins the one of the same name there, wherever that group's offsets have been set
+(runner/mirrors/watching.py). Of an unreachable cluster, commits and the leave are given up after a while.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
+from kaput.evidence.schemas import SEEK
 from kaput.workload.client_spec import MemberSpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
@@ -46,8 +48,16 @@ FLUSH_S = 0.1
 _error: Any = Message.error
 _TICK_S = 0.02
 _ASK_S = 10.0
+_ASSIGNED_S = 5.0
 _LOW, _HIGH = 0, 1
 _AT_THE_END = ("latest", "end", "largest")
+
+
+class _Seek(NamedTuple):
+    """An instruction to go back. In a rebalance it waits for partitions until then."""
+
+    back: int | None
+    until_s: float
 
 
 class GroupMember:
@@ -72,6 +82,7 @@ class GroupMember:
         )
         self._positions: dict[TopicPartition, int] = {}  # the next offset of each partition that it has read
         self._begun: set[TopicPartition] = set()  # partitions whose start offset was reported
+        self._seeks: deque[_Seek] = deque()
         self.client: Any = None
         self._open_client()
 
@@ -115,6 +126,63 @@ class GroupMember:
         self._open_client()
         self._subscribe()
 
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Takes an instruction from another thread."""
+        if message["kind"] == "seek":
+            self._seeks.append(_Seek(message["back"], time.monotonic() + _ASSIGNED_S))
+        else:
+            self.move.instructions.take(message)
+
+    def _seek_back(self, back: int | None) -> None:
+        """Goes back by so many records in each partition (None: to the beginning), commits that, and reports
+        it. Between two polls, when it has worked on everything that it polled.
+        """
+        moves, error = [], ""
+        paused = [PartitionOffset(*place) for place in self._assigned]
+        try:
+            self._settle_commits(paused)
+            moves = self._places_back(back)
+            if moves:
+                self._commits.go_back({place: to for place, _, to in moves})
+            for place, _, to in moves:
+                self._event(SEEK, PartitionOffset(*place, to))
+                self._flush()
+                self.client.seek(PartitionOffset(*place, to))
+                self._positions[place] = to
+        except KafkaException as failure:
+            moves, error = [], str(failure)
+        with suppress(KafkaException):
+            self.client.resume(paused)  # also what was revoked: it would be paused when it is assigned again
+        places = [[*place, begin, to] for place, begin, to in moves]
+        notify("sought", at_ns=time.time_ns(), moves=places, error=error)
+
+    def _settle_commits(self, owned: list[PartitionOffset]) -> None:
+        """Pauses these partitions, commits what was processed, and waits for every answer."""
+        limit = time.monotonic() + _ASK_S
+        self._flush()
+        self.client.pause(owned)
+        while self._commits.outstanding and time.monotonic() < limit and not self.stopping.is_set():
+            self._commits.now(wait=False)
+            if messages := self._receive():  # of partitions that were assigned meanwhile
+                self._handle(messages, time.time_ns())
+
+    def _places_back(self, back: int | None) -> list[tuple[TopicPartition, int, int]]:
+        """(partition, its position, the lower one to go to). Raises KafkaException."""
+        owned = [PartitionOffset(*place) for place in sorted(self._assigned)]
+        begins = {
+            TopicPartition(at.topic, at.partition): at.offset for at in self.client.committed(owned, _ASK_S)
+        }
+        begins |= {place: offset for place, offset in self._positions.items() if place in self._assigned}
+        lows = {
+            place: self.client.get_watermark_offsets(PartitionOffset(*place), _ASK_S)[_LOW]
+            for place in begins
+        }
+        every = [
+            (place, begin, lows[place] if back is None else max(lows[place], begin - back))
+            for place, begin in begins.items()
+        ]
+        return [(place, begin, to) for place, begin, to in every if to < begin]
+
     def run(self) -> None:
         """Polls until stopped, then leaves the group."""
         self._subscribe()
@@ -122,6 +190,8 @@ class GroupMember:
             if self.move.instructions.waiting:
                 self.move.follow()
                 continue
+            if self._seeks and (self._assigned or time.monotonic() > self._seeks[0].until_s):
+                self._seek_back(self._seeks.popleft().back)
             self.pace.settle()
             messages = self._receive()
             if messages:
@@ -373,7 +443,7 @@ def main() -> None:
     """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
     member = GroupMember(MemberSpec(**json.loads(Path(sys.argv[1]).read_text())))
-    run_member(member, member.move.instructions.take)
+    run_member(member, member.take)
 
 
 if __name__ == "__main__":

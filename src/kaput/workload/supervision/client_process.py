@@ -255,6 +255,15 @@ class MemberPace:
     spent_ns: int
 
 
+@dataclass(frozen=True)
+class MemberSeek:
+    """Where a member went by itself: (partition, the position it had, the lower one); `error`: why not."""
+
+    at_ns: int
+    moves: list[tuple[TopicPartition, int, int]]
+    error: str
+
+
 class MemberSlot(PausableProcess):
     """Member `number` of a group. `launch` starts a process for it under a new name."""
 
@@ -269,6 +278,7 @@ class MemberSlot(PausableProcess):
         self.owned: list[tuple[int, frozenset[TopicPartition]]] = []
         """Its partitions from each time (ns) on, in order of time; none of a member of a share group."""
         self.pace_report: MemberPace | None = None
+        self.seek_report: MemberSeek | None = None
 
     @property
     def title(self) -> str:
@@ -365,6 +375,12 @@ class MemberSlot(PausableProcess):
             self.client.send("pace", ms=ms)
         self.client.send("report-pace")
 
+    def seek(self, back: int | None) -> None:
+        """Makes it go back by so many records in each of its partitions (None: to the beginning); the answer
+        arrives in `seek_report`.
+        """
+        self.client.send("seek", back=back)
+
     def unexpected_ends(self) -> list[str]:
         """Sentences about its processes that ended on their own."""
         self._note_end()
@@ -390,3 +406,6 @@ class MemberSlot(PausableProcess):
             self.owned.append((message["at_ns"], places))
         elif message["kind"] == "pace":
             self.pace_report = MemberPace(message["ms"], message["records"], message["spent_ns"])
+        elif message["kind"] == "sought":
+            moves = [(TopicPartition(*at), begin, to) for *at, begin, to in message["moves"]]
+            self.seek_report = MemberSeek(message["at_ns"], moves, message["error"])

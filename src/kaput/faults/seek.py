@@ -1,0 +1,63 @@
+"""seek: members go back in each partition, by a number of records (`back`) or to the beginning. It is
+their client's `seek`: none leaves the group, and nothing is assigned anew.
+
+They commit where they went. What they were delivered behind that comes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaput.faults.fault import Effect
+from kaput.faults.members import MemberFault
+from kaput.faults.process_target import Member, SeekReport
+from kaput.scenario.fault_kinds import SeekOptions
+
+_ANSWER_S = 60.0  # a member answers when it has worked on what it polled
+
+
+class Seek(MemberFault):
+    """Proof: the positions that each member had and went to, once its group's coordinator took these as
+    committed offsets.
+    """
+
+    name = "seek"
+    options: SeekOptions
+
+    def inject(self, members: Sequence[Member]) -> Effect:
+        running = [member for member in members if member.running]
+        if not running:
+            return Effect(None, False, "no member was running")
+        before = [member.seek_report for member in running]
+        for member in running:
+            member.seek(self.options.back)
+        self.wait(
+            lambda: all(
+                member.seek_report is not last or not member.running
+                for member, last in zip(running, before, strict=True)
+            ),
+            _ANSWER_S,
+        )
+        reports = [
+            None if member.seek_report is last else member.seek_report
+            for member, last in zip(running, before, strict=True)
+        ]
+        details = "; ".join(
+            f"{member.title}: {_sentence(report)}" for member, report in zip(running, reports, strict=True)
+        )
+        went = [report for report in reports if report is not None and report.moves]
+        complete = all(report is not None and not report.error for report in reports)
+        return Effect(max((report.at_ns for report in went), default=None), bool(went) and complete, details)
+
+    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+        """Does nothing: the members read again what they have read."""
+        return effect.with_nothing_to_heal()
+
+
+def _sentence(report: SeekReport | None) -> str:
+    if report is None:
+        return f"did not answer within {_ANSWER_S:.0f} s"
+    if report.error:
+        return report.error
+    moves = [f"{place} from {begin:,} to {to:,}" for place, begin, to in report.moves]
+    return ", ".join(moves) or "it had read nothing to go back to"
