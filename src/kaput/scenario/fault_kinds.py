@@ -253,12 +253,12 @@ class SlowOptions(Options):
 
 class SeekOptions(Options):
     back: Positive | None = None
-    """By how many records a member goes back in each partition; without it to the log's beginning."""
+    """By how many records to go back in each partition; without it to the log's beginning."""
 
 
 class ResetOffsetsOptions(Options):
     back: Positive | None = None
-    """By how many records the offset of each partition is set back; without it to the log's beginning."""
+    """By how many records to go back in each partition; without it to the log's beginning."""
 
     def mistakes(self, target: Target) -> Found:
         if target.hits == MEMBERS and target.kind != "members":
