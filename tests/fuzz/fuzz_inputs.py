@@ -25,7 +25,7 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.runner.folder_setup import resolved
 from kaput.scenario.builtin import builtin_names, builtin_text
-from kaput.scenario.cluster_files import read_cluster
+from kaput.scenario.cluster_files.reading import read_cluster
 from kaput.scenario.loader import load_file
 from kaput.sequence.checking import Checker
 from kaput.sequence.parsing import TextFormat

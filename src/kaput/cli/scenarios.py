@@ -178,7 +178,7 @@ def from_command(
 
     from kaput.cluster.setting_names import PLUGINS
     from kaput.runner.setting_check import wrong_here
-    from kaput.scenario.cluster_files import scenario_from
+    from kaput.scenario.cluster_files.reading import scenario_from
     from kaput.scenario.loader import find, resolve, validated
     from kaput.scenario.mistakes import in_lines
     from kaput.scenario.origin import Origin, keep_origin

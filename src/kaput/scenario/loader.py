@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.checks.scenario import check
-from kaput.scenario.cluster_files import CONFIG_FILE, take_config_file
+from kaput.scenario.cluster_files.reading import CONFIG_FILE, take_config_file
 from kaput.scenario.mistakes import Mistake, from_validation
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaput.scenario.cluster_files import CONFIG_FILE
+from kaput.scenario.cluster_files.reading import CONFIG_FILE
 from kaput.scenario.mistakes import Mistake, in_lines, value_at
 from kaput.scenario.model import Scenario
 from kaput.scenario.overrides import Override

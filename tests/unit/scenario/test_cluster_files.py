@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kaput.cli.scenarios import app
 from kaput.errors import UsageError
-from kaput.scenario.cluster_files import read_cluster
+from kaput.scenario.cluster_files.reading import read_cluster
 from kaput.scenario.loader import load_builtin, load_file
 
 _PROPERTIES = """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kaput.errors import UsageError
-from kaput.scenario.cluster_files import read_cluster
+from kaput.scenario.cluster_files.reading import read_cluster
 
 _KAFKAS_OWN = """
 services:

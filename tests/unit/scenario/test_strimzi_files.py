@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaput.errors import UsageError
-from kaput.scenario.cluster_files import read_cluster
+from kaput.scenario.cluster_files.reading import read_cluster
 
 _POOL = "kind: KafkaNodePool\napiVersion: kafka.strimzi.io/v1\n"
 _KAFKA = "kind: Kafka\napiVersion: kafka.strimzi.io/v1\n"

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from kaput.errors import UsageError
-from kaput.scenario.described_cluster import (
+from kaput.scenario.cluster_files.described_cluster import (
     LEAST_BROKERS,
     OURS,
     DescribedCluster,
-    Document,
     Setting,
     whole_number,
 )
+from kaput.scenario.cluster_files.yaml_documents import Document
 
 _TAKEN = {"version", "replicas", "config", "rack"}  # of spec.kafka
 _OF_POOLS = {"replicas", "roles"}

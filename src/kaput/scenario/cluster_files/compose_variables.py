@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import UsageError
-from kaput.scenario.described_cluster import KIND, Document, Setting
+from kaput.scenario.cluster_files.described_cluster import KIND, Setting
+from kaput.scenario.cluster_files.yaml_documents import Document
 from kaput.scenario.source import read
 
 # A default or a replacement may have variables itself: ${A:-${B:-c}}.

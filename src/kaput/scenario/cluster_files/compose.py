@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import UsageError
-from kaput.scenario.compose_variables import Variables
-from kaput.scenario.described_cluster import (
+from kaput.scenario.cluster_files.compose_variables import Variables
+from kaput.scenario.cluster_files.described_cluster import (
     DescribedCluster,
-    Document,
     Setting,
     is_nodes_own,
     quorum,
 )
-from kaput.scenario.yaml_documents import documents_of
+from kaput.scenario.cluster_files.yaml_documents import Document, documents_of
 
 # Variables of an image's own scripts that are no settings.
 _NOT_SETTINGS = (

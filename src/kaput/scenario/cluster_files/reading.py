@@ -2,7 +2,7 @@
 
 What one machine can have is taken over: the number of brokers and controllers, the version, racks, settings,
 topics. What it cannot (addresses, paths, certificates, plugins) is listed, and kaput's own takes its place.
-Not here: which settings are taken over (described_cluster.py); compose_files.py and strimzi_files.py.
+Not here: which settings are taken over (described_cluster.py), and other formats (compose.py, strimzi.py).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 from kaput.core import plural
 from kaput.errors import UsageError, unreadable
 from kaput.java_properties import read_settings
-from kaput.scenario.compose_files import is_compose, of_compose
-from kaput.scenario.described_cluster import (
+from kaput.scenario.cluster_files.compose import is_compose, of_compose
+from kaput.scenario.cluster_files.described_cluster import (
     LEAST_BROKERS,
     DescribedCluster,
     Setting,
     needed_brokers,
     quorum,
 )
-from kaput.scenario.strimzi_files import of_strimzi
-from kaput.scenario.yaml_documents import documents_of
+from kaput.scenario.cluster_files.strimzi import of_strimzi
+from kaput.scenario.cluster_files.yaml_documents import documents_of
 
 CONFIG_FILE = "config-file"
 # What a lab has for its faults, and no file of a cluster speaks of.

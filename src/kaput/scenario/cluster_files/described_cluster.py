@@ -1,6 +1,6 @@
 """A cluster as its owner's files describe it: what a scenario takes over, and why it leaves out the rest.
 
-Not here: how each kind of file is read (cluster_files.py, compose_files.py, strimzi_files.py).
+Not here: how each kind of file is read (reading.py, compose.py, strimzi.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kaput.core import NEWEST_KAFKA, OLDEST_KAFKA
 from kaput.errors import UsageError
 from kaput.scenario.cluster import LAST_KAFKA_WITH_ZOOKEEPER, release_of
-from kaput.scenario.source import DataPath, FileKind, Source
+from kaput.scenario.source import FileKind
 
 KIND = FileKind("description of a cluster", "kaput scenarios from --help")
 LEAST_BROKERS = 3
@@ -54,31 +54,6 @@ class Setting(NamedTuple):
 
     value: Any
     place: str
-
-
-@dataclass(frozen=True)
-class Document:
-    """A YAML document, or one resource `at` a place of it."""
-
-    source: Source
-    data: dict[str, Any]
-    at: DataPath = ()
-
-    def place(self, *path: str | int) -> str:
-        """FILE:LINE of a value."""
-        return f"{self.source.name}:{self.source.line((*self.at, *path))}"
-
-    def mapping(self, *path: str) -> dict[str, Any]:
-        """A block of it; empty if there is none. Raises UsageError if it is something else."""
-        block = self.data
-        for at, part in enumerate(path, 1):
-            found = block.get(part)
-            if found is None:
-                return {}
-            if not isinstance(found, dict):
-                raise UsageError(f"{self.place(*path[:at])}: {'.'.join(path[:at])} is not a mapping")
-            block = found
-        return block
 
 
 @dataclass

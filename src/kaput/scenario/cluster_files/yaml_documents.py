@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from kaput.errors import UsageError
-from kaput.scenario.described_cluster import KIND, Document
-from kaput.scenario.source import Source, read
+from kaput.scenario.cluster_files.described_cluster import KIND
+from kaput.scenario.source import DataPath, Source, read
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML document, or one resource `at` a place of it."""
+
+    source: Source
+    data: dict[str, Any]
+    at: DataPath = ()
+
+    def place(self, *path: str | int) -> str:
+        """FILE:LINE of a value."""
+        return f"{self.source.name}:{self.source.line((*self.at, *path))}"
+
+    def mapping(self, *path: str) -> dict[str, Any]:
+        """A block of it; empty if there is none. Raises UsageError if it is something else."""
+        block = self.data
+        for at, part in enumerate(path, 1):
+            found = block.get(part)
+            if found is None:
+                return {}
+            if not isinstance(found, dict):
+                raise UsageError(f"{self.place(*path[:at])}: {'.'.join(path[:at])} is not a mapping")
+            block = found
+        return block
 
 
 class _Loader(yaml.SafeLoader):
