@@ -201,13 +201,13 @@ def test_partitions_of_a_killed_java_member_are_reassigned(kaput: Kaput) -> None
 
 
 @pytest.mark.tools
-def test_setting_rejected_by_the_java_client_is_reported(kaput: Kaput, tmp_path: Path) -> None:
+def test_settings_rejected_together_by_the_java_client_are_reported(kaput: Kaput, tmp_path: Path) -> None:
     """Java's own, and the lab's trouble: there is nothing to judge."""
     path = tmp_path / "wrong.yaml"
-    path.write_text(_BOTH.replace("key: 7", "config: {linger.ms: soon}"))
+    path.write_text(_BOTH.replace("key: 7", "config: {delivery.timeout.ms: 10}"))
     done = kaput.call("run", str(path), "--runs", str(tmp_path / "runs"))
     assert done.returncode == 4 and "Traceback" not in done.stderr
     assert (
         "Kafka's Java producer" in done.stderr
-        and "Invalid value soon for configuration linger.ms" in done.stderr
+        and "delivery.timeout.ms should be equal to or larger than linger.ms" in done.stderr
     )

@@ -103,7 +103,11 @@ def _of_clients(
     work = scenario.workload
     clients: list[tuple[DataPath, str, Producers | Group]] = [
         *((("workload", "producers", n, "config"), "producer", p) for n, p in enumerate(work.producers)),
-        *((("workload", "groups", n, "config"), "consumer", g) for n, g in enumerate(work.groups)),
+        *(
+            (("workload", "groups", n, "config"), "consumer", each)
+            for n, group in enumerate(work.groups)
+            for each in (group, *map(group.as_member, group.member_versions))
+        ),
     ]
     for path, kind, client in clients:
         if client.client == "java" and client.config and distribution_of is not None:

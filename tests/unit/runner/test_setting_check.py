@@ -137,6 +137,14 @@ def test_setting_that_only_a_restart_changes_is_refused_in_a_step(version: str) 
         assert [sentence in line for line in found] == [True] * refused
 
 
+def test_settings_are_held_to_the_versions_of_single_members_too() -> None:
+    java = [f"{_GROUP}.client=java", f"{_GROUP}.config.client.rack=a"]
+    assert not mistakes(*java, f"{_GROUP}.member-versions={{2: 3.9.2}}")
+    newer = f"{_GROUP}.config.metadata.recovery.rebootstrap.trigger.ms=9"
+    (line,) = mistakes(*java, newer, f"{_GROUP}.member-versions={{2: 3.9.2}}")
+    assert "Kafka 3.9.2 does not know this consumer setting of Kafka 4.4.0" in line
+
+
 def test_what_librdkafka_does_not_know_is_refused_in_any_case() -> None:
     """--allow-unknown helps brokers and Java's clients only: librdkafka would end the run."""
     unknown = f"{_PRODUCER}.config.nonsense=1"
