@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from kaput.cli.jars import note
 from kaput.cli.options import naming
 from kaput.cli.settings import Setting, cluster_defaults
 from kaput.errors import UsageError
@@ -18,6 +19,7 @@ from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.loader import find, load_builtin, resolve
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
+from kaput.scenario.origin import origin_of
 from kaput.scenario.overrides import Combination, combinations, varied
 from kaput.scenario.source import Source
 
@@ -62,6 +64,8 @@ def choose(
     mistakes += wrong
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
+    for line in dict.fromkeys(line for each in choices for line in origin_of(each.scenario).left_out):
+        note(line)
     return choices
 
 

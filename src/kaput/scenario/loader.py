@@ -94,7 +94,7 @@ def resolve(
     made = _changed(source, changes, existing)
     mistakes = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
     mistakes += [(0, f"{each.option} {each.text}: {each.why}") for each in made.refused]
-    origin = Origin(source, made.applied)
+    origin = Origin(source, made.applied, left_out=made.left_out)
     mistakes += [origin.placed(mistake) for mistake in made.mistakes]
     if mistakes or made.scenario is None:
         raise UsageError("\n".join(text for _, text in sorted(mistakes, key=lambda entry: entry[0])))
@@ -116,38 +116,43 @@ class _Refused(NamedTuple):
 
 
 class _Changed(NamedTuple):
-    """A scenario with changes. `mistakes`: in the result of those that were `applied`."""
+    """A scenario with changes. `mistakes`: in the result of those that were `applied`; `left_out`: sentences
+    on files that its clusters are described by.
+    """
 
     scenario: Scenario | None
     applied: list[Override]
     refused: list[_Refused]
     mistakes: list[Mistake]
+    left_out: list[str]
 
 
 def _changed(source: Source, changes: Sequence[tuple[str, str]], existing: bool = False) -> _Changed:
     """Applies changes: (option, KEY=VALUE)."""
     data: dict[Any, Any] = deepcopy(source.data)
-    _take_config_files(data, Path(source.name).parent, wins=False)
+    left_out = _take_config_files(data, Path(source.name).parent, wins=False)
     applied: list[Override] = []
     refused: list[_Refused] = []
     for option, text in changes:
         try:
             override = parse_override(text, option)
             apply_override(data, override)
-            _take_config_files(data, Path(), wins=True)
+            left_out += _take_config_files(data, Path(), wins=True)
             applied.append(override)
         except ValueError as error:
             refused.append(_Refused(option, text, str(error)))
     scenario, mistakes = validated(data, existing)
-    return _Changed(scenario, applied, refused, mistakes)
+    return _Changed(scenario, applied, refused, mistakes, left_out)
 
 
-def _take_config_files(data: dict[Any, Any], folder: Path, *, wins: bool) -> None:
-    """Reads the files that cluster blocks name. Raises UsageError."""
+def _take_config_files(data: dict[Any, Any], folder: Path, *, wins: bool) -> list[str]:
+    """Reads the files that cluster blocks name; a sentence on each that is not taken over as it is. Raises
+    UsageError.
+    """
     several = data.get("clusters")
-    for block in [data.get("cluster"), *(several.values() if isinstance(several, dict) else ())]:
-        if isinstance(block, dict) and CONFIG_FILE in block:
-            take_config_file(block, folder, wins=wins)
+    blocks = [data.get("cluster"), *(several.values() if isinstance(several, dict) else ())]
+    named = [block for block in blocks if isinstance(block, dict) and CONFIG_FILE in block]
+    return [line for block in named for line in take_config_file(block, folder, wins=wins)]
 
 
 def validated(data: dict[Any, Any], existing: bool = False) -> tuple[Scenario | None, list[Mistake]]:

@@ -22,11 +22,14 @@ _KEPT = "_origin"
 
 @dataclass(frozen=True)
 class Origin:
-    """`overrides`: applied to the source, in this order; `described`: the file that all settings are from."""
+    """`overrides`: applied to the source, in this order; `described`: the file that all settings are from;
+    `left_out`: sentences on files that describe its clusters, of which not all was taken over.
+    """
 
     source: Source | None = None
     overrides: Sequence[Override] = ()
     described: Path | None = None
+    left_out: Sequence[str] = ()
 
     def placed(self, mistake: Mistake) -> tuple[int, str]:
         """The mistake as (sort key, line of text), at the last change of that value if there is one."""

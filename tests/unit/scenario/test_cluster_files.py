@@ -364,7 +364,11 @@ def test_scenario_names_a_file_next_to_it(tmp_path: Path) -> None:
     _written(tmp_path, "server.properties", _PROPERTIES)
     block = {"config-file": "server.properties", "brokers": 5, "config": {"min.insync.replicas": 1}}
     data = load_builtin("noop").dump() | {"cluster": block}
-    scenario = load_file(_written(tmp_path, "mine.yaml", yaml.safe_dump(data)))
+    path = _written(tmp_path, "mine.yaml", yaml.safe_dump(data))
+    scenario = load_file(path)
+    done = CliRunner().invoke(app, ["check", str(path)])
+    count = len(read_cluster(tmp_path / "server.properties").replaced)
+    assert f"server.properties: {count} differences from it in the run; kaput scenarios from" in done.stderr
     assert (scenario.cluster.brokers, scenario.cluster.mode, scenario.cluster.kafka) == (
         5,
         "zookeeper",

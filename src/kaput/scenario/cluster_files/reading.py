@@ -60,14 +60,19 @@ def _refuse_binary(path: Path) -> None:
         raise UsageError(f"{path}: not a text file ({byte}); a description of a cluster is UTF-8 text")
 
 
-def take_config_file(block: dict[Any, Any], folder: Path, *, wins: bool) -> None:
-    """Replaces `config-file` in a cluster block by what the file says. `folder`: where relative paths begin;
-    `wins`: whether the file's settings win over the block's own. Raises UsageError.
+def take_config_file(block: dict[Any, Any], folder: Path, *, wins: bool) -> list[str]:
+    """Replaces `config-file` in a cluster block by what the file says; returns a sentence if that is not all
+    of it. `folder`: where relative paths begin; `wins`: whether the file's settings win over the block's own.
+    Raises UsageError.
     """
-    described = read_cluster(folder / str(block.pop(CONFIG_FILE))).cluster
+    path = folder / str(block.pop(CONFIG_FILE))
+    found = read_cluster(path)
+    described, left_out = found.cluster, len(found.replaced)
     both = (block, described) if wins else (described, block)
     config = {**(both[0].get("config") or {}), **(both[1].get("config") or {})}
     block |= {**both[0], **both[1], "config": config}
+    differences = f"{plural(left_out, 'difference')} from it in the run"
+    return [f"{path}: {differences}; kaput scenarios from {path} lists them"] if left_out else []
 
 
 def scenario_from(path: Path, name: str, like: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
