@@ -302,6 +302,9 @@ class ChangeConfigOptions(Options):
     def mistakes(self, target: Target) -> Found:
         if not self.config:
             yield ("fault",), "settings are missing; write for example config: {segment.bytes: 1048576}"
+        for name in self.config:
+            if re.search("password|secret|jaas", name):
+                yield ("config", name), "brokers show no secrets, so no proof could be had; leave it out"
 
 
 class DenyOptions(Options):

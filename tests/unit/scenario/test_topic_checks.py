@@ -110,6 +110,10 @@ def test_recreate_rejects_groups_whose_position_in_the_new_topic_is_unknown(
         ({"fault": "deny", "target": "topic orders"}, "0.fault", "write cluster.security: scram-tls"),
         ({"fault": "change-config", "target": "topic orders"}, "0.fault", "settings are missing"),
         ({"fault": "change-config", "target": "topic orderz", "config": {"a": 1}}, "0.target", "orderz"),
+        (
+            {"fault": "change-config", "target": "all", "config": {"ssl.key.password": "x"}},
+            "0.config.ssl.key.password", "brokers show no secrets",
+        ),
         ({"fault": "quota", "target": "cluster"}, "0.fault", "a rate is missing"),
         ({"fault": "move-leader", "target": "controller"}, "0.target", "hits brokers, not the controller"),
         ({"fault": "elect-preferred", "target": "any", "for": "3s"}, "0.for", "elect-preferred is permanent"),

@@ -160,8 +160,9 @@ class ResourceAdmin(GroupAdmin):
         return settings
 
     def seen_settings(self, kind: int, name: str) -> dict[int, ResourceSettings]:
-        """The settings of a topic or broker, as each broker sees them (of a broker: only it itself); `own`:
-        those that were set for it while the cluster ran. Raises LabError if none answers.
+        """The settings of a topic or broker, as each broker sees them (of a broker: only it itself), with
+        `nothing` for those without a value; `own`: those that were set for it while the cluster ran. Raises
+        LabError if none answers.
         """
         source = requests.OF_TOPIC if kind == requests.TOPIC else requests.OF_BROKER
         answers = self._broadcaster.ask_all(
@@ -174,7 +175,12 @@ class ResourceAdmin(GroupAdmin):
             (result,) = answer.results
             self._check(f"the settings of {name}", result.error_code, result.error_message)
             own = {each.name: each.value for each in result.configs if each.config_source == source}
-            seen[broker] = ResourceSettings(_settings(result).every, own)
+            every = {
+                each.name: "nothing" if each.value is None else each.value
+                for each in result.configs
+                if not each.is_sensitive
+            }
+            seen[broker] = ResourceSettings(every, own)
         return seen
 
     def alter_settings(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
