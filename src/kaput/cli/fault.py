@@ -167,16 +167,28 @@ def in_options(text: str) -> str:
     text = re.sub(
         f"{_STARTED}cluster\\.(network|controllers|security): (\\S+)", rf"{_STARTED}kaput up --\1 \2", text
     )
+    text = text.replace("(--allow-unknown", "(kaput up --allow-unknown")
     return text.replace(f"{_STARTED}cluster.", f"{_STARTED}kaput up SCENARIO, a file with cluster.")
+
+
+_ELSEWHERE = {"fault": "FAULT", "target": "--target", "for": "--for"}
 
 
 def _value(key: str, text: str) -> Any:
     import yaml
 
+    given = f"--option {key}={text}"
+    if key in _ELSEWHERE:
+        raise UsageError(f"{given}: give it as {_ELSEWHERE[key]}")
     try:
-        return yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
-        raise UsageError(f"--option {key}={text}: the value is not valid YAML") from None
+        raise UsageError(f"{given}: the value is not valid YAML") from None
+    # config.message.max.bytes=1000, or config=message.max.bytes=1000
+    if key.startswith("config.") or (key == "config" and not isinstance(value, dict)):
+        name, _, value = f"{key}={text}"[len("config.") :].partition("=")
+        raise UsageError(f"{given}: write --option 'config={{{name or 'NAME'}: {value or 'VALUE'}}}'")
+    return value
 
 
 def _show(faults: list[dict[str, Any]], json: bool, verb: str) -> None:

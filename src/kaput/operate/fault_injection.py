@@ -23,10 +23,10 @@ from kaput.evidence.fault_rows import FaultRow
 from kaput.faults.engine import FaultEngine, Life
 from kaput.faults.resolving import Surroundings
 from kaput.scenario.checks.steps import check_alone
-from kaput.scenario.fault_kinds import COMMAND, KINDS
+from kaput.scenario.fault_kinds import COMMAND, KINDS, defaults_of
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
-from kaput.scenario.nearest import nearest
+from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.steps import FaultStep, with_defaults
 from kaput.scenario.targets import CLUSTER, NODES, TOPIC, Target
 from kaput.scenario.timeline import AfterStart, Step
@@ -220,6 +220,10 @@ def _entry(life: Life, injected: InjectedFault) -> dict[str, Any]:
 
 def checked_step(fault: str, target: str, options: Mapping[str, object], spec: Cluster) -> FaultStep:
     """The step as in a scenario. Raises UsageError with every mistake."""
+    known = defaults_of(fault)
+    if fault in KINDS and (others := [key for key in options if key not in known]):
+        instead = hint(others[0], known) if known else "it takes no options"
+        raise UsageError(f"{others[0]}: {fault} takes no {others[0]}; {instead}")
     data = with_defaults({"at": "0s", "fault": fault, "target": target, **options})
     try:
         step = FaultStep.model_validate(data, by_alias=True, by_name=False)

@@ -27,20 +27,23 @@ from kaput.cluster.distribution import Distribution, resolve
 from kaput.cluster.network.reexec import check_inside
 from kaput.cluster.node import Node
 from kaput.cluster.own_cluster import READY_TIMEOUT_S, OwnCluster
-from kaput.cluster.setting_names import wrong_settings
+from kaput.cluster.setting_names import DYNAMIC, wrong_settings
 from kaput.cluster.wire import Unanswered, ask
 from kaput.core import TopicPartition
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.java import Java, find_java
-from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault
+from kaput.operate.fault_injection import FaultInjector, Healed, InjectedFault, checked_step
 from kaput.processes.ending import reap_orphans
 from kaput.processes.ownership import Owner
 from kaput.scenario import loader
+from kaput.scenario.fault_kinds import CHANGE_CONFIG, ChangeConfigOptions
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster, Config, Topic
 from kaput.scenario.nearest import hint
 from kaput.scenario.origin import Origin, origin_of
 from kaput.scenario.source import DataPath
+from kaput.scenario.steps import FaultStep
+from kaput.scenario.targets import TOPIC
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
 _REACHABLE_TIMEOUT_S = 5.0
@@ -312,7 +315,19 @@ class StandingCluster:
     def inject_for(self, ms: int | None, fault: str, target: str, **options: object) -> InjectedFault:
         """Like `inject`; the fault is healed after so many milliseconds, unless `heal` ends it earlier."""
         given = {key.rstrip("_").replace("_", "-"): value for key, value in options.items()}
+        if fault == CHANGE_CONFIG:
+            self._check_change(checked_step(fault, target, given, self.spec))
         return self._faults.inject(fault, target, given, ms)
+
+    def _check_change(self, step: FaultStep) -> None:
+        """Raises UsageError for settings that a running broker, or a topic, does not take."""
+        assert isinstance(step.options, ChangeConfigOptions) and self._found is not None
+        java, jars = self._found
+        kind = "topic" if step.target.hits == TOPIC else DYNAMIC
+        allow = self._allow_unknown
+        found = list(wrong_settings(step.options.config, kind, jars, java, allow_unknown=allow))
+        if found:
+            raise UsageError(in_lines([Mistake(("config", *path), text) for path, text in found]))
 
     def heal(self, fault: InjectedFault | str) -> Healed:
         """Heals an active fault, given as an object or id. Does not wait until every broker is back.

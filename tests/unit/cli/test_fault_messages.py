@@ -6,7 +6,7 @@ from inspect import signature
 
 import pytest
 
-from kaput.cli.fault import in_options
+from kaput.cli.fault import _value, in_options
 from kaput.cli.up import up_command
 from kaput.errors import UsageError
 from kaput.operate.fault_injection import checked_step
@@ -41,3 +41,33 @@ def test_no_need_is_left_in_the_words_of_a_scenario(fault: str) -> None:
 
 def test_other_messages_stay() -> None:
     assert in_options("target: no topic orders") == "target: no topic orders"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "instead"),
+    [
+        ("config.segment.bytes", "9", "write --option 'config={segment.bytes: 9}'"),
+        ("config", "segment.bytes=9", "write --option 'config={segment.bytes: 9}'"),
+        ("config", "segment.bytes", "write --option 'config={segment.bytes: VALUE}'"),
+        ("target", "broker 2", "give it as --target"),
+        ("for", "3s", "give it as --for"),
+    ],
+)
+def test_option_that_is_written_otherwise_says_how(key: str, text: str, instead: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        _value(key, text)
+    assert str(raised.value) == f"--option {key}={text}: {instead}"
+    assert _value("config", "{segment.bytes: 9}") == {"segment.bytes": 9}
+
+
+@pytest.mark.parametrize("key", ["at", "optional", "delay"])
+def test_key_that_is_no_option_of_the_fault_is_refused(key: str) -> None:
+    """Also those that only steps of a scenario have."""
+    with pytest.raises(UsageError, match=f"{key}: pause takes no {key}; it takes no options"):
+        checked_step("pause", "broker 1", {key: "3s"}, Cluster())
+
+
+def test_option_of_up_is_named_as_such() -> None:
+    assert in_options("no broker setting (--allow-unknown: it is a plugin's)").endswith(
+        "(kaput up --allow-unknown: it is a plugin's)"
+    )

@@ -100,5 +100,28 @@ def test_lab_takes_a_scenarios_cluster_with_overrides() -> None:
 
 def test_unknown_fault_option_error_suggests_a_fault_option(made: StandingCluster) -> None:
     """Not with the keys of a whole scenario."""
-    with pytest.raises(UsageError, match="directon: no such key; did you mean direction"):
+    with pytest.raises(UsageError, match="directon: cut takes no directon; did you mean direction"):
         made.inject("cut", "broker 1", directon="in")
+
+
+@pytest.mark.parametrize(
+    ("target", "config", "text"),
+    [
+        ("broker 1", {"message.max.byte": 1}, "config.message.max.byte: .* mean message.max.bytes?"),
+        (
+            "broker 1",
+            {"message.max.bytes": "big"},
+            "config.message.max.bytes: .* refuses 'big': Not a number",
+        ),
+        ("broker 1", {"broker.rack": "b"}, "config.broker.rack: this can't change while a broker runs"),
+        ("topic orders", {"log.retention.ms": 1}, "config.log.retention.ms: .* mean retention.ms?"),
+    ],
+)
+def test_change_to_a_wrong_setting_is_refused_before_it_is_asked_for(
+    target: str, config: dict[str, object], text: str
+) -> None:
+    """As the settings of a scenario's steps are."""
+    standing = StandingCluster(brokers=3)
+    standing.fetch()
+    with pytest.raises(UsageError, match=text):
+        standing.inject("change-config", target, config=config)
