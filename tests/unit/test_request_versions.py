@@ -48,7 +48,8 @@ def test_request_versions_are_grouped_by_kind_of_client() -> None:
         ("kaput-producer-1", "EndTxn", 1), ("kaput-producer-7", "EndTxn", 1),
         ("kaput-producer-1", "Produce", 9), ("kaput-a-member-2", "Fetch", 16),
         ("kaput-a-member-3", "Fetch", 11), ("kaput-a-member-1-member-3", "Fetch", 15),
-        ("kaput", "Fetch", 16), ("kaput-warm-up", "Fetch", 16), ("broker-2-fetcher-0", "Fetch", 18),
+        ("kaput-replay", "Produce", 10), ("kaput", "Fetch", 16), ("kaput-warm-up", "Fetch", 16),
+        ("broker-2-fetcher-0", "Fetch", 18),
         ("1", "Envelope", 0), ("AddPartitionsManager-client-1", "AddPartitionsToTxn", 5),
         ("mine", "Fetch", 4),
     ]  # fmt: skip
@@ -70,6 +71,7 @@ def test_request_versions_are_grouped_by_kind_of_client() -> None:
         "group a (librdkafka 2.3.0)": {"Fetch": [11]},
         "group a-member-1 (librdkafka)": {"Fetch": [15]},
         "mine": {"Fetch": [4]},
+        "kaput-replay": {"Produce": [10]},
     }
 
 

@@ -61,7 +61,10 @@ class Delay(NodeFault):
         in_parallel(lambda line: line.begin(), list(self._lines.values()))
         effective = now_ns()
         during = self._measure(self._asked)
-        details = f"{name_all(alive)}: outgoing traffic delayed by {options.delay} ms ± {options.jitter} ms"
+        to = "" if everybody else f" to {', '.join(options.from_)}"
+        details = (
+            f"{name_all(alive)}: outgoing traffic{to} delayed by {options.delay} ms ± {options.jitter} ms"
+        )
         details += f", by {'; '.join(sorted({line.means for line in self._lines.values()}))}"
         details += f"; response time {_durations(self._before)} before and {_durations(during)} now"
         confirmed = all(self._late(node, during) for node in parties) and len(alive) == len(nodes)

@@ -445,6 +445,7 @@ def test_delay_is_probed_from_an_affected_node() -> None:
     world.network.tables[1] = {"theirs": blocking([world.network.clients, "10.77.0.3"], "both", "drop")}
     effect = world.inject()
     assert effect.confirmed and "by a proxy (open connections were reset); response time 0 ms" in effect.proof
+    assert ": outgoing traffic to broker 2, broker 3 delayed by 40 ms" in effect.proof
     assert world.heal(effect)[1].confirmed
     world.network.tables[1] = {"theirs": blocking(["10.77.0.2"], "both", "drop")}
     assert not world.inject().confirmed

@@ -27,7 +27,7 @@ from kaput.scenario.timeline import step_id
 _PRODUCER = re.compile(r"kaput-producer-(\d+)(?:@.*)?")
 # kaput's own readers and admin requests, and brokers (`broker-2-fetcher-0`, `Persister-client-1`,
 # `raft-client-1`; controllers have plain numbers).
-_NOT_CLIENTS = re.compile(r"kaput|kaput-(warm-up|replay)|\d+|broker-\d+-.*|(raft|[A-Z]\w+)-client-\d+")
+_NOT_CLIENTS = re.compile(r"kaput|kaput-warm-up|\d+|broker-\d+-.*|(raft|[A-Z]\w+)-client-\d+")
 
 
 class ClientVersions(Question):
