@@ -117,6 +117,14 @@ class Cluster(Block):
             return []
         return [self._above + FIRST_ZOOKEEPER_ID + n for n in range(self.zookeepers)]
 
+    @property
+    def elects_eligible(self) -> bool:
+        """Whether it begins with eligible leader replicas; a lower metadata.version has others' defaults."""
+        if self.mode == "zookeeper":
+            return False
+        is_default = release_of(self.kafka) >= (4, 1) and "metadata.version" not in self.features
+        return self.features.get("eligible.leader.replicas.version", int(is_default)) > 0
+
     def rules(self) -> Found:
         if self.disk_mb is not None and self.network == "loopback":
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"

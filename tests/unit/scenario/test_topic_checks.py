@@ -11,15 +11,21 @@ from kaput.scenario.model import Scenario
 from kaput.scenario.source import dotted
 
 
-def found(*steps: dict[str, Any], group: dict[str, Any] | None = None, **producer: Any) -> dict[str, str]:
+def found(
+    *steps: dict[str, Any],
+    group: dict[str, Any] | None = None,
+    cluster: dict[str, Any] | None = None,
+    **producer: Any,
+) -> dict[str, str]:
     """Mistakes of the steps, by their path below `faults`."""
     raw = {
+        "cluster": cluster or {},
         "version": 1,
         "title": "x",
         "topics": [
             {"name": "orders", "partitions": 3},
             {"name": "prices", "config": {"cleanup.policy": "compact"}},
-            {"name": "stock"},
+            {"name": "stock", "assignment": [[1, 2]]},
         ],
         "workload": {
             "producers": [{"topic": "orders", "messages": 10, **producer}],
@@ -136,7 +142,7 @@ def test_invalid_changes_of_a_cluster_are_rejected(step: dict[str, Any], path: s
         {"fault": "change-config", "target": "all", "config": {"log.retention.ms": 9}},
         {"fault": "quota", "target": "cluster", "producer-rate": 9, "for": "3s"},
         {"fault": "move-leader", "target": "leader-of orders/0", "to": 2},
-        {"fault": "move-replicas", "target": "broker 1", "throttle": "8mbit"},
+        {"fault": "move-replicas", "target": "leader-of stock/0", "throttle": "8mbit"},
         {"fault": "reset-offsets", "target": "members of quotes", "back": 10},
         {"fault": "seek", "target": "member 1 of quotes", "back": 10},
         {"fault": "recreate", "target": "topic stock", "for": "3s"},
@@ -145,3 +151,70 @@ def test_invalid_changes_of_a_cluster_are_rejected(step: dict[str, Any], path: s
 def test_valid_changes_of_a_cluster_are_accepted(step: dict[str, Any]) -> None:
     """Those that last until their heal, and those that stay."""
     assert found(step) == {}
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "text"),
+    [
+        ({"fault": "move-replicas", "target": "leader-of orders/0"}, "0.target", "orders has 3 replicas"),
+        ({"fault": "move-replicas", "target": "broker 1"}, "0.target", "too few of 3 brokers are left"),
+        ({"fault": "move-replicas", "target": "all"}, "0.target", "too few of 3 brokers are left"),
+        ({"fault": "move-replicas", "target": "followers-of prices/0"}, "0.target", "prices has 3 replicas"),
+        ({"fault": "move-leader", "target": "leader-of stock/0", "to": 3}, "0.to", "write one of 1, 2"),
+        ({"fault": "move-leader", "target": "leader-of orders/0", "to": 4}, "0.to", "no such broker: 4"),
+        ({"fault": "move-leader", "target": "broker 1", "to": 1}, "0.to", "broker 1 is the one that leads"),
+        ({"fault": "move-leader", "target": "follower-of orders/0"}, "0.target", "write leader-of orders/0"),
+        ({"fault": "elect-preferred", "target": "followers-of orders/0"}, "0.target", "write leader-of orde"),
+        (
+            {"fault": "reassign", "target": "cluster", "replication-factor": 2}, "0.replication-factor",
+            "every partition has 2 or more from the start",
+        ),
+    ],
+)  # fmt: skip
+def test_move_without_a_broker_to_go_to_is_rejected(step: dict[str, Any], path: str, text: str) -> None:
+    """At its key, with what would be right."""
+    mistakes = found(step)
+    assert list(mistakes) == [path] and text in mistakes[path]
+
+
+@pytest.mark.parametrize("key", ["target", "to"])
+def test_only_replica_and_new_broker_cannot_lead(key: str) -> None:
+    """A step that adds or moves replicas may change that."""
+    single = {"name": "orders", "partitions": 3, "replication-factor": 1}
+    step = {"at": "1s", "fault": "move-leader", "target": "leader-of orders/0"}
+    grow = {"at": "1s", "fault": "grow", "target": "cluster"}
+    steps = [step] if key == "target" else [grow, {**step, "to": 4}]
+    raw = {
+        "version": 1,
+        "title": "x",
+        "topics": [single if key == "target" else {"name": "orders"}],
+        "workload": {"producers": [{"topic": "orders", "messages": 10}]},
+    }
+    (mistake,) = check(Scenario.model_validate({**raw, "faults": steps}))
+    assert mistake.path[-1] == key and ("factor 1" if key == "target" else "without replicas") in mistake.text
+    more = {"at": "1s", "fault": "reassign", "target": "cluster", "replication-factor": 4}
+    steps = [grow, more, *steps[-1:]]
+    assert check(Scenario.model_validate({**raw, "faults": steps})) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "target", "refused"),
+    [
+        ({}, "broker 1", True),
+        ({}, "topic orders", False),
+        ({"kafka": "4.0.0"}, "broker 1", False),
+        ({"kafka": "4.0.0", "features": {"eligible.leader.replicas.version": 1}}, "broker 1", True),
+        ({"features": {"eligible.leader.replicas.version": 0}}, "broker 1", False),
+        ({"features": {"metadata.version": 25}}, "broker 1", False),
+    ],
+)
+def test_min_isr_of_a_broker_cannot_change_while_replicas_are_eligible(
+    cluster: dict[str, Any], target: str, refused: bool
+) -> None:
+    """Kafka refuses it: "cannot be altered while ELR is enabled"; not of topics, nor without the feature."""
+    mistakes = found(
+        {"fault": "change-config", "target": target, "config": {"min.insync.replicas": 2}}, cluster=cluster
+    )
+    mistakes = {path: text for path, text in mistakes.items() if path.startswith("0.")}
+    assert list(mistakes) == (["0.config.min.insync.replicas"] if refused else [])
+    assert not refused or "eligible.leader.replicas.version: 0" in str(mistakes)

@@ -18,17 +18,18 @@ from kaput.scenario.checks.clients import (
     no_topic,
 )
 from kaput.scenario.checks.clusters import check_several, check_single
+from kaput.scenario.checks.moves import check_moves
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
     NO_VOTER,
     PROTOCOL,
     RECREATE,
+    ChangeConfigOptions,
     DeleteRecordsOptions,
     DenyOptions,
     GrowOptions,
     MoveLeaderOptions,
-    ReassignOptions,
     ResizeOptions,
     RollingUpgradeOptions,
     faults_on,
@@ -60,12 +61,7 @@ def check_steps(scenario: Scenario) -> Found:
             cluster_of_target(scenario, step.target) or "", cluster
         )
         yield from at(place, _in_clusters(step, clusters, hit))
-        wanted = step.options.replication_factor if isinstance(step.options, ReassignOptions) else 0
-        if wanted > hit.brokers:
-            yield (
-                (*place, "replication-factor"),
-                f"{wanted} replicas need as many brokers; there are {cluster.brokers}",
-            )
+        yield from at(place, check_moves(step, scenario, hit))
 
 
 def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
@@ -82,6 +78,11 @@ def _in_clusters(step: FaultStep, clusters: Sequence[Cluster], hit: Cluster) -> 
     yield from _peers(step, clusters, hit)
     if step.fault == PROTOCOL:
         yield from _protocol(step, hit)
+    if isinstance(step.options, ChangeConfigOptions) and step.target.hits == NODES:
+        name = "min.insync.replicas"
+        if name in step.options.config and hit.elects_eligible:
+            instead = "write cluster.features: {eligible.leader.replicas.version: 0}, or hit topic T"
+            yield ("config", name), f"of a broker it can't change with eligible leader replicas; {instead}"
 
 
 def _no_broker(number: int, clusters: Sequence[Cluster]) -> str | None:
