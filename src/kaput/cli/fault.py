@@ -60,6 +60,8 @@ def inject_command(
     """
     given = pairs("--option", option)
     for_ms = None if for_ is None else milliseconds("--for", for_)
+    if for_ms == 0:
+        raise UsageError(f"--for {for_}: a duration must be longer than 0")
     request: dict[str, object] = {
         "do": "inject",
         "fault": fault,

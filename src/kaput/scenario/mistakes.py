@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from kaput.scenario.block import Block
+from kaput.scenario.fault_kinds import KINDS, defaults_of
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.schema import keys_at
@@ -65,7 +66,9 @@ def from_validation(
     for detail in error.errors(include_url=False):
         places.setdefault(_data_path(detail, data), []).append(detail)
     return [
-        Mistake(path, _sentence((*block, *path), details, root), details[0]["type"])
+        Mistake(
+            path, _sentence((*block, *path), details, root, value_at(data, path[:-1])), details[0]["type"]
+        )
         for path, details in places.items()
         # A wrong mapping is also "not text" for the other member of a union: that is noise.
         if not (isinstance(value_at(data, path), dict) and any(_below(other, path) for other in places))
@@ -103,11 +106,11 @@ def _data_path(detail: ErrorDetails, data: Any) -> DataPath:
     return tuple(path)
 
 
-def _sentence(path: DataPath, details: list[ErrorDetails], root: type[Block]) -> str:
+def _sentence(path: DataPath, details: list[ErrorDetails], root: type[Block], within: Any) -> str:
     first = details[0]
     match first["type"]:
         case "extra_forbidden":
-            return _unknown_key(path, root)
+            return _unknown_key(path, root, within)
         case "missing":
             return "missing"
         case "invalid_key":
@@ -131,8 +134,15 @@ def _sentence(path: DataPath, details: list[ErrorDetails], root: type[Block]) ->
     return f"{_shown(value)} is not valid here; write {_either(wanted)}{quotes}"
 
 
-def _unknown_key(path: DataPath, root: type[Block]) -> str:
+def _unknown_key(path: DataPath, root: type[Block], within: Any) -> str:
+    """`within`: the mapping that has the key; of a step only its own fault's options are proposed."""
     valid = keys_at(path[:-1], root)
+    fault = within.get("fault") if isinstance(within, dict) else None
+    if isinstance(fault, str) and fault in KINDS:
+        others = {key for kind in KINDS for key in defaults_of(kind)} - {*defaults_of(fault)}
+        valid = [key for key in valid if key not in others]
+        if path[-1] in ("duration", "until"):
+            return "no such key; did you mean for?"
     return f"no such key; {hint(str(path[-1]), valid)}" if valid else "no such key"
 
 

@@ -92,9 +92,9 @@ class StepKeys(Block):
         elif self.target.hits == CLUSTER:
             known = ", ".join(sorted(faults_on(CLUSTER)))
             yield ("target",), f"{self.fault} does not hit the cluster as a whole; {known} do"
-        if self.target.hits == TOPIC and TOPIC not in hits:
+        elif self.target.hits == TOPIC and TOPIC not in hits:
             yield (("target",), f"{self.fault} does not hit topics; {', '.join(sorted(faults_on(TOPIC)))} do")
-        elif self.for_ is not None and self.kind.permanent:
+        if self.for_ is not None and self.kind.permanent:
             yield ("for",), f"the change made by {self.fault} is permanent; leave this out"
 
 

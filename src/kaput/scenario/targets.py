@@ -229,8 +229,10 @@ def _not_a_target(text: str) -> str:
         return f"{text!r} is not a target; write a step for each, at the same time: {', '.join(each)}"
     first, _, rest = text.partition(" ")
     if rest:
+        if first == "group":
+            return f"{text!r} is not a target; did you mean members of {rest}?"
         first = {"any": "any-member", "cluster": "cluster-of-several"}.get(first, first)
-    near = nearest(first, TARGETS, cutoff=0.5)
+    near = nearest(first, TARGETS, cutoff=0.6)
     forms = [TARGETS[word][0] for word in near or TARGETS]
     return f"{text!r} is not a target; {'did you mean' if near else 'write'} {any_of(forms)}"
 

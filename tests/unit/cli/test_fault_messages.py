@@ -6,6 +6,7 @@ from inspect import signature
 
 import pytest
 
+from fakes.called import called
 from kaput.cli.fault import _value, in_options
 from kaput.cli.up import up_command
 from kaput.errors import UsageError
@@ -71,3 +72,11 @@ def test_option_of_up_is_named_as_such() -> None:
     assert in_options("no broker setting (--allow-unknown: it is a plugin's)").endswith(
         "(kaput up --allow-unknown: it is a plugin's)"
     )
+
+
+def test_fault_cannot_last_no_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in a scenario: it would be healed at once."""
+    done = called(["fault", "inject", "pause", "--for", "0s"], monkeypatch, capsys)
+    assert (done.returncode, done.stderr) == (2, "kaput: --for 0s: a duration must be longer than 0\n")

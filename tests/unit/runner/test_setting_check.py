@@ -120,7 +120,7 @@ def test_settings_that_only_a_running_broker_takes_are_accepted_in_a_step() -> N
         ("broker 1", "{leader.replication.throttled.rate: 1000}", 0),
         ("broker 1", "{leader.replication.throttled.rates: 1000}", 1),
         ("topic orders", "{leader.replication.throttled.rate: 1000}", 1),
-        ("broker 1", "{min.insync.replicas: 2}", 0),
+        ("broker 1", "{message.max.bytes: 2000}", 0),
     ):
         step = f"{{at: 1s, fault: change-config, target: {target}, config: {config}}}"
         assert len(mistakes(f"faults=[{step}]")) == refused, target

@@ -16,6 +16,7 @@ from kaput.scenario.fault_kinds import KINDS, Options, defaults_of
 from kaput.scenario.loader import load_builtin, load_file
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep, with_defaults
+from kaput.scenario.targets import parse_target
 
 FILE = """version: 1
 title: fine
@@ -92,6 +93,9 @@ def test_valid_fault_options_are_accepted(tmp_path: Path, step: str) -> None:
         ("fault: isolate; percent: 5", 12, "isolate takes no percent; it takes how"),
         ("fault: kill; from: clients", 12, "kill takes no from; it takes no options"),
         ("fault: loss; percnt: 5", 12, "no such key; did you mean percent?"),
+        ("fault: cut; duration: 5s", 12, "no such key; did you mean for?"),
+        ("fault: kill; untill: 5s", 12, "no such key; choose from at, fault, target, for, optional"),
+        ("fault: kill; percnt: 5", 12, "no such key; choose from at, fault, target, for, optional"),
         ("fault: loss; percent: 0", 12, "number above 0"),
         ("fault: loss; percent: 101", 12, "write at most 100"),
         ("fault: cut; from: client", 12, "'client' is not a party; did you mean clients?"),
@@ -201,3 +205,17 @@ def test_null_option_gets_its_default() -> None:
     """As if it were not there; what is given stays."""
     step = {"fault": "partition", "target": "minority", "clients-with": None, "how": "reject"}
     assert with_defaults(step) == {**step, "clients-with": "both"}
+
+
+@pytest.mark.parametrize(
+    ("target", "near"),
+    [
+        ("group billing", "did you mean members of billing?"),
+        ("orders", "write broker N, leader-of T/P"),  # not producer N, which has letters in common
+        ("brokers 1", "did you mean broker N?"),
+    ],
+)
+def test_target_that_is_none_leads_to_the_form_that_was_meant(target: str, near: str) -> None:
+    with pytest.raises(ValueError, match="is not a target") as raised:
+        parse_target(target)
+    assert near in str(raised.value)

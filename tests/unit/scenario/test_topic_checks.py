@@ -218,3 +218,28 @@ def test_min_isr_of_a_broker_cannot_change_while_replicas_are_eligible(
     mistakes = {path: text for path, text in mistakes.items() if path.startswith("0.")}
     assert list(mistakes) == (["0.config.min.insync.replicas"] if refused else [])
     assert not refused or "eligible.leader.replicas.version: 0" in str(mistakes)
+
+
+@pytest.mark.parametrize(
+    ("fault", "target"),
+    [
+        ("resize", "cluster"), ("change-config", "members of billing"), ("reassign", "topic orders"),
+        ("join", "topic orders"), ("move-replicas", "producer 0"), ("seek", "topic orders"),
+    ],
+)  # fmt: skip
+def test_target_that_the_fault_does_not_hit_is_one_mistake(fault: str, target: str) -> None:
+    """It was two, of which one made a guess."""
+    config = {"config": {"segment.bytes": 9}} if fault == "change-config" else {}
+    step = {"at": "1s", "fault": fault, "target": target, **config}
+    raw = {
+        "version": 1,
+        "title": "x",
+        "topics": [{"name": "orders"}],
+        "workload": {
+            "producers": [{"topic": "orders", "messages": 10}],
+            "groups": [{"id": "billing", "topics": ["orders"]}],
+        },
+    }
+    assert [dotted(m.path) for m in check(Scenario.model_validate({**raw, "faults": [step]}))] == [
+        "faults.0.target"
+    ]

@@ -12,12 +12,15 @@ from kaput.scenario.cluster import Cluster
 from kaput.scenario.fault_kinds import MOVES, MoveLeaderOptions, ReassignOptions
 from kaput.scenario.model import Scenario, Topic, cluster_of_target
 from kaput.scenario.steps import FaultStep
+from kaput.scenario.targets import CLUSTER, NODES
 
 _MOVE_REPLICAS, _REASSIGN = "move-replicas", "reassign"
 
 
 def check_moves(step: FaultStep, scenario: Scenario, cluster: Cluster) -> Found:
     """`cluster`: the one that the step is about, with the brokers that are added later."""
+    if step.target.hits not in (NODES, CLUSTER):
+        return
     target, first = step.target, next(iter(scenario.all_clusters))
     name = cluster_of_target(scenario, target) or first
     before = scenario.all_clusters.get(name, cluster)
@@ -88,7 +91,11 @@ def _leaders(step: FaultStep, scenario: Scenario, topics: Sequence[Topic], befor
         else:  # Kafka gives each broker some
             alone = topic.replication_factor == 1 and topic.partitions >= before.brokers
         if alone:
-            yield ("target",), f"{topic.full_name} has replication-factor 1, so no other broker can lead it"
+            other = "write another partition" if target.place is not None else "write leader-of T/P"
+            yield (
+                ("target",),
+                f"{topic.full_name} has replication-factor 1, so no other broker can lead it; {other}",
+            )
             return
 
 

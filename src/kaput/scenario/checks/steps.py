@@ -200,7 +200,8 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
     name, options = step.target.whole_topic, step.options
     if name is None:
         example = scenario.topics[0].name if scenario.topics else "T"
-        yield ("target",), f"{step.fault} hits a topic; write for example topic {example}"
+        if step.target.hits == NODES:  # else it is reported elsewhere
+            yield ("target",), f"{step.fault} hits a topic; write for example topic {example}"
         return
     topic = scenario.topic(name)
     if topic is None:
@@ -306,7 +307,7 @@ _ENDING = ("kill", "stop", "leave")
 def check_members(step: FaultStep, scenario: Scenario) -> Found:
     target, name = step.target, step.target.members_of
     if name is None:
-        if step.kind.hits == (MEMBERS,):
+        if step.kind.hits == (MEMBERS,) and step.target.hits == NODES:  # else it is reported elsewhere
             groups = [group.id for group in scenario.workload.groups]
             example = groups[0] if groups else "G"
             yield ("target",), f"{step.fault} hits members of groups; write for example member 1 of {example}"
