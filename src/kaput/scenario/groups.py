@@ -94,7 +94,8 @@ class Group(Block):
     """Whether each member has its own group.instance.id, and keeps its partitions when it restarts."""
     commit: Literal["after", "before", "auto"] = "after"
     """When offsets are committed: `after` the records are processed; `before` that, so that a crashed member
-    loses the records it was processing; or by the client itself, every auto.commit.interval.ms (`auto`)."""
+    loses the records it was processing; or by the client itself, every auto.commit.interval.ms (`auto`; so is
+    `config: {enable.auto.commit: true}` without this key)."""
     commit_mode: Literal["async", "sync"] = "async"
     """Whether the member waits for the response to each commit (sync) or continues (async)."""
     commit_every: Annotated[int, Field(ge=0), BeforeValidator(no_bool)] = 0
