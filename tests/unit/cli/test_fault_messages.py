@@ -79,4 +79,4 @@ def test_fault_cannot_last_no_time(
 ) -> None:
     """As in a scenario: it would be healed at once."""
     done = called(["fault", "inject", "pause", "--for", "0s"], monkeypatch, capsys)
-    assert (done.returncode, done.stderr) == (2, "kaput: --for 0s: a duration must be longer than 0\n")
+    assert (done.status, done.stderr) == (2, "kaput: --for 0s: a duration must be longer than 0\n")
