@@ -23,7 +23,7 @@ from kaput.evidence.fault_rows import FaultRow
 from kaput.faults.engine import FaultEngine, Life
 from kaput.faults.resolving import Surroundings
 from kaput.scenario.checks.steps import check_alone
-from kaput.scenario.fault_kinds import COMMAND, KINDS, defaults_of
+from kaput.scenario.fault_kinds import COMMAND, KINDS, defaults_of, same_setting
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
@@ -95,6 +95,7 @@ class FaultInjector:
         """
         keys = checked_step(fault, target, options, self._spec())
         self._check_topic(keys.target)
+        self._check_settings(keys)
         if keys.kind.permanent:  # there is nothing to heal
             for_ms = 0
         with self._lock:
@@ -177,6 +178,16 @@ class FaultInjector:
     def _play(self, life: Life) -> None:
         with suppress(Exception):  # `inject` and `heal` raise what went wrong
             self._engine.play(life)
+
+    def _check_settings(self, step: FaultStep) -> None:
+        """Raises UsageError if an active fault changes the same setting: what its heal restores would be the
+        value of the other one.
+        """
+        with self._lock:
+            active = [life.step for life, _ in self._injected.values() if life.under_way]
+        for other in active:
+            if key := same_setting(other.options, other.target, step.options, step.target):
+                raise UsageError(f"{other.id} changes {key}, too; heal it first")
 
     def _check_topic(self, target: Target) -> None:
         """Raises UsageError at once for a topic or partition that does not exist: a run would wait for it."""

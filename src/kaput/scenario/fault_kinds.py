@@ -307,6 +307,14 @@ class ChangeConfigOptions(Options):
                 yield ("config", name), "brokers show no secrets, so no proof could be had; leave it out"
 
 
+def same_setting(one: Options, on: Target, other: Options, other_on: Target) -> str | None:
+    """A setting that two steps change on the same topic or broker."""
+    if not (isinstance(one, ChangeConfigOptions) and isinstance(other, ChangeConfigOptions)):
+        return None
+    every = on.hits == other_on.hits == NODES and "all" in (on.kind, other_on.kind)
+    return next((name for name in one.config if name in other.config and (every or on == other_on)), None)
+
+
 class DenyOptions(Options):
     operation: Literal["Read", "Write", "Describe", "All"] = "Write"
     """What is denied: Write to producers, Read to readers, ..."""

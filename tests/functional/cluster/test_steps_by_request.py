@@ -121,6 +121,8 @@ def test_standing_cluster_takes_steps_on_topics_and_lasting_ones_only_until_heal
     assert faults.heal(moved.id).proof == moved.proof  # as the end of a `with` block does
     lowered = faults.inject("change-config", "topic steps", {"config": {"segment.bytes": 1_048_576}})
     assert admin.own_settings(topic)["segment.bytes"] == "1048576"
+    with pytest.raises(UsageError, match=f"{lowered.id} changes segment.bytes, too; heal it first"):
+        faults.inject("change-config", "topic steps", {"config": {"segment.bytes": 2_097_152}})
     assert "segment.bytes=1073741824 again" in faults.heal(lowered.id).proof
     gone = faults.inject("recreate", "topic steps", {}, for_ms=600_000)
     assert topic not in admin.topics()

@@ -243,3 +243,25 @@ def test_target_that_the_fault_does_not_hit_is_one_mistake(fault: str, target: s
     assert [dotted(m.path) for m in check(Scenario.model_validate({**raw, "faults": [step]}))] == [
         "faults.0.target"
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "meanwhile"),
+    [
+        ({}, {"at": "5s"}, True),
+        ({"for": "3s"}, {"at": "3s", "for": "3s"}, True),
+        ({"for": "3s"}, {"at": "4s"}, False),
+        ({"for": "3s"}, {"at": "50%"}, False),
+        ({"for": "3s"}, {"at": {"event": "heal", "of": "1-change-config"}}, False),
+        ({"target": "all", "config": {"retention.ms": 9}}, {"target": "broker 2"}, False),
+        ({"target": "all"}, {"target": "broker 2"}, True),
+        ({"target": "broker 1"}, {"target": "broker 2"}, False),
+    ],
+)
+def test_setting_is_not_changed_by_two_steps_at_a_time(
+    first: dict[str, Any], second: dict[str, Any], meanwhile: bool
+) -> None:
+    """Each would restore at its heal what the other one had set."""
+    step = {"fault": "change-config", "target": "topic orders", "config": {"segment.bytes": 9}}
+    mistakes = found({**step, **first}, {**step, **second})
+    assert list(mistakes) == (["1.config.segment.bytes"] if meanwhile else []), mistakes

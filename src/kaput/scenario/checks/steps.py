@@ -33,6 +33,7 @@ from kaput.scenario.fault_kinds import (
     ResizeOptions,
     RollingUpgradeOptions,
     faults_on,
+    same_setting,
 )
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import Group, Scenario, Topic, cluster_of_target, deletes
@@ -55,6 +56,7 @@ def check_steps(scenario: Scenario) -> Found:
         place = ("faults", index)
         for part in (
             _at, check_event, _target, check_members, check_store_target, check_several, _topic, _upgrade,
+            _settings,
         ):  # fmt: skip
             yield from at(place, part(step, scenario))
         hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
@@ -282,6 +284,27 @@ def _upgrade(step: FaultStep, scenario: Scenario) -> Found:
     has = before[-1] if before else scenario.cluster.kafka
     if KAFKA_VERSION.fullmatch(has) and _numbers(version) <= _numbers(has):
         yield ("kafka",), f"the cluster has Kafka {has} by then, which is not older; also write cluster.kafka"
+
+
+def _settings(step: FaultStep, scenario: Scenario) -> Found:
+    """A step that changes a setting while another one does: what each restores would be the other's value."""
+    index = next(n for n, each in enumerate(scenario.faults) if each is step)
+    for number, other in enumerate(scenario.faults[:index], start=1):
+        key = same_setting(other.options, other.target, step.options, step.target)
+        if key is not None and _overlap(other, step):
+            text = f"{step_id(number, other)} changes it meanwhile; write for in the earlier one"
+            yield ("config", key), text
+
+
+def _overlap(one: FaultStep, other: FaultStep) -> bool:
+    """Whether two steps are in effect at the same time, as far as the file decides it."""
+    if one.for_ is None and other.for_ is None:
+        return True
+    if not (isinstance(one.at, str) and isinstance(other.at, str)) or share_of(one.at) or share_of(other.at):
+        return False
+    times = [(parse_duration_ms(each.at), each.for_) for each in (one, other)]
+    (began, lasts), (second, _) = sorted(times, key=lambda each: each[0])
+    return lasts is None or second < began + lasts
 
 
 def _numbers(version: str) -> list[int]:
