@@ -18,6 +18,7 @@ from kaput.scenario.nearest import nearest
 from kaput.scenario.targets import TOPIC
 
 _SEEN_S = 15.0
+_BACK_S = 60.0
 
 
 class ChangeConfig(Fault[Any]):
@@ -48,13 +49,22 @@ class ChangeConfig(Fault[Any]):
         return Effect(now_ns(), there, proof)
 
     def heal(self, hit: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
-        """Sets what was set before. Raises LabError."""
-        for name, settings in self._before.items():
-            self.scene.admin.alter_settings(self.kind, name, settings)
-        there = self.wait(lambda: all(self._restored(name) for name in self._before), _SEEN_S)
-        shown = "; ".join(_named(self._shown(name)) for name in self._before)
-        details = f"{shown} again" if there else f"still {shown}"
-        return (now_ns() if there else None), (effect.with_proof(details, there) if shown else effect)
+        """Sets what was set before; a broker that is down has time to come back. Raises LabError."""
+        pending = dict(self._before)
+
+        def lacks() -> str:
+            for name in list(pending):
+                self.scene.admin.alter_settings(self.kind, name, pending[name])
+                del pending[name]
+            return "" if all(self._restored(name) for name in self._before) else f"still {self._now()}"
+
+        details = self.wait_until_complete(lacks, _BACK_S)
+        if self._before:
+            effect = effect.with_proof(details or f"{self._now()} again", not details)
+        return (None if details else now_ns()), effect
+
+    def _now(self) -> str:
+        return "; ".join(_named(self._shown(name)) for name in self._before)
 
     def _restored(self, name: str) -> bool:
         return all(

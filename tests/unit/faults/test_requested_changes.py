@@ -129,6 +129,23 @@ def test_heal_restores_what_was_there_and_proves_it(name: str) -> None:
     assert (admin.own, admin.rules, admin.limited) == ({"retention.ms": "7"}, set(), {})
 
 
+def test_broker_that_is_down_at_the_heal_gets_its_setting_back_later() -> None:
+    """Only it itself takes its settings; another step may be starting it again."""
+    admin = Requested()
+    fault, hit = made("change-config", admin)
+    effect = fault.inject(hit)
+    alter, refused = admin.alter_settings, [LabError("no node answered"), LabError("no node answered")]
+
+    def down(kind: int, name: str, changes: Mapping[str, str | None]) -> None:
+        if refused:
+            raise refused.pop()
+        alter(kind, name, changes)
+
+    admin.alter_settings = down  # type: ignore[method-assign]
+    healed, after = fault.heal(hit, effect)
+    assert healed is not None and after.confirmed and admin.own == {"retention.ms": "7"}
+
+
 def test_leader_moves_to_an_in_sync_follower() -> None:
     """And the proof names both, with their epochs."""
     effect = played("move-leader", Requested())
