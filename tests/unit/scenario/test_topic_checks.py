@@ -161,6 +161,7 @@ def test_valid_changes_of_a_cluster_are_accepted(step: dict[str, Any]) -> None:
         ({"fault": "move-replicas", "target": "all"}, "0.target", "too few of 3 brokers are left"),
         ({"fault": "move-replicas", "target": "followers-of prices/0"}, "0.target", "prices has 3 replicas"),
         ({"fault": "move-leader", "target": "leader-of stock/0", "to": 3}, "0.to", "write one of 1, 2"),
+        ({"fault": "move-leader", "target": "leader-of stock/0", "to": 1}, "0.to", "leads stock/0 from"),
         ({"fault": "move-leader", "target": "leader-of orders/0", "to": 4}, "0.to", "no such broker: 4"),
         ({"fault": "move-leader", "target": "broker 1", "to": 1}, "0.to", "broker 1 is the one that leads"),
         ({"fault": "move-leader", "target": "follower-of orders/0"}, "0.target", "write leader-of orders/0"),
@@ -224,7 +225,8 @@ def test_min_isr_of_a_broker_cannot_change_while_replicas_are_eligible(
     ("fault", "target"),
     [
         ("resize", "cluster"), ("change-config", "members of billing"), ("reassign", "topic orders"),
-        ("join", "topic orders"), ("move-replicas", "producer 0"), ("seek", "topic orders"),
+        ("join", "topic orders"), ("elect-preferred", "zookeeper"), ("move-replicas", "producer 0"),
+        ("seek", "topic orders"),
     ],
 )  # fmt: skip
 def test_target_that_the_fault_does_not_hit_is_one_mistake(fault: str, target: str) -> None:

@@ -112,3 +112,5 @@ def _next(step: FaultStep, to: int, scenario: Scenario, topics: Sequence[Topic],
         yield ("to",), f"broker {to} is added without replicas; move-replicas or reassign gives it some"
     elif row is not None and to not in row:
         yield ("to",), f"broker {to} has no replica of {place}; write one of {', '.join(map(str, row))}"
+    elif row is not None and to == row[0] and len(scenario.faults) == 1:
+        yield ("to",), f"broker {to} leads {place} from the start; write another one of its replicas"

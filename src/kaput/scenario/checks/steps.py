@@ -118,10 +118,10 @@ def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cl
     leader = step.options.to if isinstance(step.options, MoveLeaderOptions) else None
     if leader is not None and (text := _no_broker(leader, [cluster])):
         yield ("to",), text
-    if target.kind == "zookeeper" and cluster.mode == "kraft":
-        yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if step.kind.by_request and target.kind in ("controller", "zookeeper"):
         yield (("target",), f"{step.fault} hits brokers, not the {target}; write broker N, or leader-of T/P")
+    elif target.kind == "zookeeper" and cluster.mode == "kraft":
+        yield ("target",), "there is no ZooKeeper in KRaft mode; write mode: zookeeper, or another target"
     if target.kind == "minority" and brokers < 3:
         yield ("target",), f"{brokers} brokers have no minority; use 3 or more"
 
