@@ -133,7 +133,7 @@ class Rebalances:
         return total + sum(self.ns(n) - self.lost_ns(p, n) for p, n in self.taken(span) if p == where)
 
     def redelivered(self, span: Sequence[int]) -> set[tuple[str, int, int]]:
-        """Offsets handed out once more after it had assigned their partition."""
+        """Offsets handed out once more after it had assigned their partition, not committed by then."""
         moments = {(p, self.ns(n)) for n in span for p in self.places if self.gains(p, n)}
         return {
             spot(later)
@@ -142,7 +142,15 @@ class Rebalances:
             if spot(earlier) == spot(later)
             and (place(later), self.given(later)) in moments
             and self.given(earlier) < self.given(later)
+            and later["offset"] >= self.committed(place(later), self.given(later))
         }
+
+    def committed(self, where: Place, before_ns: int) -> int:
+        """The highest offset that the group had committed there by then."""
+        mine = [e for e in self.events if e["kind"] == "committed" and place(e) == where]
+        return max(
+            [e["offset"] for e in mine if e["at_ns"] < before_ns and e["offset"] is not None], default=0
+        )
 
     def gains(self, where: Place, number: int) -> bool:
         """Whether an event gives a member a partition that it did not have."""

@@ -266,8 +266,8 @@ class FaultFindings(FindingsPart):
     backlog_shared_with: list[str] = []
     """Other faults that part of the backlog of the group that drained last may be of (see the glossary)."""
     lag_ended_by: EndedBy | None = None
-    """What ended the growth of the lag, of the group whose lag grew the longest; null without a backlog, or
-    if it grew for less than a second."""
+    """What the lag waited for before it shrank, of the group whose lag grew the longest; null without a
+    backlog, or if it grew for less than a second."""
     isr_restored_ms: float | None = None
     """From the heal to the full in-sync replica set; null if it never was full again, or never shrank."""
     isr_ended_by: EndedBy | None = None

@@ -46,13 +46,16 @@ class Join(MemberFault):
         details = owned if own_partitions(self._new) else ""
         if effect.effective_ns is not None:
             gone = [
-                member for member in self._new if self._pids[member.id] != member.pid or not member.running
+                f"{member.title} (pid {self._pids[member.id]})"
+                for member in self._new
+                if self._pids[member.id] != member.pid or not member.running
             ]
+            ended = f"{', '.join(gone)} had ended or been replaced"
+            if not self.lasts:  # it joined; what became of it is another step's doing, or the lab's trouble
+                stays = f"{details}{ended if gone else 'it stays'}"
+                return effect.effective_ns, effect.with_proof(stays, still_confirmed=True)
             if gone:
-                ended = f"{name_all(gone)} had ended or been replaced"
                 return now_ns(), effect.with_proof(f"{details}{ended}", still_confirmed=False)
-            if not self.lasts:
-                return effect.effective_ns, effect.with_proof(f"{details}it stays", still_confirmed=True)
         left = [member for member in self._new if member.running and not member.terminate(_STOP_S)]
         if left:
             return None, effect.with_proof(

@@ -55,7 +55,7 @@ class Slow(MemberFault):
             for member, before in zip(self._hit, self._before, strict=True)
             if member.running
         )
-        details.append("back at their normal pace" if back else "not back at their normal pace")
+        details.append("set back to their normal pace" if back else "not set back to their normal pace")
         return effect.healed(now_ns() if back else None, details, held and back and not ended)
 
     def _ask(self, member: Member) -> PaceReport | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from kaput.cluster.kafka_cluster import CollectedEvents
 from kaput.core import TopicPartition
+from kaput.errors import LabError
 from kaput.evidence.folder import GroupDrain, Manifest, MirrorEnd, RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import TABLES
@@ -86,11 +88,17 @@ class RunDrain:
         with ThreadPoolExecutor(max_workers=1) as pool:
             # Kafka's dump tool is a separate process: it works while the log is read.
             events = pool.submit(cluster.events)
+            began = time.monotonic()
             unread = reader.read(rest.ends, _left_s(limit), progress.drained)
-            self.troubles += [cluster.prefixed(text) for text in unread]
-            self.notes += [cluster.prefixed(f"{text}.") for text in reader.removed()]
+            took_s = time.monotonic() - began
             readers = [group for group in self._groups_at(cluster) if group.id not in processed]
             drained = self._await_groups(cluster, readers, reader.readable_ends, _left_s(limit))
+            # A group that was still reading may have lost its position to retention meanwhile.
+            if readers and reader.is_outdated(_log_starts(cluster, rest.ends)):
+                again_s = max(_left_s(limit), 2 * took_s)
+                unread = reader.read(rest.ends, again_s, progress.drained)
+            self.troubles += [cluster.prefixed(text) for text in unread]
+            self.notes += [cluster.prefixed(f"{text}.") for text in reader.removed()]
             for group in self._groups_at(cluster):
                 if DEAD_LETTERS in group.group_config:
                     self.notes.append(cluster.prefixed(self._dead_letters(cluster, reader, group)))
@@ -197,6 +205,13 @@ def _rejected(folder: RunFolder, group: str) -> set[tuple[TopicPartition, int]]:
 
 def _same_ends(ends: dict[TopicPartition, int], _group: Group) -> dict[TopicPartition, int]:
     return ends
+
+
+def _log_starts(cluster: RunCluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where the logs begin now; none if a leader does not answer."""
+    with suppress(LabError):
+        return cluster.admin.log_start_offsets(places)
+    return {}
 
 
 def _left_s(limit: float) -> float:

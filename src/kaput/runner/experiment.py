@@ -231,7 +231,8 @@ class Experiment:
     def _collect(self, groups: list[GroupDrain]) -> None:
         """Records what the cluster logged, with its times: leader epochs, ISR changes, fencing."""
         self._begin("collect")
-        self._troubles += self._clusters.troubles() + self._supervisor.troubles()
+        found = [*self._troubles, *self._clusters.troubles(), *self._supervisor.troubles()]
+        self._troubles = list(dict.fromkeys(found))  # a node that does not come back says so twice
         for cluster, collected in self._drain_result.events:
             events = (event for event in collected.events if event.topic != WARM_UP_TOPIC)
             record_cluster_events(self.folder.path, events, cluster.lifecycle(), cluster.column)

@@ -147,7 +147,8 @@ def _refused_together(client: Producers | Group) -> str:
         elif client.type != "share":
             Consumer({**_QUIET, **member_config("", client, "0")}).close()
     except KafkaException as error:
-        return str(error.args[0].str()).strip().rpartition(f"{_TOGETHER} ")[2].partition(": ")[2]
+        reason = str(error.args[0].str()).strip().rpartition(f"{_TOGETHER} ")[2].partition(": ")[2]
+        return reason.replace("`must", "` must")  # as librdkafka writes it
     return ""
 
 

@@ -131,6 +131,7 @@ class LogReader:
         self._starts = starts or {}
         self._cluster, self._writer = cluster, "drain" if cluster is None else f"drain-{cluster}"
         self._log_starts: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
         self._folder, self._run_id = folder, run_id
         self._settings = {"bootstrap.servers": bootstrap_servers, "client.id": "kaput", **access.librdkafka()}
         self._codec = Codec(run_id)
@@ -140,7 +141,11 @@ class LogReader:
     def read(
         self, ends: dict[TopicPartition, int], timeout_s: float, progress: Callable[[int, int], None]
     ) -> list[str]:
-        """Reads every partition to its end; returns sentences about those not read in time."""
+        """Reads every partition to its end; returns sentences about those not read in time. A second reading
+        replaces the first.
+        """
+        for name in ("log", "end_offsets") if self._ends else ():
+            (self._folder.table(name) / f"{self._writer}.arrows").unlink()
         self._ends = ends
         limit, total = time.monotonic() + timeout_s, sum(ends.values())
         self._limit = limit
@@ -174,6 +179,12 @@ class LogReader:
             )
             for each in headers
             if each.get(_OF + "group") == group.encode()
+        )
+
+    def is_outdated(self, starts: Mapping[TopicPartition, int]) -> bool:
+        """Whether records that it has read are gone. `starts`: of the logs now."""
+        return any(
+            start > max(self._log_starts.get(at, 0), self._starts.get(at, 0)) for at, start in starts.items()
         )
 
     def removed(self) -> list[str]:

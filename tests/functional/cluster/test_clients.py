@@ -45,12 +45,14 @@ def _rows(folder: RunFolder, table: str) -> list[dict[str, object]]:
     return rows
 
 
-@pytest.mark.parametrize("while_reading", [False, True])
+@pytest.mark.parametrize("deleted", ["before", "meanwhile", "afterwards"])
 def test_drain_records_a_log_start_offset_above_zero(
-    while_reading: bool, admin: Admin, cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deleted: str, admin: Admin, cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records that were deleted before or while they are read: the rest is recorded as read to the end."""
-    topic = f"deleted-{while_reading}"
+    """Records that were deleted before or while they are read: the rest is recorded as read to the end. What
+    was deleted while groups still read is gone once it is read again.
+    """
+    topic = f"deleted-{deleted}"
     admin.create_topics([Topic(name=topic, replication_factor=3)])
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 0})
     for _ in range(SENT):
@@ -59,7 +61,7 @@ def test_drain_records_a_log_start_offset_above_zero(
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()
     reader = LogReader(folder, uuid.uuid4(), cluster.bootstrap_servers)
-    if while_reading:
+    if deleted == "meanwhile":
         begin = reader._begin
 
         def deleted_meanwhile(client: object, place: TopicPartition) -> int:
@@ -70,9 +72,13 @@ def test_drain_records_a_log_start_offset_above_zero(
             return first
 
         monkeypatch.setattr(reader, "_begin", deleted_meanwhile)
-    else:
+    elif deleted == "before":
         _delete(cluster, topic, DELETED)
     told = reader.read({TopicPartition(topic, 0): SENT}, 60, lambda done, total: None)
+    assert reader.is_outdated({TopicPartition(topic, 0): DELETED}) == (deleted == "afterwards")
+    if deleted == "afterwards":
+        _delete(cluster, topic, DELETED)
+        told = reader.read({TopicPartition(topic, 0): SENT}, 60, lambda done, total: None)
     (row,) = _rows(folder, "end_offsets")
     assert (row["start_offset"], row["drained_to"], row["end_offset"]) == (DELETED, SENT, SENT)
     assert [r["offset"] for r in _rows(folder, "log")] == list(range(DELETED, SENT))

@@ -123,8 +123,11 @@ def test_redelivery_counts_once_per_rebalance() -> None:
     assigned = _frame(
         ("group", "place", "assigned_ns", "rebalance"), (0, 7, 20, 5), (0, 7, 30, 5), (0, 7, 40, 6)
     )
-    found = handovers.redelivered(delivered, assigned)
+    commits = _frame(("group", "place", "offset", "at_ns"), (0, 7, 10, 20), (0, 7, 14, 35), (0, 8, 99, 5))
+    found = handovers.redelivered(delivered, assigned, commits.head(1))
     assert sorted(found.rows()) == [(5, 4), (6, 1)]
+    # What was committed before the last assignment comes again for another reason.
+    assert handovers.redelivered(delivered, assigned, commits).rows() == [(5, 4)]
 
 
 def _keyed(earliest: pl.DataFrame, topic: str = "orders") -> Any:

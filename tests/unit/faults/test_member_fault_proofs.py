@@ -84,6 +84,19 @@ def test_new_member_that_exited_or_was_replaced_is_not_effective(replaced: bool)
     said(r".* partition; member 4 of billing \(.*\) had ended or been replaced", after)
 
 
+def test_new_member_that_stays_has_joined_whatever_became_of_it() -> None:
+    """A later step may kill it; its process then is named, not the one that took its place."""
+    groups = FakeGroups()
+    fault, new = made("join", groups, has_duration=False), groups.member("billing", 4)
+    effect = fault.inject([new])  # type: ignore[list-item]
+    pid = new.pid
+    new.kill()
+    new.start()
+    healed, after = fault.heal([new], effect)  # type: ignore[list-item]
+    assert healed == effect.effective_ns and after.confirmed and new.pid != pid
+    assert after.proof.endswith(f"; member 4 of billing (pid {pid}) had ended or been replaced")
+
+
 def test_new_member_that_does_not_leave_is_not_healed() -> None:
     fault, new, effect = joined(FakeGroups())
     new.survives = True
@@ -298,7 +311,7 @@ def test_slow_proof_reports_processing_time_per_record() -> None:
     both = f"{each.format(1)}; {each.format(2)}"
     said(both, effect)
     _, after = fault.heal(hit, effect)  # type: ignore[arg-type]
-    said(f"{both}; {both}; back at their normal pace", after)
+    said(f"{both}; {both}; set back to their normal pace", after)
     assert after.confirmed
 
 
@@ -329,7 +342,7 @@ def test_member_that_stays_slow_is_reported() -> None:
     effect = fault.inject(hit)  # type: ignore[arg-type]
     assert clock.now() == 1000, "who answers at once is not waited for"
     hit[0].stubborn = True
-    assert fault.heal(hit, effect)[1].proof.endswith("; not back at their normal pace")  # type: ignore[arg-type]
+    assert fault.heal(hit, effect)[1].proof.endswith("; not set back to their normal pace")  # type: ignore[arg-type]
     assert clock.now() == pytest.approx(1010, abs=0.1)
 
 

@@ -81,7 +81,7 @@ def test_group_that_works_on_what_it_polled_says_so(raw: dict[str, Any]) -> None
         {"id": "audit", "topics": ["orders"]},
     ]
     run = JudgedRun(Findings.model_validate(raw), Scenario.model_validate(scenario))
-    work = "its members work 10 ms on each record, and poll nothing meanwhile"
+    work = "its members work 10 ms on each record before they poll again"
     assert outages(run)[-1] == (
         "Group billing was delivered nothing new for 5.0 s (from 8.0 s on): what it waited for is not known; "
         f"{work}."
@@ -256,6 +256,19 @@ def test_heal_of_another_fault_is_named(faults: list[str], after: str | None, se
     one = Standstill.model_validate(still(8, 16.2, {"heal": 16.2}))
     waits = [wait.model_copy(update={"faults": faults}) for wait in one.waited_for]
     assert waited(waits, one.ended_by, after=after) == sentence
+
+
+def test_election_that_waited_for_a_fencing_as_well_is_no_longer_with_the_fault() -> None:
+    """One that follows a broker's return is. Of several faults, each heal is named."""
+    one = Standstill.model_validate(still(8, 16.2, {"heal": 12.2, "election": 16.2}))
+    heal, election = one.waited_for
+    heal = heal.model_copy(update={"faults": ["2-kill"]})
+    after = "broker 3 led orders/0 from epoch 1 on, after broker 1 was fenced"
+    fenced = election.model_copy(update={"record": after})
+    story = "it waited 4.2 s until the heal of 2-kill, then 4.0 s until a leader was elected"
+    longer = "; a longer fault means a longer outage"
+    assert waited([heal, fenced], "election", named=True) == story
+    assert waited([heal, election], "election", named=True) == f"{story}{longer}"
 
 
 def test_what_rounds_to_nothing_parts_no_neighbors() -> None:

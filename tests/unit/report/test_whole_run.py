@@ -37,11 +37,11 @@ def timeline(run: Run) -> TimelineData:
 
 
 def test_the_cause_is_a_sentence_with_its_times(run: Run) -> None:
-    """Which broker acknowledged the lost messages, until when, and which log replaced its own."""
+    """Which broker acknowledged the lost messages, until when, and whose log became the partition's."""
     top = head(JudgedRun(run[1]))
     assert top.why == (
         "Broker 1 alone acknowledged every message lost in orders/0, until 45.0 s; broker 2 was "
-        "elected at 24.0 s, had none of them, and its log replaced the old leader's."
+        "elected at 24.0 s, had none of them, and its log became the partition's."
     )
     assert "at 15.0 s for 30.0 s: confirmed" in top.done
 

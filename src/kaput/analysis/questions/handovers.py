@@ -2,7 +2,8 @@
 
 redelivered because of a rebalance: distinct topic-partition-offsets that were delivered again after the
 rebalance assigned their partition (and before it was assigned again), and had been delivered before that.
-None in share groups, whose records may go to any member.
+Without what the group had committed by then, which has another reason, such as a seek. None in share groups,
+whose records may go to any member.
 
 First record: the first that a member received of a partition that a rebalance assigned to it. Resumed: when
 the last partition that had an owner before was read again: the first record from it that its new owner
@@ -59,7 +60,9 @@ class Handovers(Question):
         return replace(self, handovers=handovers)
 
     def of_places(self, places: Places) -> Iterator[Find]:
-        yield SumPart("redelivered", redelivered(places.delivered_again, self.handovers))
+        if places.delivered_again.height:
+            again = redelivered(places.delivered_again, self.handovers, places.committed)
+            yield SumPart("redelivered", again)
         # The first record of each member after each rebalance, and of each partition that was owned before.
         owned = places.deliveries.filter("owns").join(self.handovers, on=[*_ASSIGNMENT, "member"])
         first = owned.rename({"polled_ns_first": "at_ns"})
@@ -130,11 +133,21 @@ def _set_resumed(run: Run) -> None:
 _ASSIGNMENT = ["group", "place", "assigned_ns"]
 
 
-def redelivered(twice: pl.DataFrame, handovers: pl.DataFrame) -> pl.DataFrame:
-    """(rebalance, n): offsets redelivered because of it. `twice`: Places.delivered_again."""
-    (parts,) = overlay([twice], READ)
+def redelivered(twice: pl.DataFrame, handovers: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
+    """(rebalance, n): offsets redelivered because of it. `twice`: Places.delivered_again; `commits`: (group,
+    place, offset, at_ns).
+    """
+    parts, _ = overlay([twice, commits.select(*READ.columns, n=pl.lit(0, pl.Int64))], READ)
+    by_time = commits.sort("at_ns").select(
+        *READ.keys, "at_ns", committed=pl.col("offset").cum_max().over(READ.keys)
+    )
+    given = handovers.sort("assigned_ns").join_asof(
+        by_time, left_on="assigned_ns", right_on="at_ns", by=READ.keys, allow_exact_matches=False,
+        check_sortedness=False,
+    )  # fmt: skip
     first = pl.col("assigned_ns").min().over("part")
-    later = parts.filter(pl.col("assigned_ns") > first).join(handovers, on=_ASSIGNMENT)
+    later = parts.filter(pl.col("assigned_ns") > first).join(given, on=_ASSIGNMENT)
+    later = later.filter(pl.col("offset") >= pl.col("committed").fill_null(0))
     # Counted once per rebalance, even if delivered again after two assignments of the same rebalance.
     once = later.unique(["part", "rebalance"])
     return once.group_by("rebalance").agg(pl.col("n").sum())

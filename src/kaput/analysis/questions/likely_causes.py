@@ -377,7 +377,7 @@ class RunEvents:
         for one in self._faults:
             if one.effective_ns is not None:
                 yield _Event(one.effective_ns, "fault", f"{_fault_text(one)} took effect")
-            if one.healed_ns is not None:
+            if one.healed_ns not in (None, one.effective_ns):  # a change that never ends
                 yield _Event(one.healed_ns, "heal", f"{_fault_text(one)} was healed")
 
     def _of_brokers(self) -> Iterator[_Event]:
@@ -389,7 +389,8 @@ class RunEvents:
         for one in self._run.rebalances.found:
             until = "" if one.ended_ns is None else f" for {(one.ended_ns - one.started_ns) / 1e9:.1f} s"
             if one.ended_ns is not None and one.resumed_ns is not None:
-                until += f" (read again {(one.resumed_ns - one.started_ns) / 1e9:.1f} s after it began)"
+                again = f"read again {(one.resumed_ns - one.started_ns) / 1e9:.1f} s after it began"
+                until += f" ({again}{f', {one.unresumed} not' if one.unresumed else ''})"
             what = f"group {one.group} rebalanced{until}: {one.trigger}"
             yield _Event(one.started_ns, "rebalance", what, group=one.group)
         last = self._run.sums["sent"]["last_attempt_ns"].max()
@@ -408,6 +409,8 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     late_ns = (fault.effective_ns or 0) - from_ns
     if late_ns >= SHORTEST_NS:
         return f"took effect {late_ns / SECOND:,.1f} s after it began"
+    if fault.healed_ns == fault.effective_ns:
+        return f"took effect {abs(late_ns) / SECOND:,.1f} s {'after' if late_ns >= 0 else 'before'} it began"
     if not fault.in_effect(from_ns, to_ns):
         return "had been in effect"
     over_ns = to_ns - fault.until_ns

@@ -257,9 +257,9 @@ def _resumed_ns(run: Run, reach: Reach) -> int | None:
 def _lag_ended_by(
     fault: FaultRow, backlogs: Mapping[str, Backlog], resumed_ns: int | None = None
 ) -> EndedBy | None:
-    """What ended the growth of the lag of the group whose lag grew the longest: the heal (of a process: when
-    it served again), if it came between the last sample with the greatest lag and the next one, and new
-    leaders did not all serve before it. None if it grew for less than a second.
+    """What the lag of the group whose lag grew the longest waited for before it shrank: the heal (of a
+    process: when it served again), if it came between the last sample with the greatest lag and the next one,
+    and new leaders did not all serve before it. None if it grew for less than a second.
     """
     group = max(backlogs, key=lambda name: backlogs[name].grew_until_ns, default="")
     last = backlogs.get(group)

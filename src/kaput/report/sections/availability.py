@@ -180,7 +180,7 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
     """`33.9 s (from 8.0 s on): it waited ...`."""
     begin = run.seconds(one.from_ns)
     since = f"{clock(one.from_ns)} UTC" if begin is None else f"{begin:,.1f} s"
-    story = waited(one.waited_for, one.ended_by, _why(run, one))
+    story = waited(one.waited_for, one.ended_by, _why(run, one), named=len(run.findings.faults) > 1)
     named = one.ended_by != "unknown" or one.cause is None or one.cause in story
     cause = "" if named else f"; {one.cause}"
     work = _work(run, one)
@@ -188,11 +188,16 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
 
 
 def _work(run: JudgedRun, one: Standstill) -> str:
-    """Of a group that works on what it polled, where no condition tells what it waited for: that it does."""
+    """Of a group that works on what it polled, where no condition tells what it waited for: that it does. A
+    fault that changes its pace is named as the cause.
+    """
     spec = run.scenario.group(one.group) if run.scenario is not None and one.group is not None else None
+    slowed = {fault.id for fault in run.findings.faults if fault.fault == "slow"}
     if spec is None or not spec.processing or one.ended_by not in ("unknown", "client"):
         return ""
-    return f"its members work {milliseconds(spec.processing)} on each record, and poll nothing meanwhile"
+    if any(f"{each} " in (one.cause or "") for each in slowed):
+        return ""
+    return f"its members work {milliseconds(spec.processing)} on each record before they poll again"
 
 
 def _why(run: JudgedRun, one: Standstill) -> str:
@@ -202,9 +207,11 @@ def _why(run: JudgedRun, one: Standstill) -> str:
     return next((c.why for c in silences if (c.group, c.topic, c.partition, c.from_ns) == subject), "")
 
 
-def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None) -> str:
+def waited(
+    waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str | None = None, *, named: bool = False
+) -> str:
     """As a clause: `it waited 6.5 s until the heal, then 1.7 s for client and brokers`. `after`: it is about
-    this fault; heals of others are named.
+    this fault; heals of others are named. `named`: each is.
     """
     if by is None:
         return "no acknowledgement ended it"
@@ -216,14 +223,16 @@ def waited(waits: Sequence[Wait], by: EndedBy | None, why: str = "", after: str 
         words["heal"] = "until a broker started"
     elif only_flaps(healed):
         words["heal"] = "until a link worked"
-    elif after is not None and set(healed) != {after}:
+    elif named or (after is not None and set(healed) != {after}):
         words["heal"] = f"until the heal of {' and '.join(dict.fromkeys(healed))}"
     if record := next((wait.record for wait in waits if wait.condition == "unknown"), ""):
         words["unknown"] += f" ({record})"
     parts = [f"{length} {words[condition]}" for condition, length in noticeable(waits)]
-    longer = (
-        "; a longer fault means a longer outage" if after in (None, *healed) and needs_heal(waits) else ""
-    )
+    # A broker is fenced some time after it ended, whenever another one is back.
+    last = max((n for n, wait in enumerate(waits) if wait.condition == "heal"), default=0)
+    fenced = any(wait.condition == "election" and "was fenced" in wait.record for wait in waits[last:])
+    decides = after in (None, *healed) and needs_heal(waits) and not fenced
+    longer = "; a longer fault means a longer outage" if decides else ""
     return f"it waited {', then '.join(parts)}{longer}"
 
 

@@ -122,18 +122,24 @@ def began_at(fault: FaultFindings) -> str | None:
 
 
 def _backlog(run: JudgedRun, fault: FaultFindings) -> tuple[str, str]:
-    """The words for a backlog, with the group that drained last; whether its lag grew until the heal, and
-    which other faults may have a part in it.
+    """The words for a backlog, with the group that drained last, and the others; whether its lag shrank only
+    after the heal, and which other faults may have a part in it.
     """
     mine = [claim for claim in run.findings.claims if claim.kind == "backlog" and claim.fault == fault.id]
     last = max(mine, key=lambda claim: claim.to_ns or 0, default=None)
     others = fault.backlog_shared_with
+    earlier = [claim for claim in mine if claim is not last and claim.to_ns is not None]
     more = [
-        _grew_until_heal(fault, mine),
+        *(f"of {one.group} after {milliseconds(_ms_since(fault, one.to_ns))}" for one in earlier),
+        _until_heal(fault, mine),
         f"{first_few(others, 3)} took effect before that" if others else "",
     ]
     name = "backlog drained after" if last is None else f"backlog of {last.group} drained after"
     return name, "; ".join(part for part in more if part)
+
+
+def _ms_since(fault: FaultFindings, at_ns: int | None) -> float:
+    return ((at_ns or 0) - (fault.effective_ns or 0)) / 1e6
 
 
 def _never_drained(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
@@ -144,12 +150,12 @@ def _never_drained(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, 
             yield f"backlog of {one.group}", f"up to {greatest}, and not drained at the last sample"
 
 
-def _grew_until_heal(fault: FaultFindings, backlogs: Sequence[Claim]) -> str:
+def _until_heal(fault: FaultFindings, backlogs: Sequence[Claim]) -> str:
     """The group whose lag was greatest last."""
     last = max(backlogs, key=lambda claim: claim.figures["greatest_at_ns"], default=None)
     if fault.lag_ended_by != "heal" or last is None:
         return ""
-    return f"the lag of {last.group} grew until the fault was healed"
+    return f"the lag of {last.group} did not shrink before the heal"
 
 
 def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:

@@ -167,7 +167,7 @@ def _rebalance_notes(rebalances: list[RebalanceFindings]) -> Iterator[str]:
     if any(map(_first, rebalances)):
         yield f"owners after {NOTHING}, read again after {NOTHING}: no partition had an owner before"
     if any(one.unresumed_partitions for one in rebalances):
-        yield "not: partitions of which nothing was delivered to the new owner (nothing may have been left)"
+        yield "not: partitions of which the new owner was delivered nothing until the next one or the end"
 
 
 def handovers_table(run: JudgedRun, rebalances: list[RebalanceFindings]) -> Table:

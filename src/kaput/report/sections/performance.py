@@ -78,7 +78,7 @@ def latency(run: JudgedRun) -> Section | None:
             Bullets(
                 [
                     f"producer {u.producer} on {u.topic}/{u.partition}: {milliseconds(u.longest_ms)}"
-                    f" ({waited(u.waited_for, u.ended_by)})"
+                    f" ({waited(u.waited_for, u.ended_by, named=len(findings.faults) > 1)})"
                     for u in longest
                 ]
             )

@@ -169,7 +169,7 @@ def _overwritten(change: LeaderChange, run: JudgedRun) -> str:
     replaced = "its log" if change.leader_was is None else "the log of the next one that served"
     return (
         f"{old} alone acknowledged {lost} in {partition}{last}; broker {change.leader} was elected{elected}, "
-        f"had none of them, and {replaced} replaced the old leader's."
+        f"had none of them, and {replaced} became the partition's."
     )
 
 
