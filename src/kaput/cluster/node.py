@@ -30,6 +30,7 @@ _ERROR = re.compile(r"\[[^]]*\] (?:ERROR|FATAL) (.*?)(?: \([\w.$]+\))?")
 _DATE = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]", re.MULTILINE)
 _EXCEPTION = re.compile(r"(?:Caused by: )?[\w.$]+(?:Exception|Error)(?:: (.*))?")
 _REASON_LENGTH = 500
+_DISK_FULL = "No space left on device"
 
 
 def tail(log: Path, lines: int, since: int = 0) -> str:
@@ -53,14 +54,19 @@ def last_date_ns(log: Path, since: int) -> int | None:
 
 
 def last_error(log: Path, since: int = 0) -> str:
-    """The last error with the exceptions that caused it, in one line; empty if there is none."""
+    """The last error with the exceptions that caused it, in one line; empty if there is none. A full disk is
+    in an earlier one.
+    """
     causes: list[str] = []
-    for line in tail(log, _TAIL_BYTES, since).splitlines():
+    text = tail(log, _TAIL_BYTES, since)
+    for line in text.splitlines():
         if error := _ERROR.fullmatch(line):
             causes = [error[1]]
         elif causes and (exception := _EXCEPTION.fullmatch(line)):
             causes += [exception[1]] if exception[1] and exception[1] not in causes[-1] else []
-    return ": ".join(text.rstrip(".") for text in causes)[:_REASON_LENGTH]
+    if causes and _DISK_FULL in text and not any(_DISK_FULL in cause for cause in causes):
+        causes.append(_DISK_FULL)
+    return ": ".join(cause.rstrip(".") for cause in causes)[:_REASON_LENGTH]
 
 
 OnEvent = Callable[[Literal["started", "stopped"], int, int], None]  # (kind, node id, at_ns)

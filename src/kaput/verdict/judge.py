@@ -288,7 +288,7 @@ def doubts(facts: Facts, scenario: Scenario) -> Iterator[str]:
     yield from _plan_not_carried_out(facts, scenario)
     yield from _other_features(facts, scenario)
     for broker, at_ns in facts.deaths:
-        yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): the lab failed."
+        yield f"broker {broker} stopped outside any fault (at {clock(at_ns)} UTC): no step ended it."
     yield from (trouble if trouble.endswith(".") else f"{trouble}." for trouble in facts.troubles)
 
 

@@ -315,6 +315,16 @@ def test_leader_that_clients_still_asked_is_a_cause(tmp_path: Path) -> None:
     )
 
 
+def test_change_that_never_ends_took_effect_and_was_not_healed(tmp_path: Path) -> None:
+    """Its heal is the moment at which it took effect."""
+    history = _history({0: 6_000}).fault(1, 3_400, 3_400, fault="move-leader", id="1-move-leader")
+    history.led(2, 1, 5_900, [1, 2, 3])
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert first.cause == "1-move-leader (broker 1) took effect 0.4 s after it began; broker 1 led orders/0"
+    told = [one.what for one in first.happened if one.kind in ("fault", "heal")]
+    assert told == ["1-move-leader (broker 1) took effect"]
+
+
 def test_fault_while_nothing_waited_for_its_partition_is_no_cause_of_all_together(tmp_path: Path) -> None:
     """Nothing was sent to partition 0 from 3 to 5 s; what waited then was sent to partition 1."""
     for since, until, cause in [

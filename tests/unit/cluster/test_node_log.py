@@ -39,5 +39,10 @@ def test_errors_of_an_earlier_start_are_ignored(tmp_path: Path) -> None:
     assert last_error(log, since=len(TAKEN)) == ""
     with log.open("a") as file:
         file.write("[2026-11-23 21:06:00,000] ERROR Shutdown broker because all log dirs have failed (k.L)\n")
-    assert last_error(log, since=len(TAKEN)) == "Shutdown broker because all log dirs have failed"
+    failed = "Shutdown broker because all log dirs have failed"
+    assert last_error(log, since=len(TAKEN)) == failed
+    full = "[2026-11-23 21:06:00,000] ERROR Error while appending (k.L)\n"
+    full += "java.io.IOException: No space left on device\n"
+    log.write_text(full + log.read_text()[len(TAKEN) :])
+    assert last_error(log) == f"{failed}: No space left on device"
     assert last_error(tmp_path / "nothing") == tail(tmp_path / "nothing", 3) == ""

@@ -98,7 +98,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"deaths": [(2, 17_001_000_000)]},
-        "Broker 2 stopped outside any fault (at 00:00:17.001 UTC): the lab failed.",
+        "Broker 2 stopped outside any fault (at 00:00:17.001 UTC): no step ended it.",
     ),
     ({"troubles": ["broker 3 ran out of disk"]}, "Broker 3 ran out of disk."),
     ({"troubles": ["broker 3 ran out of disk."]}, "Broker 3 ran out of disk."),
