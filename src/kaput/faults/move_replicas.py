@@ -20,7 +20,8 @@ _MOVED_S = 300.0
 
 
 class MoveReplicas(Fault[Sequence[int]]):
-    """One injection. The change counts from the request: a leader that has to move does so at its end.
+    """One injection. The change counts from the request to when all new replicas are in sync: brokers copy
+    meanwhile, and a leader that has to move does so at the end.
 
     Proof: each partition has its new replicas, all of them in sync, and none of the old ones; the limits of a
     throttle are gone.
@@ -28,6 +29,7 @@ class MoveReplicas(Fault[Sequence[int]]):
 
     name = "move-replicas"
     options: MoveReplicasOptions
+    _complete_ns: int | None = None
 
     def inject(self, brokers: Sequence[int]) -> Effect:
         """Moves them, and waits until they are there. Raises LabError."""
@@ -40,6 +42,7 @@ class MoveReplicas(Fault[Sequence[int]]):
             admin.reassign(wanted)
             there = self.wait(lambda: self._complete(wanted), _MOVED_S)
             ended = now_ns()
+            self._complete_ns = ended if there else None
         finally:
             self._limit(topics, None, lift=throttle is not None)
         details = first_few([f"{place} to {list(new)}" for place, new in sorted(wanted.items())], 3)
@@ -48,8 +51,8 @@ class MoveReplicas(Fault[Sequence[int]]):
         return Effect(began, there, f"{details}{limited}, {state} after {ms(began, ended)}")
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: the replicas stay where they are."""
-        return effect.with_nothing_to_heal()
+        """Does nothing: the replicas stay where they are. It was over when all were in sync."""
+        return effect.with_nothing_to_heal() if self._complete_ns is None else (self._complete_ns, effect)
 
     def _wanted(self, brokers: Sequence[int]) -> Assignment:
         """The new replicas of each partition that is meant. Raises LabError."""

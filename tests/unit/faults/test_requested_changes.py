@@ -185,6 +185,15 @@ def test_replicas_move_and_no_throttle_is_left() -> None:
     assert admin.own == {"retention.ms": "7"}
 
 
+def test_move_of_replicas_is_in_effect_until_all_are_in_sync() -> None:
+    """Brokers copy until then."""
+    fault, hit = made("move-replicas", Requested())
+    effect = fault.inject(hit)
+    healed, after = fault.heal(hit, effect)
+    assert after == effect and healed is not None and effect.effective_ns is not None
+    assert healed > effect.effective_ns
+
+
 def test_settings_that_are_set_already_have_no_effect() -> None:
     """Nor have rules and quotas: what is there belongs to another, and stays at the heal."""
     admin = Requested()

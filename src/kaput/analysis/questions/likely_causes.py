@@ -23,7 +23,7 @@ from kaput.analysis.run import Run
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, first_few
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, EndedBy, NotableEvent, Wait
-from kaput.scenario.fault_kinds import ChangeConfigOptions
+from kaput.scenario.fault_kinds import PERMANENT, ChangeConfigOptions
 from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
 from kaput.scenario.vocabulary import NOOP
 
@@ -378,7 +378,8 @@ class RunEvents:
             if one.effective_ns is not None:
                 yield _Event(one.effective_ns, "fault", f"{_fault_text(one)} took effect")
             if one.healed_ns not in (None, one.effective_ns):  # a change that never ends
-                yield _Event(one.healed_ns, "heal", f"{_fault_text(one)} was healed")
+                over = "was complete" if one.fault in PERMANENT else "was healed"
+                yield _Event(one.healed_ns, "heal", f"{_fault_text(one)} {over}")
 
     def _of_brokers(self) -> Iterator[_Event]:
         for row in self._run.given.cluster_events:

@@ -58,7 +58,8 @@ def _facts(run: JudgedRun, fault: FaultFindings) -> Iterator[tuple[str, str]]:
         yield Term("effective"), f"{effective:,.3f} s after the load began"
     if fault.healed_ns is not None and fault.effective_ns is not None:
         lasted_s = (fault.healed_ns - fault.effective_ns) / 1e9
-        yield "healed", f"{lasted_s:,.3f} s later" if lasted_s else ""  # a change that never ends
+        name = "complete" if fault.fault in PERMANENT else "healed"
+        yield name, f"{lasted_s:,.3f} s later" if lasted_s else ""  # a change that never ends
     silence = waited(fault.unavailable_waited_for, fault.unavailable_ended_by, after=fault.id)
     silence = "; ".join(part for part in (by_others(fault, run.findings.claims), silence) if part)
     name_, lag = _backlog(run, fault)
