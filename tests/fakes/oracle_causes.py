@@ -151,6 +151,7 @@ class Causes:
             if event["kind"] == "leader" and event["leader_epoch"] is not None:
                 leads = event["leader"] is not None and event["leader"] >= 0
                 unclean = leads and isr is not None and event["leader"] not in isr
+                unclean = unclean and event["isr"] in (None, [event["leader"]])
                 began.setdefault(event["leader_epoch"], {**event, "unclean": unclean})
             isr = isr if event["isr"] is None else event["isr"]
         found: list[Row] = []

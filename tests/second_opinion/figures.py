@@ -85,6 +85,8 @@ class Figures:
         last_ns = max((e["at_ns"] for e in others if e["at_ns"] < election["at_ns"]), default=None)
         before = [e for e in others if e["at_ns"] in (last_ns, election["at_ns"])]
         allowed = {election["leader"] not in {*e["isr"], *(e.get("elr") or ())} for e in before} or {None}
+        if election["isr"] not in (None, [election["leader"]]) and None not in allowed:
+            allowed = {False}  # it is not alone
         return one_of(words, row.get("unclean"), {None} if election.get("within_ns") is not None else allowed)
 
     def _learned(self, words: str, place: Place, row: Row, learned: Row) -> Opinion:

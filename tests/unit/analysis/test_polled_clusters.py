@@ -51,6 +51,11 @@ def test_leader_outside_the_polled_isr_is_not_called_unclean(tmp_path: Path) -> 
     assert findings.anomaly("lost")[0].causes == {"deposed-leader": 2}
     history.rows["cluster_events"] = [{**row, "within_ns": None} for row in history.rows["cluster_events"]]
     history.rows["end_offsets"].clear()
+    # A new replica that is elected at the end of its move is not alone in the ISR.
+    assert judged(history, tmp_path / "moved").anomaly("lost")[0].causes == {"deposed-leader": 2}
+    for row in history.rows["cluster_events"][1:]:
+        row["isr"] = [row["leader"]]
+    history.rows["end_offsets"].clear()
     assert judged(history, tmp_path / "recorded").anomaly("lost")[0].causes == {"unclean-election": 2}
 
 

@@ -262,7 +262,10 @@ def _changes(
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
             known = eligible if row["within_ns"] is None else None
             if leader is not None and leader >= 0:
-                change = replace(change, unclean=None if known is None else leader not in known)
+                # The leader of an unclean election is alone in the ISR; a new replica, at the end of its move,
+                # comes into the ISR as it is elected.
+                outside = None if known is None else leader not in known and isr in (None, (leader,))
+                change = replace(change, unclean=outside)
             change = replace(change, fault=_fault_of(change, faults))
             if leader is not None and leader >= 0:
                 gone_ns = None if lost_ns is None else change.at_ns - lost_ns
