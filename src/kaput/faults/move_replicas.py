@@ -29,7 +29,7 @@ class MoveReplicas(Fault[Sequence[int]]):
 
     name = "move-replicas"
     options: MoveReplicasOptions
-    _complete_ns: int | None = None
+    _over_ns: int | None = None
 
     def inject(self, brokers: Sequence[int]) -> Effect:
         """Moves them, and waits until they are there. Raises LabError."""
@@ -42,7 +42,7 @@ class MoveReplicas(Fault[Sequence[int]]):
             admin.reassign(wanted)
             there = self.wait(lambda: self._complete(wanted), _MOVED_S)
             ended = now_ns()
-            self._complete_ns = ended if there else None
+            self._over_ns = ended if there else None
         finally:
             self._limit(topics, None, lift=throttle is not None)
         details = first_few([f"{place} to {list(new)}" for place, new in sorted(wanted.items())], 3)
@@ -52,7 +52,7 @@ class MoveReplicas(Fault[Sequence[int]]):
 
     def heal(self, brokers: Sequence[int], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the replicas stay where they are. It was over when all were in sync."""
-        return effect.with_nothing_to_heal() if self._complete_ns is None else (self._complete_ns, effect)
+        return effect.with_nothing_to_heal() if self._over_ns is None else (self._over_ns, effect)
 
     def _wanted(self, brokers: Sequence[int]) -> Assignment:
         """The new replicas of each partition that is meant. Raises LabError."""

@@ -262,8 +262,8 @@ def _changes(
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
             known = eligible if row["within_ns"] is None else None
             if leader is not None and leader >= 0:
-                # The leader of an unclean election is alone in the ISR; a new replica, at the end of its move,
-                # comes into the ISR as it is elected.
+                # The leader of an unclean election is alone in the ISR. A new replica comes into it as it is
+                # elected, at the end of its move.
                 outside = None if known is None else leader not in known and isr in (None, (leader,))
                 change = replace(change, unclean=outside)
             change = replace(change, fault=_fault_of(change, faults))
