@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
-from pydantic import BaseModel
+from pydantic import BaseModel, PlainSerializer, WithJsonSchema
+from pydantic.fields import FieldInfo
 
 from kaput.cluster.network.capability_checks import NEEDS
 from kaput.evidence import findings_file
@@ -191,16 +192,37 @@ def _scenario() -> str:
         fields = (
             (
                 f"`{field.alias or name.rstrip('_')}`",
-                _kind(field.annotation),
-                "required"
-                if field.is_required()
-                else _default(field.get_default(call_default_factory=False)),
+                _in_a_file(field),
+                "required" if field.is_required() else _default(_written_default(field)),
                 " ".join(model.texts().get(name, "").split()),
             )
             for name, field in model.model_fields.items()
         )
         parts.append(f"## {title}\n\n{about}\n\n" + _table(("key", "type", "default", "meaning"), fields))
     return "\n".join(parts)
+
+
+def _in_a_file(field: FieldInfo) -> str:
+    """A type as a scenario's author writes it: `20s`, where the model has milliseconds."""
+    examples = [
+        each.json_schema.get("examples") for each in _notes(field, WithJsonSchema) if each.json_schema
+    ]
+    if not examples or not examples[0]:
+        return _kind(field.annotation)
+    shown = f"such as {', '.join(f'`{each}`' for each in examples[0])}"
+    return shown if type(None) not in get_args(field.annotation) else f"{shown}; or null"
+
+
+def _written_default(field: FieldInfo) -> Any:
+    value = field.get_default(call_default_factory=False)
+    serializers = _notes(field, PlainSerializer)
+    return serializers[0].func(value) if serializers and value is not None else value
+
+
+def _notes(field: FieldInfo, kind: type[Any]) -> list[Any]:
+    """What a field's Annotated types are annotated with, of this kind."""
+    every = [*field.metadata, *(note for each in get_args(field.annotation) for note in get_args(each))]
+    return [note for note in every if isinstance(note, kind)]
 
 
 def _default(value: Any) -> str:
