@@ -43,7 +43,7 @@ _CONDITIONS: dict[EndedBy, str] = {
     "setting": "until min.insync.replicas changed",
     "rebalance": "until the group had an owner for it",
     "client": "for client and brokers",
-    "unknown": "for something that is not recorded",
+    "unknown": "for something that is not known",
 }
 
 
