@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from kaput.cli.options import Json
 from kaput.cli.verbs import print_json
-from kaput.core import VERSION
+from kaput.core import VERSION, first_few
 from kaput.errors import LabError, UsageError
 from kaput.scenario.nearest import nearest
 
@@ -86,11 +86,19 @@ def _found(name: str) -> tuple[Path, str]:
                 if section := _section_with(_page(stem), name):
                     return _page(stem), f"#{section}"
             near = nearest(name.lower(), [*pages, *words], count=3, cutoff=0.75)
-            hint = f"did you mean {' or '.join(near)}?" if near else "'kaput docs' has the start page"
+            hint = f"did you mean {' or '.join(near)}?" if near else _mentions(name, glossary)
             raise UsageError(f"{name!r} is neither a page nor a word of the glossary; {hint}")
     elif page is None or (anchor and anchor not in _anchors(page)):
         raise UsageError(f"{name!r} is on no page; 'kaput docs' has the start page")
     return page, f"#{anchor}" if anchor else ""
+
+
+def _mentions(text: str, glossary: Path) -> str:
+    """The pages next to the glossary that have it somewhere, as a hint."""
+    word = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+    pages = sorted(glossary.parent.glob(f"*{glossary.suffix}"))
+    found = [path.stem for path in pages if word.search(path.read_text(encoding="utf-8"))]
+    return f"in the text of {first_few(found, 4)}" if found else "'kaput docs' has the start page"
 
 
 def _section_with(page: Path, word: str) -> str | None:

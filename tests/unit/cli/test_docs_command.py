@@ -30,6 +30,8 @@ def test_pages_of_a_checkout(checkout: Path, capsys: pytest.CaptureFixture[str])
     assert shown("Deposed leader", capsys) == f"{checkout}/GLOSSARY.md#deposed-leader"
     with pytest.raises(UsageError, match="'losss' is neither a page nor a word of the glossary"):
         docs.docs_command("losss")
+    with pytest.raises(UsageError, match=r"of the glossary; in the text of .*GLOSSARY"):
+        docs.docs_command("max.poll.interval.ms")
 
 
 @pytest.mark.parametrize(
