@@ -21,6 +21,7 @@ CONTENTS: Mapping[str, str] = {
     "storage": "templates of formatted log directories",
     "clients": "other versions of confluent-kafka",
     "stores": "OpenSearch, Elasticsearch and FerretDB",
+    "settings": "names of Kafka's settings, and values that it takes",
     "charts": "the chart library of HTML reports",
 }
 

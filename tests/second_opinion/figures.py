@@ -81,6 +81,8 @@ class Figures:
         words = f"{words}: unclean"
         if any(f["fault"] == "recreate" for f in self.tables.rows("faults")):
             return Opinion(words, NOT_DECIDABLE, "a recreated topic has had no leader before its first")
+        if any(f["fault"] in ("move-replicas", "reassign", "grow") for f in self.tables.rows("faults")):
+            return Opinion(words, NOT_DECIDABLE, "an only replica may have moved")
         others = [e for e in self.tables.events_of(place) if e["isr"] is not None and e is not election]
         last_ns = max((e["at_ns"] for e in others if e["at_ns"] < election["at_ns"]), default=None)
         before = [e for e in others if e["at_ns"] in (last_ns, election["at_ns"])]

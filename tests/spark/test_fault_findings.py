@@ -28,7 +28,7 @@ def _failover(acks: object = 1, unclean: bool = False, **topic: object) -> Histo
     history.acked(0, 0, 0, **_times(10)).sent(0, 1, 1, **_times(50)).sent(0, 2, 2, **_times(90))
     history.sent(0, 3, None, "unknown", **_times(200, 400))
     history.acked(0, 4, 1, leader_epoch=1, **_times(300, 500)).acked(0, 5, 2, leader_epoch=1, **_times(900))
-    history.led(1, 0, 0, [1, 2, 3] if not unclean else [1]).led(2, 1, 600, [2, 3])
+    history.led(1, 0, 0, [1, 2, 3] if not unclean else [1]).led(2, 1, 600, [2] if unclean else [2, 3])
     history.led(2, 1, 1500, [1, 2, 3], kind="isr")
     return history.fault(1, 100, 1200).read_to_end()
 

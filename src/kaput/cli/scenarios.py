@@ -140,10 +140,11 @@ def _check_settings(scenarios: dict[str, Scenario], allow_unknown: bool) -> None
     mistakes: list[str] = []
     for name, scenario in scenarios.items():
         wrong = wrong_here(scenario, allow_unknown=allow_unknown)
-        if wrong is None:
-            note(f"{name}: its settings are not checked: Java or the jars of its Kafka are not here")
+        if isinstance(wrong, str):
+            note(f"{name}: its settings are not checked: {wrong}")
+            continue
         option = f"{name}: " if len(scenarios) > 1 else ""
-        mistakes += [f"{option}{line}" if line.startswith("--") else line for line in wrong or ()]
+        mistakes += [f"{option}{line}" if line.startswith("--") else line for line in wrong]
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
 
@@ -190,17 +191,18 @@ def from_command(
     if mistakes or scenario is None:
         raise UsageError(f"{file}, like {like}:\n{in_lines(mistakes)}")
     keep_origin(scenario, Origin(described=file))
-    found = wrong_here(scenario)
-    of_plugins = [line for line in found or () if line.endswith(PLUGINS)]
-    unknown = None if found is None else [line.removesuffix(f" {PLUGINS}") for line in of_plugins]
-    refused = [line for line in found or () if line not in of_plugins]
+    checked = wrong_here(scenario)
+    found = [] if isinstance(checked, str) else checked
+    of_plugins = [line for line in found if line.endswith(PLUGINS)]
+    unknown = None if isinstance(checked, str) else [line.removesuffix(f" {PLUGINS}") for line in of_plugins]
+    refused = [line for line in found if line not in of_plugins]
     if json:
         _print_json({"scenario": data, "replaced": replaced, "unknown": unknown, "refused": refused})
         return
     lines = [f"Made from {file} by kaput scenarios from, like {like}."]
     lines += _listed("Not taken over:", replaced)
-    if unknown is None:
-        lines.append("Names of settings are not checked: Java or the jars of its Kafka are not here")
+    if isinstance(checked, str):
+        lines.append(f"Names of settings are not checked: {checked}")
     lines += _listed("Not known to Kafka (kaput run --allow-unknown: they are a plugin's):", unknown or [])
     lines += _listed("What a run refuses:", refused)
     sys.stdout.write("".join(f"# {line}\n" for line in lines))

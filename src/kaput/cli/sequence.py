@@ -232,12 +232,14 @@ def _numbers(files: list[Path], role: Role, pattern: str | None, reader: LineRea
         reader.restart()
         parser = TextFormat(reader, role) if pattern is None else PatternFormat(pattern, reader)
         for block in blocks([str(path)], reader.begin):
-            before = reader.lines
+            before, nameless = reader.lines, reader.without_producer
             parsed = parser.parse(block)
             if len(parsed.unreadable):
                 line = int(parsed.unreadable[0])
                 text = block.split(b"\n")[line][:120].decode(errors="replace").rstrip()
                 place = reader.places.of(before + line)
+                if reader.without_producer > nameless:
+                    raise UsageError(f"{place}: has no producer, and others have: {text!r}")
                 raise UsageError(f"{place}: has no number: {text!r}; {_advice(text)}")
             collect([parsed], sets)
     reader.restart()

@@ -12,6 +12,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ _VALUES = {
     "transactional.id": re.compile(".*"),
 }
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
+_MECHANISM_SLIPS = {"PLAINTEXT": "PLAIN", "OAUTH": "OAUTHBEARER", "SCRAM-SHA-1": "SCRAM-SHA-256"}
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
@@ -211,13 +213,18 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
             f"{path}:{protocol.line}: security.protocol={protocol.value!r} is none of {', '.join(_PROTOCOLS)}"
         )
     mechanism = settings.get("sasl.mechanism")
-    near = [] if mechanism is None else nearest(mechanism.value, _MECHANISMS, cutoff=0.55)
+    near = [] if mechanism is None else _meant_mechanism(mechanism.value)
     if mechanism is not None and near not in ([], [mechanism.value]):  # others are plugins'
         where = f"{path}:{mechanism.line}: sasl.mechanism={mechanism.value}"
         raise UsageError(f"{where} is none of Kafka's; did you mean {near[0]}?")
     hostname = settings.get(_HOSTNAME_CHECK)
     if hostname is not None and hostname.value.lower() == "none":
         raise UsageError(f"{path}:{hostname.line}: {_HOSTNAME_CHECK}=none is librdkafka's; Kafka's is empty")
+
+
+def _meant_mechanism(text: str) -> list[str]:
+    known = _MECHANISM_SLIPS.get(text.upper())
+    return [known] if known else get_close_matches(text.upper(), _MECHANISMS, 1, 0.9)
 
 
 def _check_library(path: Path, settings: Mapping[str, Property]) -> None:
@@ -233,8 +240,10 @@ def _check_library(path: Path, settings: Mapping[str, Property]) -> None:
 def _check_slips(path: Path, settings: Mapping[str, Property], known: Set[str]) -> None:
     for name, setting in settings.items():
         cutoff = _SLIP if "." in name else _SHORT_SLIP
-        if name not in known | LIBRDKAFKA_ONLY.keys() and (
-            near := nearest(name, known - settings.keys(), 1, cutoff)
+        if (
+            name not in known | LIBRDKAFKA_ONLY.keys()
+            and (near := nearest(name, known - settings.keys(), 1, cutoff))
+            and near[0][0] == name[0]
         ):
             raise UsageError(
                 f"{path}:{setting.line}: {name} is no setting of Kafka's clients; did you mean {near[0]}?"
@@ -249,7 +258,7 @@ def read_producer_settings(path: Path) -> dict[str, str]:
     _check_library(path, settings)
     _check_slips(path, settings, _PRODUCERS)
     for name, setting in settings.items():
-        if name in _OF_TOPICS:
+        if name in _OF_TOPICS and "application.id" not in settings:  # else of Kafka Streams
             raise UsageError(f"{path}:{setting.line}: {name} is a setting of topics, which producers ignore")
         known = _VALUES.get(name, _NUMBER) if name in _PRODUCERS else None
         if known is not None and not known.fullmatch(setting.value.strip()) and "${" not in setting.value:

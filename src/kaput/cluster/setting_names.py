@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import subprocess
+import uuid
 from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -108,7 +108,13 @@ def _print(distribution: Distribution, java: Java, *arguments: str, given: str =
     )
     try:
         done = subprocess.run(
-            command, input=given, capture_output=True, encoding="utf-8", timeout=_TIMEOUT_S, check=False
+            command,
+            input=given,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         late = f"Java did not print the settings of Kafka {distribution.version} within {_TIMEOUT_S} s"
@@ -176,15 +182,20 @@ def _refused_values(
     keys = {
         name: hashlib.sha256(f"{kind} {name}={text}".encode()).hexdigest()
         for name, text in texts.items()
-        if _OF_PROVIDERS not in text
+        if _OF_PROVIDERS not in text and "\0" not in text
     }
-    kept = cache_dir("settings") / f"{distribution.id}-values.json"
+    judge = hashlib.sha256((_CLASSES / "ConfigNames.class").read_bytes()).hexdigest()[:8]
+    kept = cache_dir("settings") / f"{distribution.id}-values-{judge}.json"
     known: dict[str, str] = {}
     with suppress(OSError, ValueError):
         known = json.loads(kept.read_text())
     if asked := [name for name, key in keys.items() if key not in known]:
         given = "".join(f"{part}\0" for name in asked for part in (kind, name, texts[name]))
-        answers = (line.split(" ", 2) for line in _print(distribution, java, "values", given=given))
+        answers = [line.split(" ", 2) for line in _print(distribution, java, "values", given=given)]
+        if ["checked", str(len(asked))] not in answers:
+            raise DistributionError(
+                f"the values of settings of Kafka {distribution.version} were not checked"
+            )
         known |= {keys[name]: "" for name in asked}
         for answer in answers:
             if answer[0] == "refused":
@@ -195,6 +206,11 @@ def _refused_values(
 
 
 def _keep(path: Path, answers: object) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(answers))
-    part.replace(path)
+    """Another thread, or kaput, may keep its own at the same time; without a cache each is asked anew."""
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    with suppress(OSError):
+        try:
+            part.write_text(json.dumps(answers))
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)

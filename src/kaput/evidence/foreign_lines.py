@@ -105,7 +105,10 @@ def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines)
     if header.startswith("sep="):  # of Excel
         header, above = text.readline(), 2
     separator = max(_SEPARATORS, key=header.count)
-    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=separator), [])]
+    names = [
+        name.strip().lower()
+        for name in next(csv.reader([header], delimiter=separator, skipinitialspace=True), [])
+    ]
     if not names:
         raise EvidenceError(f"{path}: is empty; {NAMES_FIRST}")
     if double := next((name for name in names if name and names.count(name) > 1), None):

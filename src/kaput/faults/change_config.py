@@ -53,10 +53,15 @@ class ChangeConfig(Fault[Any]):
         pending = dict(self._before)
 
         def lacks() -> str:
+            refused = []
             for name in list(pending):
-                self.scene.admin.alter_settings(self.kind, name, pending[name])
-                del pending[name]
-            return "" if all(self._restored(name) for name in self._before) else f"still {self._now()}"
+                try:
+                    self.scene.admin.alter_settings(self.kind, name, pending[name])
+                    del pending[name]
+                except LabError as error:
+                    refused.append(str(error))
+            there = not refused and all(self._restored(name) for name in self._before)
+            return "" if there else "; ".join(refused) or f"still {self._now()}"
 
         details = self.wait_until_complete(lacks, _BACK_S)
         if self._before:

@@ -13,7 +13,7 @@ from kaput.faults.members import MemberFault
 from kaput.faults.process_target import Member, SeekReport
 from kaput.scenario.fault_kinds import SeekOptions
 
-_ANSWER_S = 60.0  # a member answers when it has worked on what it polled
+_ANSWER_S = 600.0  # a member answers when it has worked on what it polled: up to 500 records
 
 
 class Seek(MemberFault):
@@ -60,4 +60,4 @@ def _sentence(report: SeekReport | None) -> str:
     if report.error:
         return report.error
     moves = [f"{place} from {begin:,} to {to:,}" for place, begin, to in report.moves]
-    return ", ".join(moves) or "it had read nothing to go back to"
+    return ", ".join(moves) or "there was nothing to go back to"

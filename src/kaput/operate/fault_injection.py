@@ -79,6 +79,7 @@ class FaultInjector:
         self._lock = threading.Lock()
         self._count = 0
         self._injected: dict[str, tuple[Life, InjectedFault]] = {}
+        self._beginning: list[FaultStep] = []
 
     @property
     def active(self) -> list[InjectedFault]:
@@ -95,7 +96,14 @@ class FaultInjector:
         """
         keys = checked_step(fault, target, options, self._spec())
         self._check_topic(keys.target)
-        self._check_settings(keys)
+        self._begin(keys)
+        try:
+            return self._inject(keys, fault, target, for_ms)
+        finally:
+            with self._lock:
+                self._beginning.remove(keys)
+
+    def _inject(self, keys: FaultStep, fault: str, target: str, for_ms: int | None) -> InjectedFault:
         if keys.kind.permanent:  # there is nothing to heal
             for_ms = 0
         with self._lock:
@@ -179,15 +187,18 @@ class FaultInjector:
         with suppress(Exception):  # `inject` and `heal` raise what went wrong
             self._engine.play(life)
 
-    def _check_settings(self, step: FaultStep) -> None:
-        """Raises UsageError if an active fault changes the same setting: what its heal restores would be the
+    def _begin(self, step: FaultStep) -> None:
+        """Raises UsageError if another fault changes the same setting: what its heal restores would be the
         value of the other one.
         """
         with self._lock:
             active = [life.step for life, _ in self._injected.values() if life.under_way]
-        for other in active:
-            if key := same_setting(other.options, other.target, step.options, step.target):
-                raise UsageError(f"{other.id} changes {key}, too; heal it first")
+            known = [(one.id, one.options, one.target) for one in active]
+            known += [(one.fault, one.options, one.target) for one in self._beginning]
+            for name, options, target in known:
+                if key := same_setting(options, target, step.options, step.target):
+                    raise UsageError(f"{name} changes {key}, too; heal it first")
+            self._beginning.append(step)
 
     def _check_topic(self, target: Target) -> None:
         """Raises UsageError at once for a topic or partition that does not exist: a run would wait for it."""

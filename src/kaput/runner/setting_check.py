@@ -26,6 +26,7 @@ from kaput.scenario.model import Config, Group, Producers, Scenario
 from kaput.scenario.nearest import nearest
 from kaput.scenario.origin import origin_of
 from kaput.scenario.source import DataPath
+from kaput.workload.librdkafka.client_setup import quiet_logger
 from kaput.workload.librdkafka.versions import environment
 from kaput.workload.supervision.launches import member_config, producer_config
 
@@ -52,18 +53,18 @@ def check_settings(
         raise UsageError("\n".join(text for _, text in sorted(placed, key=lambda each: each[0])))
 
 
-def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] | None:
-    """What `check_settings` would say, with what is on this machine: nothing is fetched. None if Java, the
-    jars or another version of librdkafka are missing.
+def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] | str:
+    """What `check_settings` would say, with the jars that are on this machine; why it could not check, as a
+    text, if they or Java are missing, or cannot be asked.
     """
     versions = {*scenario.kafka_versions(), *scenario.java_versions()}
     here = {version: jars for version in versions if (jars := cached(version)) is not None}
     if versions - here.keys():
-        return None
+        return "the jars of its Kafka are not here"
     try:
         check_settings(scenario, find_java(), here.__getitem__, allow_unknown=allow_unknown)
-    except (JavaError, DistributionError):
-        return None
+    except (JavaError, DistributionError) as error:
+        return str(error)
     except UsageError as error:
         return str(error).splitlines()
     return []
@@ -106,7 +107,7 @@ def _of_clients(
         *(
             (("workload", "groups", n, "config"), "consumer", each)
             for n, group in enumerate(work.groups)
-            for each in (group, *map(group.as_member, group.member_versions))
+            for each in (group, *_other_versions(group))
         ),
     ]
     for path, kind, client in clients:
@@ -121,6 +122,12 @@ def _of_clients(
                 names |= setting_names(kafka, java).get(kind, frozenset())
             more = _NO_PLUGINS if allow_unknown else ""
             yield from at(path, _of_librdkafka(kind, client, names, more))
+
+
+def _other_versions(group: Group) -> list[Group]:
+    """The group as its members with another version of the client know it, each version once."""
+    others = (group.as_member(number) for number in group.member_versions)
+    return list({each.client_version: each for each in others}.values())
 
 
 def _of_librdkafka(kind: str, client: Producers | Group, names: set[str], more: str) -> Found:
@@ -140,12 +147,16 @@ def _of_librdkafka(kind: str, client: Producers | Group, names: set[str], more: 
 
 
 def _refused_together(client: Producers | Group) -> str:
-    """Why librdkafka refuses all settings of a client, each of which it takes; empty if it does not."""
+    """Why librdkafka refuses all settings of a client, each of which it takes; empty if it does not. Those of
+    security are incomplete here: the run adds credentials.
+    """
+    if any(name.startswith(("security.", "sasl.", "ssl.")) for name in client.config):
+        return ""
     try:
         if isinstance(client, Producers):
-            Producer({**_QUIET, **producer_config("", 0, client)})
+            Producer(producer_config("", 0, client), logger=quiet_logger())
         elif client.type != "share":
-            Consumer({**_QUIET, **member_config("", client, "0")}).close()
+            Consumer(member_config("", client, "0"), logger=quiet_logger()).close()
     except KafkaException as error:
         reason = str(error.args[0].str()).strip().rpartition(f"{_TOGETHER} ")[2].partition(": ")[2]
         return reason.replace("`must", "` must")  # as librdkafka writes it
@@ -157,7 +168,6 @@ def _knows(kind: str, name: str, version: str | None) -> bool:
     return not reason.startswith(_UNKNOWN)
 
 
-_QUIET = {"log_level": 0}
 _TOGETHER = "Failed to create"  # what a setting alone does not decide, such as session.timeout.ms
 
 
@@ -188,9 +198,9 @@ def _tried(kind: str, settings: Config) -> dict[str, str]:
     for name, value in settings.items():
         try:
             if kind == "producer":
-                Producer({**_QUIET, name: value})
+                Producer({name: value}, logger=quiet_logger())
             else:
-                Consumer({**_QUIET, "group.id": "kaput", name: value}).close()
+                Consumer({"group.id": "kaput", name: value}, logger=quiet_logger()).close()
         except KafkaException as error:
             if not (reason := str(error.args[0].str()).strip()).startswith(_TOGETHER):
                 reasons[name] = reason

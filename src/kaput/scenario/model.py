@@ -479,8 +479,8 @@ def producer_number(scenario: Scenario, group: Group, process: int) -> int:
     follow those of `workload.producers` and are dealt to the pipes round-robin, so a number identifies its
     pipe.
     """
-    every = pipes(scenario)
-    return len(scenario.producer_specs()) + process * len(every) + every.index(group)
+    every = [each.id for each in pipes(scenario)]
+    return len(scenario.producer_specs()) + process * len(every) + every.index(group.id)
 
 
 def spec_of(scenario: Scenario, producer: int | None) -> Producers | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol
@@ -208,10 +208,19 @@ class TextFormat:
 
     def _each(self, block: bytes, lines: Longs | None = None) -> Parsed:
         """Other lines, one by one."""
+        read = 0
+
+        def fields() -> Iterator[Fields | Skipped | None]:
+            nonlocal read
+            for line in block.split(b"\n")[:-1]:
+                yield self._meaning.of(line)
+                read += 1
+
         try:
-            return self.reader.read((self._meaning.of(line) for line in block.split(b"\n")[:-1]), lines)
+            return self.reader.read(fields(), lines)
         except DoubleColumn as error:
-            raise UsageError(f"{self.reader.places.of(self.reader.lines)}: {error}") from None
+            at = read if lines is None else int(lines[read])
+            raise UsageError(f"{self.reader.places.of(self.reader.lines + at)}: {error}") from None
 
 
 def _together(one: Parsed, other: Parsed) -> Parsed:

@@ -29,7 +29,7 @@ MAX_LINE_BYTES = 1 << 20
 _SLICE = 1 << 18
 _IDLE_S = 0.2
 STDIN = "-"
-_TABLE = re.compile(rb'\s*(?:\[|\{\s*"[^"]*"\s*:\s*[\[{])')
+_TABLE = re.compile(rb'\s*(?:\[(?![0-9]{4}-)|\{\s*"[^"]*"\s*:\s*[\[{])')
 
 
 class Place(NamedTuple):
@@ -189,7 +189,8 @@ def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _of_table(chunks: Iterator[bytes]) -> tuple[bytes | None, Iterator[bytes]]:
     """The rows of a JSON document that holds a whole table as lines; None, and all chunks: it is none."""
     first = next(chunks, b"")
-    if not _TABLE.match(first):
+    line, _, more = first.partition(b"\n")
+    if not _TABLE.match(first) or (more.strip() and _is_json(line)):
         return None, itertools.chain([first], chunks)
     text = first + b"".join(chunks)
     try:
@@ -198,6 +199,14 @@ def _of_table(chunks: Iterator[bytes]) -> tuple[bytes | None, Iterator[bytes]]:
         rows = None
     lines = None if rows is None else b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     return lines, iter([text])
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _opened(path: str) -> int:

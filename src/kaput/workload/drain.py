@@ -146,6 +146,7 @@ class LogReader:
         """
         for name in ("log", "end_offsets") if self._ends else ():
             (self._folder.table(name) / f"{self._writer}.arrows").unlink()
+        self._shown, self._stored = VisibleOffsets(), VisibleOffsets()
         self._ends = ends
         limit, total = time.monotonic() + timeout_s, sum(ends.values())
         self._limit = limit

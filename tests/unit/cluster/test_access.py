@@ -29,6 +29,7 @@ _SETTINGS = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsa
             "acks=all\nssl.truststore.passwrd=x\n",
             r":2: ssl\.truststore\.passwrd is no .* did you mean ssl\.truststore\.password",
         ),
+        ("sasl.mechanism=PLAINTEXT\n", r":1: .* is none of Kafka's; did you mean PLAIN\?"),
         ("sasl.mechanism=SCRAM-SHA256\n", r":1: .* is none of Kafka's; did you mean SCRAM-SHA-256\?"),
         ("ssl.endpoint.identification.algorithm=none\n", r":1: .*=none is librdkafka's; Kafka's is empty"),
         ("security.protocol=SASL_SSL \n", r":1: security\.protocol='SASL_SSL ' is none of PLAINTEXT, SSL"),
@@ -45,6 +46,20 @@ def test_setting_that_kafka_would_not_take_is_refused_with_its_line(
     with pytest.raises(UsageError, match="client\\.properties" + message) as raised:
         Access.read(path)
     assert "s=1" not in str(raised.value)
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER-DPOP", "PLAIN-LDAP", "SCRAM-SHA-384", "GSSAPI"])
+def test_mechanism_of_a_plugin_is_accepted(mechanism: str, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(f"sasl.mechanism={mechanism}\n")
+    assert Access.read(path).properties["sasl.mechanism"] == mechanism
+
+
+def test_settings_of_other_programs_are_no_slips_of_a_producers(tmp_path: Path) -> None:
+    """Of Kafka Streams, for example."""
+    path = tmp_path / "streams.properties"
+    path.write_text("application.id=a\nreplication.factor=3\ntasks=1\nracks=a\nentries=2\n")
+    assert read_producer_settings(path)["replication.factor"] == "3"
 
 
 def test_file_for_both_libraries_is_accepted(tmp_path: Path) -> None:

@@ -209,6 +209,27 @@ def test_settings_that_are_set_already_have_no_effect() -> None:
     assert admin.own and admin.rules and admin.limited
 
 
+def test_broker_that_is_down_keeps_no_other_from_being_restored() -> None:
+    """It is named; the engine does not take that for a heal."""
+    admin = Requested()
+    config = {"segment.bytes": 9}
+    scene = fake_scene("change-config", admin=admin, target="all", config=config)
+    fault = fault_class("change-config", "nodes")(scene)
+    effect = fault.inject([1, 2])
+    assert effect.confirmed
+    restored, alter = [], admin.alter_settings
+
+    def down(kind: int, name: str, changes: Mapping[str, str | None]) -> None:
+        if name == "1":
+            raise LabError("broker 1 does not answer")
+        restored.append(name)
+        alter(kind, name, changes)
+
+    admin.alter_settings = down  # type: ignore[method-assign]
+    healed, after = fault.heal([1, 2], effect)
+    assert healed is None and restored == ["2"] and after.proof.endswith("broker 1 does not answer")
+
+
 def test_setting_that_no_broker_shows_is_refused() -> None:
     """Without it there would be no proof."""
     target, on, hit, _ = HIT["change-config"]

@@ -54,15 +54,15 @@ def test_step_takes_effect_when_the_last_member_has_gone_back() -> None:
     effect = played(*readers, back=1)
     assert effect.confirmed and readers[1].seek_report is not None
     assert effect.effective_ns == readers[1].seek_report.at_ns
-    assert effect.proof.endswith("; member 3 of billing: it had read nothing to go back to")
+    assert effect.proof.endswith("; member 3 of billing: there was nothing to go back to")
 
 
 @pytest.mark.parametrize(
     ("reader", "text"),
     [
         (Reader(1, refused="REBALANCE_IN_PROGRESS"), "member 1 of billing: REBALANCE_IN_PROGRESS"),
-        (Reader(1, positions={ONE: 0}), "member 1 of billing: it had read nothing to go back to"),
-        (Reader(1, answers=False), "member 1 of billing: did not answer within 60 s"),
+        (Reader(1, positions={ONE: 0}), "member 1 of billing: there was nothing to go back to"),
+        (Reader(1, answers=False), "member 1 of billing: did not answer within 600 s"),
         (Reader(1, running=False), "no member was running"),
     ],
 )

@@ -145,6 +145,14 @@ def test_settings_are_held_to_the_versions_of_single_members_too() -> None:
     assert "Kafka 3.9.2 does not know this consumer setting of Kafka 4.4.0" in line
 
 
+def test_credentials_that_the_run_adds_are_not_missed(capfd: pytest.CaptureFixture[str]) -> None:
+    """On an existing cluster they are in a file; and a client's debug output is for its run."""
+    secured = [f"{_PRODUCER}.config.security.protocol=sasl_ssl", f"{_PRODUCER}.config.debug=all"]
+    assert not mistakes(*secured, own=False)
+    assert not mistakes(f"{_PRODUCER}.config.debug=all")
+    assert not capfd.readouterr().err
+
+
 def test_what_librdkafka_does_not_know_is_refused_in_any_case() -> None:
     """--allow-unknown helps brokers and Java's clients only: librdkafka would end the run."""
     unknown = f"{_PRODUCER}.config.nonsense=1"
@@ -158,7 +166,7 @@ def test_what_librdkafka_does_not_know_is_refused_in_any_case() -> None:
 def test_settings_that_librdkafka_refuses_together_are_named() -> None:
     """Each alone is right: the client would end at its start."""
     (line,) = mistakes(f"{_GROUP}.config.session.timeout.ms=1800000")
-    assert line.endswith("session.timeout.ms=1800000: `max.poll.interval.ms`must be >= `session.timeout.ms`")
+    assert line.endswith("session.timeout.ms=1800000: `max.poll.interval.ms` must be >= `session.timeout.ms`")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def test_each_pipe_process_has_its_own_producer_number() -> None:
     assert [group.id for group in (billing, writing)] == ["billing", "writing"]
     numbers = [producer_number(read, group, process) for process in (0, 1) for group in (billing, writing)]
     assert numbers == [2, 3, 4, 5]
+    assert producer_number(read, billing.as_member(1), 1) == 4
     specs = [spec_of(read, number) for number in (0, *numbers)]
     assert [spec.topic for spec in specs if spec] == ["orders", *["invoices", "letters"] * 2]
     mine = spec_of(read, 4)

@@ -17,7 +17,7 @@ from kaput.errors import UsageError
 from kaput.sequence.checking import Checker, Sent
 from kaput.sequence.intervals import Intervals
 from kaput.sequence.parsing import LineFormat, LineReader, PatternFormat, TextFormat
-from kaput.sequence.reading import MAX_LINE_BYTES, blocks
+from kaput.sequence.reading import BLOCK_BYTES, MAX_LINE_BYTES, blocks
 from kaput.sequence.summary import CheckSummary, as_json, as_text, summarise
 from kaput.sequence.tool_lines import SKIPPED, Fields, LineMeaning, Role, Skipped, fields_of
 
@@ -480,6 +480,17 @@ def test_json_document_with_a_whole_table_is_its_rows(tmp_path: Path, text: str)
     lines = b"".join(blocks([str(path)])).splitlines()
     found = [fields_of(line, Role.RECEIVED) for line in lines if line]
     assert [fields.number for fields in found if isinstance(fields, Fields)] == [b"1", b"2", b"4"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    ['{"seq":{"long":1}}', "[2026-11-22 10:00:00,123] WARN x (org.apache.kafka.clients.NetworkClient)"],
+)
+def test_lines_are_no_json_document(first: str, tmp_path: Path) -> None:
+    """Of Avro, or of a log: a document would be held in memory, and its beginning not be checked at once."""
+    path = tmp_path / "lines"
+    path.write_text(first + "\n2\n" + "3\n" * BLOCK_BYTES)
+    assert len(list(blocks([str(path)]))) > 1
 
 
 def test_records_as_java_prints_them() -> None:

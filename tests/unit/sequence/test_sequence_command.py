@@ -252,6 +252,8 @@ def test_files_of_sends_have_times_and_outcomes_of_their_own(tmp_path: Path) -> 
     [
         ("1\n2\n", "1\n3\n", "--acked has number 3, which is not in --sent"),
         ("1\nx\n", "1\n", "sent:2: has no number: 'x'; --pattern finds"),
+        ("1 1795349830123 a\n2 1795349830124\n", "1\n", "sent:2: has no producer, and others have: '2 179"),
+        ("sep=;\nnumber;time;number\n", "1\n", "sent:2: column 'number' is there twice"),
         ("got 17\r\n", "1\n", "sent:1: has no number: 'got 17'; --pattern 'got (?P<number>"),
         ("", "1\n", "has no number that was sent"),
     ],

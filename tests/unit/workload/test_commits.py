@@ -17,11 +17,12 @@ ORDERS = ("orders", 0)
 
 
 class Client:
-    """Notes what it is asked to commit; may refuse."""
+    """Notes what it is asked to commit, and to store; may refuse."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[dict[tuple[str, int], int], bool]] = []
         self.refuses = False
+        self.stored: list[int] = []
         self.refused: list[int] = []  # offsets that the member was told are not committed
 
     def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
@@ -29,6 +30,9 @@ class Client:
         if self.refuses:
             raise KafkaException("refused")
         return offsets
+
+    def store_offsets(self, offsets: list[TopicPartition]) -> None:
+        self.stored += [at.offset for at in offsets]
 
 
 def made(
@@ -136,8 +140,24 @@ def test_going_back_commits_at_once_and_nothing_repairs_it(commit: str) -> None:
     commits.go_back({ORDERS: 4})
     assert (client.asked, arrived) == ([({ORDERS: 4}, False)], [4]) and not commits.outstanding
     if commit == "auto":
+        assert client.stored == [4]  # else its next commit would be of what it had stored
         commits.answered(None, answer(7))
         assert arrived == [4, 7] and not commits.due(idle=True)
+
+
+def test_refused_going_back_changes_nothing() -> None:
+    """What was noted is still committed, and a late answer is no reason to go back."""
+    commits, client, _ = made()
+    commits.note({ORDERS: 100}, 1)
+    commits.now(wait=False)
+    commits.note({ORDERS: 110}, 1)
+    client.refuses = True
+    with pytest.raises(KafkaException):
+        commits.go_back({ORDERS: 50})
+    client.refuses = False
+    commits.answered(None, answer(100))
+    commits.now(wait=True)
+    assert client.asked[-1][0] == {ORDERS: 110}
 
 
 def test_late_answer_of_a_revoked_partition_is_not_repaired() -> None:

@@ -103,6 +103,31 @@ class Client:
         return [handed("orders", 0, 2), handed("orders", 1, 9)]
 
 
+class Committed:
+    """The group has committed 300 there, and the log begins at 0."""
+
+    def committed(self, partitions: list[TopicPartition], _timeout_s: float) -> list[TopicPartition]:
+        return [TopicPartition(at.topic, at.partition, 300) for at in partitions]
+
+    def get_watermark_offsets(self, _at: TopicPartition, _timeout_s: float) -> tuple[int, int]:
+        return 0, 400
+
+
+def test_member_goes_back_from_where_the_group_is_after_a_rebalance(tmp_path: Path) -> None:
+    """Another member has read on meanwhile; of what it has read itself it knows better than the group."""
+    member = GroupMember(spec(tmp_path, "orders"))
+    place = TopicPartition("orders", 0)
+    member._on_assign(member.client, [place])
+    member.delivered([handed("orders", 0, 99)], 1)
+    client, member.client = member.client, Committed()
+    assert member._places_back(50) == [(("orders", 0), 100, 50)]
+    member.client = client
+    member._on_lost(client, [place])
+    member._on_assign(client, [place])
+    member.client = Committed()
+    assert member._places_back(50) == [(("orders", 0), 300, 250)]
+
+
 def test_records_of_a_revoked_partition_are_not_delivered(tmp_path: Path) -> None:
     """A rebalance inside a call of the client: of the lost partition nothing is recorded or committed."""
     member = GroupMember(spec(tmp_path, "orders"))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import MOVES, RECREATE
+from kaput.scenario.fault_kinds import MOVES, MOVES_REPLICAS, RECREATE
 from kaput.scenario.vocabulary import DISK_LOSS, NOOP, UNSYNCED_DATA_FAULTS
 
 # Faults that end a process: when started again, it registers anew, and serves no client until it is unfenced.
@@ -263,9 +263,10 @@ def _changes(
             known = eligible if row["within_ns"] is None else None
             if leader is not None and leader >= 0:
                 # The leader of an unclean election is alone in the ISR. A new replica comes into it as it is
-                # elected, at the end of its move.
+                # elected, at the end of its move; the only one is then alone as well.
                 outside = None if known is None else leader not in known and isr in (None, (leader,))
-                change = replace(change, unclean=outside)
+                unsure = bool(outside) and any(_moves_replicas(one, change.at_ns) for one in faults)
+                change = replace(change, unclean=None if unsure else outside)
             change = replace(change, fault=_fault_of(change, faults))
             if leader is not None and leader >= 0:
                 gone_ns = None if lost_ns is None else change.at_ns - lost_ns
@@ -279,6 +280,11 @@ def _changes(
             eligible = {*isr, *(row["elr"] or ())}
         changes.append(change)
     return changes
+
+
+def _moves_replicas(fault: FaultRow, at_ns: int) -> bool:
+    """Whether a step may have been moving replicas then."""
+    return fault.fault in MOVES_REPLICAS and fault.injected_ns <= at_ns <= fault.may_end_ns
 
 
 def _was_down(row: Mapping[str, Any], until_ns: int, is_down: IsDown) -> bool:

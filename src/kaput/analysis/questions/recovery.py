@@ -24,6 +24,7 @@ from kaput.analysis.views.messages import Messages
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, ClaimKind, EndedBy
+from kaput.scenario.fault_kinds import PERMANENT
 from kaput.scenario.targets import CLUSTER, CLUSTERS, MIRROR
 from kaput.scenario.vocabulary import NOOP
 
@@ -265,8 +266,9 @@ def _lag_ended_by(
     last = backlogs.get(group)
     if last is None or fault.effective_ns is None or last.grew_until_ns - fault.effective_ns < SHORTEST_NS:
         return None
-    # A change that never ends (resize, grow) has no heal of its own.
-    healed_ns = fault.healed_ns if fault.healed_ns != fault.effective_ns else None
+    # A change that never ends (resize, grow) has no heal of its own, nor has a move of replicas.
+    own = fault.healed_ns != fault.effective_ns and fault.fault not in PERMANENT
+    healed_ns = fault.healed_ns if own else None
     # The heal of a producer or a mirror lets no group go on.
     hit = bool(fault.brokers) or fault.target.endswith(f" of {group}")
     if not hit or healed_ns is None or (resumed_ns is not None and resumed_ns < healed_ns):

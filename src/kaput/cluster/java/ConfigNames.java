@@ -1,3 +1,6 @@
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -15,7 +18,7 @@ import org.apache.kafka.common.config.ConfigDef;
  * those of a broker that can change while it runs.
  *
  * <p>With the argument `values` it reads KIND, NAME, VALUE, each followed by a NUL, and prints `refused NUMBER
- * WHY` for each value, counted from 0, that Kafka's own definition refuses.
+ * WHY` for each value, counted from 0, that Kafka's own definition refuses, and `checked COUNT` at the end.
  *
  * <p>A kind that a version lacks is left out. Compiled as KaputProducer.java is (`make java`).
  */
@@ -35,6 +38,7 @@ public final class ConfigNames {
     private ConfigNames() {}
 
     public static void main(String[] args) throws Exception {
+        System.setOut(new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8));
         if (args.length > 0) {
             checkValues(new String(System.in.readAllBytes(), StandardCharsets.UTF_8).split("\0", -1));
             return;
@@ -77,6 +81,7 @@ public final class ConfigNames {
                 System.out.println("refused " + i / 3 + " " + why);
             }
         }
+        System.out.println("checked " + words.length / 3);
     }
 
     private static Set<?> dynamic() throws Exception {

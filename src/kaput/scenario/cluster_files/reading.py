@@ -69,7 +69,9 @@ def take_config_file(block: dict[Any, Any], folder: Path, *, wins: bool) -> list
     found = read_cluster(path)
     described, left_out = found.cluster, len(found.replaced)
     both = (block, described) if wins else (described, block)
-    config = {**(both[0].get("config") or {}), **(both[1].get("config") or {})}
+    settings = [each.get("config") or {} for each in both]
+    mappings = all(isinstance(each, dict) for each in settings)
+    config = {**settings[0], **settings[1]} if mappings else block["config"]
     block |= {**both[0], **both[1], "config": config}
     differences = f"{plural(left_out, 'difference')} from it in the run"
     return [f"{path}: {differences}; kaput scenarios from {path} lists them"] if left_out else []

@@ -229,12 +229,18 @@ class CommitRecorder:
 
     def go_back(self, positions: dict[TopicPartition, int]) -> None:
         """Commits lower offsets, in place of what was noted, and waits. Raises KafkaException."""
+        offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
+        if self._spec.commit == "auto":  # the client itself makes the next commits
+            self.client.store_offsets(offsets=offsets)
+        done = self.client.commit(offsets=offsets, asynchronous=False) or []
+        for at in done:
+            if at.error is not None:
+                raise KafkaException(at.error)
         for place in positions:
             self.forget(place)
-        if self._spec.commit != "auto":  # else the client itself makes the next commits
+        if self._spec.commit != "auto":
             self._newest.update(positions)
-        offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
-        self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
+        self.answered(None, done)
 
     def answered(self, error: Any, partitions: Iterable[PartitionOffset]) -> None:
         """Handles the result of a commit: the client's `on_commit`."""

@@ -150,6 +150,8 @@ class GroupMember:
                 self.client.seek(PartitionOffset(*place, to))
                 self._positions[place] = to
         except KafkaException as failure:
+            # What was committed of it is committed anew, where the member still is.
+            self._commits.note({place: begin for place, begin, _ in moves}, 0)
             moves, error = [], str(failure)
         with suppress(KafkaException):
             self.client.resume(paused)  # also what was revoked: it would be paused when it is assigned again
@@ -338,6 +340,7 @@ class GroupMember:
             place = TopicPartition(at.topic, at.partition)
             self._assigned.add(place)
             self._commits.forget(place)
+            self._positions.pop(place, None)  # another member may have read on
             self._event("assigned", at)
         if self._ready and not self._assigned:
             self._event("assigned")
