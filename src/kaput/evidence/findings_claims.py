@@ -302,7 +302,8 @@ class LeaderChange(FindingsPart):
     """The leader before; null if unknown."""
     old_leader_in_sync: bool | None = None
     """Whether it was in the ISR at the election, so that the change was planned: a preferred leader election,
-    by a step, by a tool, or by Kafka's own rebalancing of leaders. Null if that is not recorded."""
+    by a step, by a tool, or by Kafka's own rebalancing of leaders. False of a leader whose replica was moved
+    away, which is planned as well. Null if that is not recorded."""
     unclean: bool | None = None
     """Whether the election was unclean: the new leader was neither in the ISR nor among the eligible leader
     replicas. Null if that is not recorded."""

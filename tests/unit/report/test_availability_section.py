@@ -68,9 +68,11 @@ def stood_still(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_group_that_works_on_what_it_polled_says_so(raw: dict[str, Any]) -> None:
-    """A member polls nothing while it works: that is its own time, whatever else is not known."""
+    """A member polls nothing while it works: that is its own time, unless another cause is known."""
+    slowed = "1-slow (member 1 of billing) was in effect"
     raw["standstills"] = [
         still(8, 13, {}, group="billing"),
+        still(14, 18, {}, group="billing") | {"cause": slowed},
         still(20, 23, {"rebalance": 23}, group="billing"),
         still(30, 33, {}, group="audit"),
     ]
@@ -89,7 +91,7 @@ def test_group_that_works_on_what_it_polled_says_so(raw: dict[str, Any]) -> None
     made = section(run)
     assert made is not None
     tables = [block for block in made.blocks if isinstance(block, Table)]
-    assert [str(row[-1].text) for row in tables[-1].rows] == [work, "not known", "not known"]
+    assert [str(row[-1].text) for row in tables[-1].rows] == [work, slowed, "not known", "not known"]
 
 
 def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, Any], tmp_path: Path) -> None:

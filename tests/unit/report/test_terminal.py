@@ -454,7 +454,7 @@ def test_figures_say_what_they_measure(raw: dict[str, Any]) -> None:
     figures = {one.name: one for one in head(JudgedRun(Findings.model_validate(raw))).figures}
     silence = figures["longest silence after a fault"]
     assert (silence.value, silence.remark) == ("10,012 ms", "of one partition")
-    assert figures["in standstills"].value == "0.0 s"
+    assert figures["standstill of all partitions"].value == "0.0 s"
     text = to_text(Findings.model_validate(raw), "x").plain
     assert "first acknowledgement by a new leader after 9,900 ms" in text
 

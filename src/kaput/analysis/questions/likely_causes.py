@@ -411,13 +411,17 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     if late_ns >= SHORTEST_NS:
         return f"took effect {late_ns / SECOND:,.1f} s after it began"
     if fault.healed_ns == fault.effective_ns:
-        return f"took effect {abs(late_ns) / SECOND:,.1f} s {'after' if late_ns >= 0 else 'before'} it began"
+        return f"took effect {_length(abs(late_ns))} {'after' if late_ns >= 0 else 'before'} it began"
     if not fault.in_effect(from_ns, to_ns):
         return "had been in effect"
     over_ns = to_ns - fault.until_ns
     return "was in effect" + (
         f" until {over_ns / SECOND:,.1f} s before its end" if over_ns >= SHORTEST_NS else ""
     )
+
+
+def _length(ns: int) -> str:
+    return f"{ns / SECOND:,.1f} s" if ns >= SECOND // 10 else f"{ns / MS:,.0f} ms"
 
 
 def _fault_text(fault: FaultRow) -> str:

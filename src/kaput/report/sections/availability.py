@@ -188,14 +188,9 @@ def _length_and_end(run: JudgedRun, one: Standstill) -> str:
 
 
 def _work(run: JudgedRun, one: Standstill) -> str:
-    """Of a group that works on what it polled, where no condition tells what it waited for: that it does. A
-    fault that changes its pace is named as the cause.
-    """
+    """Of a group that works on what it polled, where nothing else tells what it waited for: that it does."""
     spec = run.scenario.group(one.group) if run.scenario is not None and one.group is not None else None
-    slowed = {fault.id for fault in run.findings.faults if fault.fault == "slow"}
-    if spec is None or not spec.processing or one.ended_by not in ("unknown", "client"):
-        return ""
-    if any(f"{each} " in (one.cause or "") for each in slowed):
+    if spec is None or not spec.processing or one.ended_by not in ("unknown", "client") or one.cause:
         return ""
     return f"its members work {milliseconds(spec.processing)} on each record before they poll again"
 
