@@ -201,7 +201,7 @@ def _figures(run: JudgedRun) -> Iterator[Figure]:
     service = next((a for a in findings.availability if a.group is None and a.partition is None), None)
     if service is not None:
         name = Term("standstill of all partitions", "standstill")
-        share = f"{percent(service.within_1s_share)} acknowledged within 1 s"
+        share = f"{percent(service.within_1s_share)} within 1 s"
         yield Figure(name, f"{service.standstill_s:,.1f} s", share, service.standstills > 0)
     if findings.latency_ms.ack.p99 is not None:
         yield Figure("ack latency p99", milliseconds(findings.latency_ms.ack.p99))
