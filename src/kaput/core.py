@@ -1,5 +1,5 @@
 """Basic types and constants of all layers: versions, partitions, nanoseconds, limits of 64-bit columns,
-runs/; and the format of topics of named clusters, times of day, plurals, percentages and long lists.
+runs/; and the format of topics of named clusters, times, durations, plurals, percentages and long lists.
 
 Imports nothing of kaput, and no library.
 """
@@ -71,6 +71,11 @@ def first_few(names: Sequence[object], most: int, what: str = "") -> str:
     more = len(names) - most
     others = f" and {more:,} more{what and ' '}{what}" if more > 0 else ""
     return ", ".join(map(str, names[:most])) + others
+
+
+def duration(seconds: float) -> str:
+    """In ms where tenths of a second would make much more of it: `0.1 s`, `52 ms`."""
+    return f"{seconds:,.1f} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
 def percent(share: float) -> str:

@@ -31,17 +31,19 @@ class Seek(MemberFault):
         before = [member.seek_report for member in running]
         for member in running:
             member.seek(self.options.back)
+
+        def answers() -> list[SeekReport | None]:
+            now = [member.seek_report for member in running]
+            return [None if one is last else one for one, last in zip(now, before, strict=True)]
+
         self.wait(
             lambda: all(
-                member.seek_report is not last or not member.running
-                for member, last in zip(running, before, strict=True)
+                report is not None or not member.running
+                for member, report in zip(running, answers(), strict=True)
             ),
             _ANSWER_S,
         )
-        reports = [
-            None if member.seek_report is last else member.seek_report
-            for member, last in zip(running, before, strict=True)
-        ]
+        reports = answers()
         details = "; ".join(
             f"{member.title}: {_sentence(report)}" for member, report in zip(running, reports, strict=True)
         )

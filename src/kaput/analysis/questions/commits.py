@@ -14,7 +14,7 @@ from kaput.analysis.engine.question import Cases, Find, Question, Reported, Row,
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.group_starts import forgotten, stays
 from kaput.analysis.run import Run
-from kaput.analysis.runs.cutting import PLACES, READ, covered, meeting, overlay
+from kaput.analysis.runs.cutting import PLACES, READ, borders, covered, meeting, overlay
 from kaput.analysis.views.places import Places
 from kaput.core import FOREVER_NS, clock
 from kaput.verdict.rules import VerdictRule, never
@@ -101,7 +101,7 @@ def redelivered(twice: pl.DataFrame, commits: pl.DataFrame) -> pl.DataFrame:
     when such a member first began, and the lowest committed offset). `twice`: Places.delivered_again;
     `commits`: (group, place, offset, at_ns).
     """
-    parts, _ = overlay([twice, _points(commits)], READ)
+    parts, _ = overlay([twice, borders(commits, READ)], READ)
     again = (
         _with_committed(parts, commits)
         .sort("producer", "seq", nulls_last=True)
@@ -151,7 +151,7 @@ def owed(
     place, offset) where the group began, if known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
-    delivered, missing, *_ = overlay([deliveries, stored, _points(commits), _points(first)], READ)
+    delivered, missing, *_ = overlay([deliveries, stored, borders(commits, READ), borders(first, READ)], READ)
     by_then = delivered.group_by("part").agg(owed_ns=pl.col("polled_ns_last").min())
     missing = missing.join(by_then, on="part", how="left").sort("part")
     missing = missing.join(
@@ -220,7 +220,3 @@ def positions(deliveries: pl.DataFrame, begun: pl.DataFrame, others: pl.DataFram
     every = (begun.drop_nulls("offset"), deliveries.sort("polled_ns_first", "offset"), others)
     either = pl.concat([frame.select(READ.columns) for frame in every])
     return either.unique(READ.keys, keep="first", maintain_order=True)
-
-
-def _points(events: pl.DataFrame) -> pl.DataFrame:
-    return events.select(*READ.columns, n=pl.lit(0, pl.Int64))

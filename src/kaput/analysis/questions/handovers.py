@@ -23,7 +23,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts import rebalances
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import none
-from kaput.analysis.runs.cutting import READ, overlay
+from kaput.analysis.runs.cutting import READ, borders, overlay
 from kaput.analysis.views.places import Places
 from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_groups import Handover, RebalanceFindings
@@ -137,7 +137,7 @@ def redelivered(twice: pl.DataFrame, handovers: pl.DataFrame, commits: pl.DataFr
     """(rebalance, n): offsets redelivered because of it. `twice`: Places.delivered_again; `commits`: (group,
     place, offset, at_ns).
     """
-    parts, _ = overlay([twice, commits.select(*READ.columns, n=pl.lit(0, pl.Int64))], READ)
+    parts, _ = overlay([twice, borders(commits, READ)], READ)
     by_time = commits.sort("at_ns").select(
         *READ.keys, "at_ns", committed=pl.col("offset").cum_max().over(READ.keys)
     )

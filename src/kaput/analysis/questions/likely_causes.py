@@ -20,7 +20,7 @@ from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of,
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
 from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.run import Run
-from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, first_few
+from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, duration, first_few
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, EndedBy, NotableEvent, Wait
 from kaput.scenario.fault_kinds import PERMANENT, ChangeConfigOptions
@@ -411,17 +411,14 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     if late_ns >= SHORTEST_NS:
         return f"took effect {late_ns / SECOND:,.1f} s after it began"
     if fault.healed_ns == fault.effective_ns:
-        return f"took effect {_length(abs(late_ns))} {'after' if late_ns >= 0 else 'before'} it began"
+        apart = duration(abs(late_ns) / SECOND)
+        return f"took effect {apart} {'after' if late_ns >= 0 else 'before'} it began"
     if not fault.in_effect(from_ns, to_ns):
         return "had been in effect"
     over_ns = to_ns - fault.until_ns
     return "was in effect" + (
         f" until {over_ns / SECOND:,.1f} s before its end" if over_ns >= SHORTEST_NS else ""
     )
-
-
-def _length(ns: int) -> str:
-    return f"{ns / SECOND:,.1f} s" if ns >= SECOND // 10 else f"{ns / MS:,.0f} ms"
 
 
 def _fault_text(fault: FaultRow) -> str:

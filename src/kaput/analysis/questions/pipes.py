@@ -15,7 +15,7 @@ from kaput.analysis.engine.sums import Sum
 from kaput.analysis.questions.losses import LOSS, losses_of
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ABORTED, GONE, NAMED, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, READ, overlay, single
+from kaput.analysis.runs.cutting import MESSAGES, READ, borders, overlay, single
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
@@ -154,8 +154,7 @@ def processed(
     """The cases by anomaly: inputs, with `times`, the number of stored outputs. `flag`: it had an output,
     which is lost. `begins`: (group, place, offset) of groups that do not read from the start.
     """
-    borders = begins.select(*READ.columns, n=pl.lit(0, pl.Int64))
-    parts, recorded_outputs, _ = overlay([inputs_, outputs_, borders], READ)
+    parts, recorded_outputs, _ = overlay([inputs_, outputs_, borders(begins, READ)], READ)
     counts = recorded_outputs.group_by("part").agg(
         times=pl.col("stored").sum().cast(pl.Int64),
         some=(~pl.col("lost")).sum().cast(pl.Int64),

@@ -52,6 +52,11 @@ def overlay(frames: Sequence[pl.DataFrame], axis: Axis) -> list[pl.DataFrame]:
     return cut_frames
 
 
+def borders(events: pl.DataFrame, axis: Axis) -> pl.DataFrame:
+    """Runs with n = 0, for `overlay` to cut others there."""
+    return events.select(*axis.columns, n=pl.lit(0, pl.Int64))
+
+
 def _borders(frames: Iterable[pl.DataFrame], axis: Axis) -> tuple[Ints, Ints]:
     """The number of each border (for each frame, where its runs begin, then where they end), and by number
     its position along the axis. Equal borders share a number; numbers ascend by keys, then along the axis.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from kaput.core import clock, plural
+from kaput.core import clock, duration, plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal, only_flaps
 from kaput.report.document import (
@@ -242,12 +242,7 @@ def noticeable(waits: Sequence[Wait]) -> list[tuple[EndedBy, str]]:
     """(condition, length), without those under 50 ms; neighbors of one condition are one."""
     seen = [one for one in waits if one.seconds >= 0.05] or waits
     by_condition = groupby(seen, key=lambda one: one.condition)
-    return [(condition, _length(sum(one.seconds for one in same))) for condition, same in by_condition]
-
-
-def _length(seconds: float) -> str:
-    """In ms where tenths of a second would make much more of it: the parts of a silence add up."""
-    return f"{seconds:,.1f} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
+    return [(condition, duration(sum(one.seconds for one in same))) for condition, same in by_condition]
 
 
 def _of_service(one: Standstill | Availability) -> bool:
