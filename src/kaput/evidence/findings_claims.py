@@ -36,6 +36,8 @@ class Wait(FindingsPart):
     """The record that met it, in words; of unknown what the record shows of it, if anything."""
     faults: list[str] = []
     """The faults that were healed, or the step that changed the setting."""
+    fenced: int | None = None
+    """The leader whose fencing an election followed; null: it followed none, or that is not known."""
 
     @property
     def seconds(self) -> float:

@@ -785,6 +785,7 @@ def test_election_of_a_broker_that_was_fenced_itself_came_when_it_was_back(
     history = _broker(history.led(2, 1, 12_000, [2, 3]), 1, 10).fault(1, 10_000)
     story = _story(history, 10, 12.5)
     assert story.waits[0].record == f"broker 2 led orders/0 from epoch 1 on, {record}"
+    assert story.waits[0].fenced == (1 if record == "after broker 1 was fenced" else None)
 
 
 @pytest.mark.parametrize(("stalled_s", "last"), [(28.5, "unknown"), (28.1, "unknown"), (28, "client")])

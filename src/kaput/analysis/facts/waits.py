@@ -128,6 +128,15 @@ class Record:
 _Span = tuple[int, int, WaitState]
 
 
+class _Met(NamedTuple):
+    """What met a condition; its fields are those of Wait."""
+
+    condition: EndedBy
+    record: str = ""
+    faults: Sequence[str] = ()
+    fenced: int | None = None
+
+
 def _is_own(span: _Span) -> bool:
     """Whether what is unmet is a condition of the client itself."""
     return Stage.DENIED <= span[2].stage < Stage.READY
@@ -435,19 +444,19 @@ class _Walk:
             later = self.spans[number + 1][2] if number + 1 < len(self.spans) else WaitState(Stage.READY)
             if (goes_on := self._hidden(number)) is not None:
                 # What it waited for then is not what hides it later: it is still unmet after that.
-                condition, _, faults = self._met(*goes_on)
-                yield Wait(condition=condition, from_ns=begin, to_ns=until, faults=faults)
+                met = self._met(*goes_on)
+                yield Wait(condition=met.condition, from_ns=begin, to_ns=until, faults=list(met.faults))
                 begin = until
                 continue
             if later.stage <= state.stage and not self._longest_ready(state, since, until):
                 continue  # nothing was met: the stretch belongs to the next one
             if state.stage == later.stage == Stage.READY:
                 continue
-            condition, record, faults = self._met(state, later, until)
-            if condition == "client":
+            met = self._met(state, later, until)
+            if met.condition == "client":
                 # Before anything was unmet, or in between, the record does not tell who took the time.
-                condition, record = "unknown", self._stalled(begin, until)
-            yield Wait(condition=condition, from_ns=begin, to_ns=until, record=record, faults=faults)
+                met = _Met("unknown", self._stalled(begin, until))
+            yield Wait(from_ns=begin, to_ns=until, **met._asdict())
             begin = until
         if begin < self.to_ns:
             stalled = self._stalled(max(begin, self.to_ns - _SAMPLED_NS), self.to_ns)
@@ -479,56 +488,59 @@ class _Walk:
         """Whether everything was met for so long that the client alone made it a silence."""
         return state.stage == Stage.READY and until_ns - since_ns >= SHORTEST_NS and until_ns < self.to_ns
 
-    def _met(self, state: WaitState, later: WaitState, at_ns: int) -> tuple[EndedBy, str, list[str]]:
-        """(condition, record, faults): what met the condition at that time."""
+    def _met(self, state: WaitState, later: WaitState, at_ns: int) -> _Met:
+        """What met the condition at that time."""
         if state.stage == Stage.READY:
-            return "client", "", []
+            return _Met("client")
         events = [one for at, one in self.changes if at == at_ns]
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
         shrunk = [one for one in events if one.isr is not None]
         if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
-            return "election", self._election(led[-1], at_ns), []
+            return self._election(led[-1], at_ns)
         raising = any(one in state.behind and one.to_ns > at_ns for one, _, _ in self.terms.min_isr.steps)
         if (state.stage == Stage.ISR or raising) and shrunk:
-            return "isr", self._isr(shrunk[-1]), []
+            return self._isr(shrunk[-1])
         if self._assigned(at_ns):
-            return "rebalance", f"a member of {self.waiter.group} was assigned {self.place}", []
+            return _Met("rebalance", f"a member of {self.waiter.group} was assigned {self.place}")
         lowered = next((step for step, _, _ in self.terms.min_isr.steps if step.from_ns == at_ns), None)
         if lowered is not None and state.stage in (Stage.TOO_FEW_UP, Stage.ISR):
             step = lowered.fault or ""
-            return "setting", f"{step} set min.insync.replicas of {self.place.topic}", [step]
+            return _Met("setting", f"{step} set min.insync.replicas of {self.place.topic}", [step])
         over = [one for one in state.behind if one.to_ns == at_ns] or [
             one for one in state.behind if one not in later.behind and one.may_end_ns <= at_ns
         ]
         faults = sorted({one.fault for one in over if one.fault is not None})
         if only_flaps(faults):
-            return "heal", f"the link of {', '.join(faults)} worked again", faults
+            return _Met("heal", f"the link of {', '.join(faults)} worked again", faults)
         if faults:
-            return "heal", f"{', '.join(faults)} {'were' if faults[1:] else 'was'} healed", faults
+            return _Met("heal", f"{', '.join(faults)} {'were' if faults[1:] else 'was'} healed", faults)
         brokers = ", ".join(sorted({str(one.broker) for one in over}))
         if brokers:
-            return "heal", f"broker {brokers} started again", []
+            return _Met("heal", f"broker {brokers} started again")
         if led:
-            return "election", self._election(led[-1], at_ns), []
-        return ("isr", self._isr(shrunk[-1]), []) if shrunk else ("unknown", "", [])
+            return self._election(led[-1], at_ns)
+        return self._isr(shrunk[-1]) if shrunk else _Met("unknown")
 
     def _assigned(self, at_ns: int) -> bool:
         """Whether a member of the group was assigned the partition at that time."""
         owned = self.record.owners.get((self.waiter.group or "", self.place), ())
         return any(at == at_ns and members for at, members in owned)
 
-    def _isr(self, change: Change) -> str:
-        return f"ISR of {self.place}: {', '.join(map(str, change.isr or ())) or 'empty'}{_seen(change)}"
+    def _isr(self, change: Change) -> _Met:
+        isr = ", ".join(map(str, change.isr or ())) or "empty"
+        return _Met("isr", f"ISR of {self.place}: {isr}{_seen(change)}")
 
-    def _election(self, change: Change, at_ns: int) -> str:
+    def _election(self, change: Change, at_ns: int) -> _Met:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
-        before, after = change.led_before, ""
-        own_ns, its_ns = (self._fenced_ns(broker, change, at_ns) for broker in (change.leader, before))
+        after, fenced = "", None
+        own_ns, its_ns = (self._fenced_ns(one, change, at_ns) for one in (change.leader, change.led_before))
         if own_ns and own_ns >= its_ns:
             after = ", after it was unfenced"
         elif its_ns:
-            after = f", after broker {before} was fenced"
-        return f"broker {change.leader} led {self.place} from epoch {change.epoch} on{after}{_seen(change)}"
+            fenced = change.led_before
+            after = f", after broker {fenced} was fenced"
+        led = f"broker {change.leader} led {self.place} from epoch {change.epoch} on"
+        return _Met("election", f"{led}{after}{_seen(change)}", fenced=fenced)
 
     def _fenced_ns(self, broker: int | None, change: Change, at_ns: int) -> int:
         """When a broker was last fenced in the silence, before the change; 0: never, or it was polled."""
@@ -568,6 +580,7 @@ def _merged(waits: Iterable[Wait]) -> list[Wait]:
         before = {one.record: f" ({(last.to_ns - one.to_ns) / SECOND:,.1f} s before)" for one in named}
         records = "; ".join(one if one == last.record else one + when for one, when in before.items())
         faults = list(dict.fromkeys(fault for one in same for fault in one.faults))
-        known = {"from_ns": same[0].from_ns, "record": records, "faults": faults}
+        fenced = next((one.fenced for one in reversed(same) if one.fenced is not None), None)
+        known = {"from_ns": same[0].from_ns, "record": records, "faults": faults, "fenced": fenced}
         merged.append(last.model_copy(update=known))
     return merged

@@ -225,7 +225,7 @@ def waited(
     parts = [f"{length} {words[condition]}" for condition, length in noticeable(waits)]
     # A broker is fenced some time after it ended, whenever another one is back.
     last = max((n for n, wait in enumerate(waits) if wait.condition == "heal"), default=0)
-    fenced = any(wait.condition == "election" and "was fenced" in wait.record for wait in waits[last:])
+    fenced = any(wait.fenced is not None for wait in waits[last:])
     decides = after in (None, *healed) and needs_heal(waits) and not fenced
     longer = "; a longer fault means a longer outage" if decides else ""
     return f"it waited {', then '.join(parts)}{longer}"
