@@ -6,7 +6,6 @@ import sys
 
 
 def main() -> None:
-    """The entry point."""
     try:
         from kaput.cli.main import main as run
     except KeyboardInterrupt:

@@ -85,7 +85,6 @@ class _Unescaped:
         self._stream = stream
 
     def write(self, text: str, /) -> int:
-        """Writes the text unchanged."""
         return io.TextIOWrapper.write(self._stream, text)
 
     def __getattr__(self, name: str) -> Any:
@@ -99,7 +98,6 @@ class EscapingBytes(io.RawIOBase):
         self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
     def writable(self) -> bool:
-        """Always true."""
         return True
 
     def write(self, data: Buffer, /) -> int:

@@ -17,13 +17,11 @@ MARKER, INI = "kafka_cluster", "kaput_cluster"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The ini key of the shared cluster."""
     about = "the cluster of the fixture kafka_lab_shared: lines KEY=VALUE, as in a scenario's cluster block"
     parser.addini(INI, about, type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker for a test's own cluster."""
     config.addinivalue_line(
         "markers", f"{MARKER}(scenario=None, **cluster): the cluster of the fixture kafka_lab: brokers=1, ..."
     )
@@ -47,7 +45,6 @@ def kafka_lab_shared(
 
 
 def _marker_arguments(request: pytest.FixtureRequest) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the test's marker."""
     marker = request.node.get_closest_marker(MARKER)
     return (marker.args, marker.kwargs) if marker is not None else ((), {})
 

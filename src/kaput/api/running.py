@@ -206,11 +206,9 @@ class _Notes(NotesOnly):
     """A run's progress as lines of text."""
 
     def phase(self, name: str) -> None:
-        """A phase begins."""
         self.note(name)
 
     def fault(self, step: str, what: str, state: FaultState) -> None:
-        """A fault began or ended."""
         self.note(f"{state}: {what}")
 
 

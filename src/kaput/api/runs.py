@@ -39,7 +39,6 @@ class Findings(document.Findings):
 
     @property
     def folder(self) -> Path:
-        """The run folder."""
         return self._folder
 
     def __str__(self) -> str:

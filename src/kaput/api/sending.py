@@ -70,7 +70,6 @@ class ProducerSent:
 
     @property
     def acked(self) -> int:
-        """The number of acknowledged messages."""
         return self._count("acked")
 
     @property

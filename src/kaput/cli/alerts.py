@@ -237,8 +237,6 @@ def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool)
 
 
 def show_scores(rules: AlertRules, runs: Sequence[RecordedRun], json: bool) -> None:
-    """Prints the scores of these runs."""
-
     from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
 
     scores = [scored(rules, run) for run in runs]

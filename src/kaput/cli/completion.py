@@ -41,7 +41,6 @@ def clusters(incomplete: str) -> list[str]:
 
 
 def faults(incomplete: str) -> list[str]:
-    """Kinds of faults."""
     from kaput.faults.catalogue import descriptions
 
     return _beginning(incomplete, [each.fault for each in descriptions()])
@@ -62,15 +61,12 @@ def targets(incomplete: str) -> list[str]:
 
 
 def tools(incomplete: str) -> list[str]:
-    """Kafka's tools."""
     from kaput.operate.tools import TOOLS
 
     return _beginning(incomplete, sorted(TOOLS))
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:
-    """One of these words."""
-
     def matching(incomplete: str) -> list[str]:
         return _beginning(incomplete, list(words))
 

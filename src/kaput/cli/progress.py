@@ -81,7 +81,6 @@ class RunProgress(_ProgressBar):
         self._lock = threading.Lock()
 
     def phase(self, name: str) -> None:
-        """A phase begins."""
         self._phase = self._words.get(name, name)
         if self._live:
             self._bar.update(self._task, description=printable(f"{self._title}: {self._phase}"))
@@ -89,7 +88,6 @@ class RunProgress(_ProgressBar):
             self._line(self._phase)
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
-        """Live counts."""
         self._acked = acked
         self._draw(attempted, total, "sent", self._status())
 
@@ -98,7 +96,6 @@ class RunProgress(_ProgressBar):
         self._draw(offsets, total, "read", "")
 
     def fault(self, step: str, what: str, state: FaultState) -> None:
-        """A fault began or ended."""
         with self._lock:
             if state == "injected":
                 self._faults[step] = what
@@ -107,7 +104,6 @@ class RunProgress(_ProgressBar):
         self._line(f"{state}: {what}")
 
     def note(self, text: str) -> None:
-        """Prints a sentence."""
         self._line(text)
 
     def _status(self) -> str:

@@ -221,7 +221,6 @@ class Reassignment:
         Console(soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
 
     def confirmed(self) -> bool:
-        """Whether the user confirms."""
         from kaput.cli.options import confirmed
 
         return confirmed("Apply this?", self._yes)

@@ -112,7 +112,6 @@ def _report_path(result: Result, pages: bool) -> str:
 
 
 def print_json(documents: Sequence[str], as_list: bool) -> None:
-    """Prints one JSON document, or a list of them."""
     sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
 
 

@@ -89,7 +89,6 @@ def tool_command(
 
 
 def _list_tools(json: bool) -> None:
-    """Prints every tool and what it is for."""
     from kaput.operate.tools import TOOLS
 
     if json:

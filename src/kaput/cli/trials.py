@@ -60,7 +60,6 @@ class TrialResults:
 
 
 def key_of(trial: Trial) -> Key:
-    """The key that identifies the run of a trial."""
     return trial.name, json.dumps(dict(trial.labels), sort_keys=True), trial.seed
 
 

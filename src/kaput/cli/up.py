@@ -112,7 +112,6 @@ def _run_here(
     json: bool,
     shown: Sidecar | None,
 ) -> None:
-    """Runs the cluster in this process."""
     from kaput.cli.jars import distribution_for
     from kaput.cluster.network.reexec import enter
     from kaput.monitor.metrics_server import listen_address

@@ -178,11 +178,9 @@ class Verb(TyperCommand):
         return ["[OPTIONS]", *(_usage(each) for each in self.get_params(ctx) if _is_argument(each))]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """The description, then the examples."""
         _write_help(self.help, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments, then options."""
         records = [(each, each.get_help_record(ctx)) for each in self.get_params(ctx)]
         shown = [(each, record) for each, record in records if record is not None]
         _write_section(formatter, "Arguments", [(_name(p), r[1]) for p, r in shown if _is_argument(p)])
@@ -220,11 +218,9 @@ class VerbGroup(TyperGroup):
         return [*own[:-1], *COMMON, own[-1]]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """`VERB ...`."""
         return ["VERB ..."]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The commands, then the options."""
         self.format_commands(ctx, formatter)
         # Whoever wants the completion script itself finds it in docs/COMMAND_LINE.md.
         records = [
@@ -233,7 +229,6 @@ class VerbGroup(TyperGroup):
         _write_section(formatter, "Options", [record for record in records if record is not None])
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """The description, then the examples."""
         _write_help(self.help, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -49,7 +49,6 @@ class Lines:
         """Does nothing."""
 
     def show(self, look: Look) -> None:
-        """Prints another line, if it is time to."""
         if time.monotonic() - self._shown_s >= _LINE_S:
             self._shown_s, status = time.monotonic(), look()
             waited, self._waiting = self._waiting, not _counting(status)
@@ -77,7 +76,6 @@ class Screen:
         self._live.stop()
 
     def show(self, look: Look) -> None:
-        """Redraws the screen, if it is time to."""
         if time.monotonic() - self._drawn_s >= _DRAW_S:
             self._drawn_s, status = time.monotonic(), look()
             self._rates.add(status, self._drawn_s)
@@ -91,7 +89,6 @@ class PartitionRates:
         self._counts: deque[tuple[float, dict[int, tuple[int, int]]]] = deque()
 
     def add(self, status: Mapping[str, Any], at_s: float) -> None:
-        """Adds the current counts."""
         now = {each["partition"]: (each["attempted"], each["acked"]) for each in status.get("partitions", ())}
         self._counts.append((at_s, now))
         while len(self._counts) > 2 and self._counts[1][0] <= at_s - _RATE_S:
@@ -150,7 +147,6 @@ def _places(ends: Mapping[str, int]) -> str:
 
 
 def line_of(status: Mapping[str, Any]) -> str:
-    """The status on one line."""
     at = time.strftime("%H:%M:%S", time.gmtime(status.get("at_ns", time.time_ns()) / SECOND))
     if "audited" in status:
         return f"{at}  {_counts(status)}"

@@ -113,7 +113,6 @@ class Dashboard:
         return app
 
     async def index(self, words: str = "", state: str = "") -> Response:
-        """The list of runs."""
         every = await asyncio.to_thread(self.listing.lines)
         lines = filtered(every, words, state)
         return render(
@@ -131,7 +130,6 @@ class Dashboard:
         return _report(page)
 
     async def live(self, name: str) -> Response:
-        """The live page of a run."""
         self._check_run(name)
         charts = await asyncio.to_thread(live_charts)
         stoppable = self.new_runs.is_in_progress(name)
@@ -140,7 +138,6 @@ class Dashboard:
         )
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
-        """The events of the live page."""
         self._check_run(name)
         return _events(self.subscribers, name, last_event_id)
 
@@ -155,7 +152,6 @@ class Dashboard:
     async def cluster_events(
         self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = ""
     ) -> Response:
-        """The events of the control room."""
         await self._check_cluster(name)
         return _events(self.cluster_subscribers, name, last_event_id)
 
@@ -194,13 +190,11 @@ class Dashboard:
         return render("live", name=name, mode="replay", charts=charts, data=data, stoppable=False)
 
     async def timeline(self, name: str) -> Response:
-        """The data of the replay."""
         self._check_run(name)
         replay = await asyncio.to_thread(replay_of, self.runs, name)
         return JSONResponse(replay)
 
     async def compare(self, run: Annotated[list[str] | None, Query(max_length=50)] = None) -> Response:
-        """The comparison of several runs."""
         names = list(dict.fromkeys(run or []))
         if not 2 <= len(names) <= MOST_COMPARED:
             raise HTTPException(400, f"select two runs in the list to compare, or up to {MOST_COMPARED}")
@@ -218,7 +212,6 @@ class Dashboard:
         return Response(data, headers={"Content-Type": kind})
 
     async def static(self, name: str) -> Response:
-        """Scripts and style sheets."""
         file = (await asyncio.to_thread(static_files)).get(name)
         if file is None:
             raise HTTPException(404, "there is no such page")

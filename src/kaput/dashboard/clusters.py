@@ -22,7 +22,6 @@ _Text = Annotated[str, Field(max_length=300)]
 
 
 def names() -> list[str]:
-    """Names of the running clusters."""
     return [entry.name for entry in running()]
 
 

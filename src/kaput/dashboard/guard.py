@@ -54,7 +54,6 @@ class Guard:
         self._hosts = {f"{name}:{port}" for name in names} | (set(names) if port == 80 else set())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one ASGI connection."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

@@ -331,7 +331,6 @@ class NewRuns:
         return now is not None and now.name == name and not now.over
 
     async def index(self) -> Response:
-        """The list of scenarios."""
         tags = await asyncio.to_thread(by_tag)
         return render("new", tags=tags, why_not=self._why_not)
 

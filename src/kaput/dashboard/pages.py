@@ -20,14 +20,11 @@ _KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-
 
 
 class Static(NamedTuple):
-    """A static file and its media type."""
-
     content: bytes
     kind: str
 
 
 def render(template: str, status: int = 200, **context: Any) -> HTMLResponse:
-    """The page made from a template."""
     return HTMLResponse(
         _environment().get_template(f"{template}.html.j2").render(status=status, **context), status
     )

@@ -72,7 +72,6 @@ class SearchPages:
         }
 
     async def index(self) -> Response:
-        """The list of searches."""
         lines = await asyncio.to_thread(self._lines)
         return render("searches", lines=lines, root=str(self._searches.root))
 
@@ -80,13 +79,11 @@ class SearchPages:
         return [_line(self._searches, name) for name in self._searches.names()]
 
     async def search(self, name: str) -> Response:
-        """The page of a search."""
         await asyncio.to_thread(self._known, name)
         chart = await asyncio.to_thread(_chart)
         return render("search", name=name, chart=chart, data=chart_data([chart]))
 
     async def events(self, name: str, last_event_id: Annotated[str, Header(max_length=64)] = "") -> Response:
-        """The events of a search's page."""
         await asyncio.to_thread(self._known, name)
         if self.subscribers.full:
             raise HTTPException(503, "too many pages are open already; close some of them")

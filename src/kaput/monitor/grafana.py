@@ -31,7 +31,6 @@ def dashboard_text() -> str:
 
 
 def dashboard() -> dict[str, Any]:
-    """The dashboard: a variable for the data source, rows, panels."""
     panels = list(_panels())
     return {
         "title": "kaput",

@@ -204,7 +204,6 @@ class _MetricsHandler(BaseHTTPRequestHandler):
     timeout = _STALLED_S
 
     def do_GET(self) -> None:
-        """The metrics, or a pointer to them."""
         names = self.headers.get_all("Host") or []
         if self.server.names is not None and [name.lower() for name in names][:2] not in self.server.names:
             self._answer(421, b"kaput: answered at 127.0.0.1, [::1] and localhost alone\n")

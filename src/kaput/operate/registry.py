@@ -63,7 +63,6 @@ class ClusterDirectory:
 
     @property
     def socket(self) -> Path:
-        """The daemon's socket."""
         return self.path / "daemon"
 
     @property

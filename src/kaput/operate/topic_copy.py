@@ -154,7 +154,6 @@ class _Copier:
         self._failed: KafkaError | None = None
 
     def run(self) -> dict[int, CopyProgress]:
-        """Copies everything."""
         try:
             partitions = self._partitions()
             # Before reading positions: from now on no earlier call with this id can commit.

@@ -220,7 +220,6 @@ class Experiments:
 
     @property
     def left_s(self) -> float:
-        """Seconds left of the budget."""
         return self._budget_s - self.spent_s
 
     def run(self, wanted: Iterable[StoredExperiment]) -> Iterator[StoredExperiment]:

@@ -193,7 +193,6 @@ class Space:
 
     @cached_property
     def templates(self) -> tuple[Template, ...]:
-        """The templates of steps."""
         faults = self.file.vary.faults
         return tuple(template(number, step, self.file.timeouts) for number, step in enumerate(faults, 1))
 

@@ -114,7 +114,6 @@ class Searches:
 
     @property
     def root(self) -> Path:
-        """The folder that contains them."""
         return self._files.root
 
     def names(self) -> list[str]:

@@ -184,7 +184,6 @@ class WatchClients:
             self._begin(partition)
 
     def look(self) -> None:
-        """Restarts clients that have ended."""
         with self._lock:
             for partition, client in list(self._senders.items()):
                 if not client.process.running:
@@ -197,7 +196,6 @@ class WatchClients:
                 self._reader = self._start_reader()
 
     def attempted(self) -> int:
-        """How many messages all producers have attempted."""
         return self._counters.total(FIELDS.index("attempted"))
 
     def sent(self) -> dict[int, SendCounts]:

@@ -66,7 +66,6 @@ class Monitor:
 
     @property
     def series(self) -> SeriesTable:
-        """The series that /metrics shows."""
         return self._metrics.series
 
     @property

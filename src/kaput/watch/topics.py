@@ -79,11 +79,9 @@ class TopicWatch:
         return RunFolder(path)
 
     def samples(self, _series: SeriesTable) -> list[Sample]:
-        """Current samples about messages."""
         return list(self._samples.of_ledger(self._job.status() or {}))
 
     def look(self) -> None:
-        """Restarts the job if it has ended on its own."""
         self._job.look()
 
     def status(self) -> dict[str, Any]:
@@ -135,7 +133,6 @@ class AuditOptions:
 
     @property
     def spec(self) -> AuditSpec:
-        """The part of the streaming job's spec."""
         config = None if self.mirror_config is None else str(self.mirror_config.resolve())
         return AuditSpec(self.mirror, self.prefix, config)
 
@@ -185,7 +182,6 @@ class CommittedOffsets(Sampler):
         super().__init__("committed offsets", _POLL_S)
 
     def look(self) -> None:
-        """Reads the offsets of all groups, and writes the file."""
         for group in self._groups:
             try:
                 offsets = self._admin.committed(group)

@@ -209,7 +209,6 @@ class Webhook:
         self.name = self._endpoint.public_url
 
     def wants(self, transition: Transition) -> bool:
-        """Announced changes only."""
         return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
@@ -243,7 +242,6 @@ class Alertmanager:
         self._firing: dict[str, Alert] = {}
 
     def wants(self, transition: Transition) -> bool:
-        """Announced changes only."""
         return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
@@ -294,7 +292,6 @@ class LineChannel:
         self._stream, self._line, self._announced_only = stream, line, announced_only
 
     def wants(self, transition: Transition) -> bool:
-        """Announced changes, or all."""
         return transition.announce or not self._announced_only
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:

@@ -266,7 +266,6 @@ class Alert:
 
     @property
     def summary(self) -> str:
-        """The rule's summary, filled in."""
         return filled(self.rule.summary, self.labels, self.value)
 
 

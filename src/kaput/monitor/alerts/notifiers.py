@@ -52,7 +52,6 @@ class PendingQueue:
             return dict(self._pending)
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Removes these."""
         with self._changed:
             for number in numbers:
                 self._superseded.discard(number)

@@ -47,11 +47,9 @@ class Condition:
     clear: float
 
     def met(self, value: float) -> bool:
-        """Whether the value triggers an alert."""
         return COMPARISONS[self.comparison][0](value, self.threshold)
 
     def cleared(self, value: float) -> bool:
-        """Whether the value ends a firing alert."""
         return not COMPARISONS[self.comparison][0](value, self.clear)
 
 
@@ -202,7 +200,6 @@ class AlertRule(Block):
 
     @property
     def of(self) -> Signal:
-        """The signal."""
         return SIGNALS[self.signal]
 
     @property

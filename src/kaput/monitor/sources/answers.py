@@ -172,7 +172,6 @@ def _not_stale(before: PartitionState | None, now: PartitionState) -> PartitionS
 
 
 def describe_quorum(ask: Ask) -> Any:
-    """Sends DescribeQuorum to a broker or a controller."""
     try:
         return ask(requests.describe_quorum(2))
     except Unsupported:

@@ -103,7 +103,6 @@ class ClusterState:
         return self._groups.committed
 
     def close(self) -> None:
-        """Ends all connections."""
         self._nodes.close()
 
     @property

@@ -45,7 +45,6 @@ class Recording:
 
     @property
     def length_ns(self) -> int:
-        """The time from the first step to the last."""
         return max(self.steps) - min(self.steps)
 
     def only(self, signal: str) -> Recording:
@@ -350,12 +349,10 @@ class RecordedSends:
 
     @property
     def first_ns(self) -> int:
-        """The time of the first attempt."""
         return int(self.attempt_ns[0])
 
     @property
     def last_ns(self) -> int:
-        """The time of the last attempt."""
         return int(self.attempt_ns[-1])
 
     def places(self) -> Iterator[tuple[str, int, RecordedSends]]:
