@@ -107,7 +107,7 @@ def write(records: Sequence[Record], path: Path, draw: random.Random) -> Partiti
         (batch,) = batches(_encoded(some))
         found.append((batch._replace(head=batch.head._replace(base_offset=first.offset)), first.aborted))
         at += len(some)
-    table = columns(found).table()
+    table = columns(found)
     with pq.ParquetWriter(path, SCHEMA) as writer:
         for begin in range(0, table.num_rows, 100):
             writer.write_table(table.slice(begin, 100))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -25,6 +25,7 @@ from kaput.compare.description import ClusterDescription, ClusterSurvey, cluster
 from kaput.compare.groups import GroupPositions, PartitionPair, checkpoint_rows, group_rows
 from kaput.compare.matching import Progress
 from kaput.compare.mirrors import (
+    Bounds,
     await_mirror,
     checkpoints,
     is_checkpoints,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 
 Policy = Literal["identity", "default"]
+Files = dict[tuple[int, int], Path]  # of rows, by pair and side
 
 
 @dataclass(frozen=True)
@@ -100,21 +102,13 @@ def naming(
     """The given policy, else the one that finds more topics. `name`: the source cluster's name, as given.
     Raises UsageError if the policy is `default` and the prefix cannot be inferred.
     """
-    here = set(target)
-    by_prefix = _prefixes(topics, set(source), here)
-    named = f"{name}."
     if policy == "identity":
         return Naming("identity")
-    if named in by_prefix:
-        best: str | None = named
-    else:
-        best = max(sorted(by_prefix), key=lambda prefix: by_prefix[prefix], default=None)
-    identical = sum(topic in here for topic in topics)
+    by_prefix, named = _prefixes(topics, set(source), set(target)), f"{name}."
+    best = named if named in by_prefix else max(sorted(by_prefix), key=by_prefix.__getitem__, default=None)
     if policy == "default":
-        if best is None:
-            return Naming("default", named)
-        return Naming("default", best)
-    if best is not None and by_prefix[best] >= identical:
+        return Naming("default", best or named)
+    if best is not None and by_prefix[best] >= len(set(topics) & set(target)):
         return Naming("default", best)
     return Naming("identity")
 
@@ -127,9 +121,6 @@ def _prefixes(topics: Sequence[str], source: set[str], target: set[str]) -> Coun
             if candidate.endswith(f".{topic}"):
                 counts[candidate[: -len(topic)]] += 1
     return counts
-
-
-Bounds = Mapping[TopicPartition, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -194,11 +185,12 @@ class ClusterComparison:
         pairs = _partition_pairs(scope, bounds, initial_bounds)
         both_bounds = (*bounds.values(), *initial_bounds.values())
         session = self._session(sum(end - start for start, end in both_bounds))
-        facts = self._read_side(session, pairs, 0, bounds)
+        files = self._files(pairs)
+        facts = self._read_side(session, pairs, 0, bounds, files)
         self._await_mirror(pairs, bounds, target, initial_bounds)
         ends = target.bounds(scope.paired.values())
         mirror = target.describe(scope.paired.values())
-        facts |= self._read_side(session, pairs, 1, ends)
+        facts |= self._read_side(session, pairs, 1, ends, files)
         now = source.ends([pair.source for pair in pairs])
         quiet = frozenset(pair.number for pair in pairs if now[pair.source] == bounds[pair.source][1])
         kept = [topic for topic in target.topics() if is_checkpoints(topic)]
@@ -211,7 +203,7 @@ class ClusterComparison:
         totals_by_pair = compare_records(
             session,
             facts,
-            self._files(pairs),
+            files,
             self._folder,
             _compacted_pairs(pairs, both),
             groups.points(),
@@ -221,7 +213,7 @@ class ClusterComparison:
         totals = self._totals(scope, both, pairs, totals_by_pair, quiet)
         rows = [
             *self._topic_rows(scope, both, totals),
-            *group_rows(groups.places(totals_by_pair, _end_offsets(ends))),
+            *group_rows(groups.places(totals_by_pair, ends)),
             *checkpoint_rows(groups.checkpoint_places(totals_by_pair)),
             *_cluster_rows(scope, both),
         ]
@@ -230,7 +222,7 @@ class ClusterComparison:
             target.server.name,
             _policy_text(scope.naming),
             [each for one in totals.values() for each in compared_partitions(one)],
-            with_keys(rows, source.server, target.server, scope.paired),
+            [_with_keys(row, source.server, target.server, scope.paired) for row in rows],
             self._notes(both, groups),
         )
 
@@ -249,20 +241,16 @@ class ClusterComparison:
             time.sleep(0.5)
 
     def _read_side(
-        self, session: SparkContext, pairs: Sequence[PartitionPair], side: int, bounds: Bounds
+        self, session: SparkContext, pairs: Sequence[PartitionPair], side: int, bounds: Bounds, files: Files
     ) -> dict[tuple[int, int], PartitionFacts]:
         server = self._request.target if side else self._request.source
-        files = self._files(pairs)
-        wanted = []
+        wanted = {}
         for pair in pairs:
             place = pair.target if side else pair.source
-            start, end = bounds[place]
-            wanted.append(
-                (pair.number, side, ReadRequest(server, place, start, end, files[pair.number, side]))
-            )
+            wanted[pair.number, side] = ReadRequest(server, place, *bounds[place], files[pair.number, side])
         return read_all(session, wanted, self._progress, f"reading {server.name}")
 
-    def _files(self, pairs: Sequence[PartitionPair]) -> dict[tuple[int, int], Path]:
+    def _files(self, pairs: Sequence[PartitionPair]) -> Files:
         return {
             (pair.number, side): self._folder / f"{'target' if side else 'source'}-{pair.number}.parquet"
             for pair in pairs
@@ -380,10 +368,6 @@ def _cluster_rows(scope: _TopicScope, both: _Descriptions) -> list[AspectRow]:
     return rows
 
 
-def _end_offsets(bounds: Bounds) -> dict[TopicPartition, int]:
-    return {place: end for place, (_, end) in bounds.items()}
-
-
 def _policy_text(used: Naming) -> str:
     return f"{used.policy} ({used.prefix}TOPIC)" if used.prefix else used.policy
 
@@ -392,23 +376,16 @@ _KEY_BYTES = 80
 _TOPIC = "topic "
 
 
-def with_keys(
-    rows: Iterable[AspectRow], source: ClusterAddress, target: ClusterAddress, names: Mapping[str, str]
-) -> list[AspectRow]:
-    """The rows, with the record's `key` in examples of topics. `names`: source topic to target topic."""
-    return [_with_keys(row, source, target, names) for row in rows]
-
-
 def _with_keys(
     row: AspectRow, source: ClusterAddress, target: ClusterAddress, names: Mapping[str, str]
 ) -> AspectRow:
+    """The row, with the record's `key` in examples of a topic. `names`: source topic to target topic."""
     topic = row.what.removeprefix(_TOPIC)
     if row.status == IDENTICAL or not row.what.startswith(_TOPIC) or topic not in names:
         return row
     examples = []
     for example in row.examples:
-        there = example.get("in") == "target"
-        server, name = (target, names[topic]) if there else (source, topic)
+        server, name = (target, names[topic]) if example.get("in") == "target" else (source, topic)
         offset = example.get("source_offset", example.get("offset"))
         examples.append(_with_key(example, server, name, offset))
     return replace(row, examples=examples)
@@ -421,11 +398,8 @@ def _with_key(
         return dict(example)
     place = TopicPartition(topic, example["partition"])
     try:
-        records = list(read_records(ReadRequest(server, place, offset, offset + 1, Path())))
-    except LabError:
+        key = next(read_records(ReadRequest(server, place, offset, offset + 1, Path()))).key
+    except (LabError, StopIteration):
         return dict(example)
-    if not records:
-        return dict(example)
-    key = records[0].key
     shown = None if key is None else key[:_KEY_BYTES].decode("utf-8", errors="backslashreplace")
     return {**example, "key": shown}

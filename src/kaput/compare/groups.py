@@ -14,10 +14,12 @@ from typing import Any
 from kaput.cluster.mirrors.records import Checkpoint
 from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, AspectRow
 from kaput.compare.description import Positions
+from kaput.compare.mirrors import Bounds
 from kaput.compare.positions import TranslatedPosition
 from kaput.compare.records import RecordTotals
 from kaput.core import TopicPartition, plural
 from kaput.errors import UsageError
+from kaput.evidence.comparisons import Status
 
 
 @dataclass(frozen=True)
@@ -95,20 +97,21 @@ def _group_row(group: str, places: Sequence[GroupPlace]) -> AspectRow:
     ahead = [each for each in places if each.skipped]
     beyond = [each for each in places if each.beyond]
     behind = [each for each in places if each.again]
+    skipped, again = sum(each.skipped for each in places), sum(each.again for each in places)
+    seconds = max((each.seconds for each in places if each.seconds is not None), default=0.0)
     counts: dict[str, int | float | str | None] = {
         "partitions": len(places),
         "without_position": len(without),
         "ahead": len(ahead),
         "behind": len(behind),
-        "skipped": sum(each.skipped for each in places),
-        "read_again": sum(each.again for each in places),
-        "seconds": max((each.seconds for each in places if each.seconds is not None), default=0.0),
+        "skipped": skipped,
+        "read_again": again,
+        "seconds": seconds,
     }
     what = f"group {group}"
     examples = [each.as_json() for each in [*ahead, *beyond, *without, *behind][:5]]
-    seconds = counts["seconds"]
 
-    def row(status: Any, meaning: str, reason: str = "") -> AspectRow:
+    def row(status: Status, meaning: str, reason: str = "") -> AspectRow:
         return AspectRow(what, "position", status, meaning, reason, counts, examples)
 
     if len(without) == len(places):
@@ -118,9 +121,8 @@ def _group_row(group: str, places: Sequence[GroupPlace]) -> AspectRow:
     if ahead:
         return row(
             LOST,
-            f"The group would skip {plural(sum(each.skipped for each in ahead), 'record')} that it has "
-            "not read, "
-            f"over {seconds} s in {plural(len(ahead), 'partition')}.",
+            f"The group would skip {plural(skipped, 'record')} that it has not read, over {seconds} s in "
+            f"{plural(len(ahead), 'partition')}.",
         )
     if beyond:
         return row(
@@ -131,9 +133,8 @@ def _group_row(group: str, places: Sequence[GroupPlace]) -> AspectRow:
     if behind:
         return row(
             BY_DESIGN,
-            f"The group would read {plural(sum(each.again for each in behind), 'record')} again, over "
-            f"{seconds} s "
-            f"in {plural(len(behind), 'partition')}.",
+            f"The group would read {plural(again, 'record')} again, over {seconds} s in "
+            f"{plural(len(behind), 'partition')}.",
             "positions are translated at offset syncs, at or before the group's own: at least once",
         )
     return row(IDENTICAL, "The group goes on with the first record that it has not read.")
@@ -194,17 +195,18 @@ class GroupPositions:
         ]
         return positions + checkpoint_points
 
-    def places(self, totals: RecordTotals, ends: Mapping[TopicPartition, int]) -> dict[str, list[GroupPlace]]:
+    def places(self, totals: RecordTotals, bounds: Bounds) -> dict[str, list[GroupPlace]]:
+        """By group. `bounds`: of the target's partitions."""
         numbers = {(group, pair.source): number for number, (group, pair, _) in enumerate(self._in_both())}
-        return {
-            group: [
-                self._place(
-                    group, place, offset, totals.points.get(numbers.get((group, place), -1), {}), ends
-                )
-                for place, offset in sorted(positions.items())
-            ]
-            for group, positions in self.source.items()
-        }
+        result: dict[str, list[GroupPlace]] = {}
+        for group, positions in self.source.items():
+            for place, offset in sorted(positions.items()):
+                mirrored = TopicPartition(self.names[place.topic], place.partition)
+                there = self.target.get(group, {}).get(mirrored)
+                at_point = totals.points.get(numbers.get((group, place), -1), {})
+                end = bounds.get(mirrored, (0, 0))[1]
+                result.setdefault(group, []).append(_place(place, offset, there, at_point, end))
+        return result
 
     def checkpoint_places(self, totals: RecordTotals) -> dict[str, list[GroupPlace]]:
         result: dict[str, list[GroupPlace]] = {}
@@ -231,18 +233,6 @@ class GroupPositions:
             for place, offset in sorted(positions.items())
             if place in by_place and by_place[place].target in self.target.get(group, {})
         ]
-
-    def _place(
-        self,
-        group: str,
-        place: TopicPartition,
-        offset: int,
-        at_point: Mapping[str, int | None],
-        ends: Mapping[TopicPartition, int],
-    ) -> GroupPlace:
-        mirrored = TopicPartition(self.names[place.topic], place.partition)
-        there = self.target.get(group, {}).get(mirrored)
-        return _place(place, offset, there, at_point, ends.get(mirrored, 0))
 
 
 def _place(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +27,8 @@ from kaput.compare.reading import ReadRequest, read_records
 from kaput.core import TopicPartition
 
 _RECORDS_MAX = 1_000_000
+
+Bounds = Mapping[TopicPartition, tuple[int, int]]  # start and end offsets
 
 
 class OffsetSyncTopics(NamedTuple):
@@ -62,11 +63,7 @@ def offset_syncs(records: Iterable[LogRecord]) -> list[OffsetSync]:
 def checkpoints(records: Iterable[LogRecord]) -> list[Checkpoint]:
     """The last checkpoint of each group and partition, from records of `NAME.checkpoints.internal`."""
     read = (parse_checkpoint(record.key, record.value) for record in records)
-    return list(
-        {
-            (checkpoint.group, checkpoint.place): checkpoint for checkpoint in read if checkpoint is not None
-        }.values()
-    )
+    return list({(each.group, each.place): each for each in read if each is not None}.values())
 
 
 def is_checkpoints(topic: str) -> bool:
@@ -78,9 +75,7 @@ def _is_offset_syncs(topic: str) -> bool:
     return topic.startswith("mm2-offset-syncs.") and topic.endswith(".internal")
 
 
-def whole_records(
-    server: ClusterAddress, bounds: Mapping[TopicPartition, tuple[int, int]], topics: Iterable[str]
-) -> Iterator[LogRecord]:
+def whole_records(server: ClusterAddress, bounds: Bounds, topics: Iterable[str]) -> Iterator[LogRecord]:
     """The committed records of small topics, partition by partition."""
     chosen = set(topics)
     for place, (start, end) in sorted(bounds.items()):
@@ -91,45 +86,32 @@ def whole_records(
 _LOOK_BACK = 1000  # offsets before the initial end
 
 
-@dataclass
-class _Awaited:
-    """A partition of the target: the record to wait for, and the offset read up to."""
-
-    last: LogRecord
-    at: int
-
-
 def await_mirror(
     target: ClusterAddress,
     last: Mapping[TopicPartition, LogRecord],
-    initial_bounds: Mapping[TopicPartition, tuple[int, int]],
-    bounds: Callable[[], Mapping[TopicPartition, tuple[int, int]]],
+    initial_bounds: Bounds,
+    bounds: Callable[[], Bounds],
     limit: float,
     on_progress: Callable[[int, int], None],
-) -> list[TopicPartition]:
-    """Waits until `limit` (monotonic clock); returns the partitions that are still behind then. `last`: the
-    record to wait for, by target partition. `initial_bounds`: starts and ends when the source was described;
-    `bounds`: returns the current ones.
+) -> None:
+    """Waits until `limit` (monotonic clock) for the records `last`, by target partition. `initial_bounds`:
+    starts and ends when the source was described; `bounds`: returns the current ones.
     """
-    waiting = {
-        place: _Awaited(record, max(initial_bounds[place][0], initial_bounds[place][1] - _LOOK_BACK))
-        for place, record in last.items()
-        if place in initial_bounds
-    }
-    now = bounds()
+    read_to = {place: max(initial_bounds[place][0], initial_bounds[place][1] - _LOOK_BACK) for place in last}
     while True:
-        for place, one in list(waiting.items()):
-            end = now[place][1]
-            if one.at < end:
-                records = read_records(ReadRequest(target, place, one.at, end, Path()))
-                if any(_is_same_record(record, one.last) for record in records):
-                    del waiting[place]
-                one.at = end
-        on_progress(len(last) - len(waiting), len(last))
-        if not waiting or time.monotonic() > limit:
-            return sorted(waiting)
-        time.sleep(0.5)
         now = bounds()
+        for place, at in list(read_to.items()):
+            end = now[place][1]
+            if at < end:
+                records = read_records(ReadRequest(target, place, at, end, Path()))
+                if any(_is_same_record(record, last[place]) for record in records):
+                    del read_to[place]
+                else:
+                    read_to[place] = end
+        on_progress(len(last) - len(read_to), len(last))
+        if not read_to or time.monotonic() > limit:
+            return
+        time.sleep(0.5)
 
 
 def last_record(server: ClusterAddress, place: TopicPartition, start: int, end: int) -> LogRecord | None:

@@ -122,14 +122,10 @@ def derive_positions(
 
     with watched(spark, len(units) + 2 * count, partial(progress, "checking order and offsets")):
         parts = shuffled(spark, count, (units, cut))
-        reached = _concat(parts.mapPartitionsWithIndex(_highest_target).collect())
-        before = _highest_before(reached)
+        reached = parts.mapPartitionsWithIndex(_highest_target).collect()
+        before = _highest_before(gathered(reached, {"reached": pl.DataFrame()})["reached"])
         run_part = _second_pass(before, points, claims)
-        of_tasks = parts.mapPartitionsWithIndex(run_part).collect()
-    by_name: dict[str, list[bytes]] = {}
-    for name, data in of_tasks:
-        by_name.setdefault(name, []).append(data)
-    return _combine({name: _concat(each) for name, each in by_name.items()})
+        return _combine(parts.mapPartitionsWithIndex(run_part).collect())
 
 
 def _layout(starts: Mapping[int, tuple[int, int]]) -> pl.DataFrame:
@@ -148,10 +144,10 @@ def _rows(keyed: Iterable[tuple[int, Piece]]) -> pl.DataFrame:
     return matched.select(list(MATCHED)).sort("pair", "source")
 
 
-def _highest_target(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[bytes]:
+def _highest_target(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
     rows = _rows(keyed)
     highest = rows.group_by("pair").agg(pl.col("target").max().alias("highest"))
-    yield pack(highest.with_columns(part=pl.lit(number, pl.Int64)))
+    yield Piece("reached", pack(highest.with_columns(part=pl.lit(number, pl.Int64))))
 
 
 def _highest_before(reached: pl.DataFrame) -> pl.DataFrame:
@@ -164,7 +160,7 @@ def _highest_before(reached: pl.DataFrame) -> pl.DataFrame:
 def _second_pass(before: pl.DataFrame, points: Sequence[TranslatedPosition], claims: pl.DataFrame) -> Any:
     packed_before, packed_claims, given = pack(before), pack(claims), list(points)
 
-    def run_part(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
+    def run_part(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
         rows = _rows(keyed)
         if rows.is_empty():
             return
@@ -173,10 +169,10 @@ def _second_pass(before: pl.DataFrame, points: Sequence[TranslatedPosition], cla
         highest = pl.col("target").cum_max().shift(1).over("pair")
         rows = rows.with_columns(highest=pl.max_horizontal(highest, "before"))
         rows = rows.with_columns(reordered=pl.col("target") < pl.col("highest"))
-        yield "pairs", pack(_totals(rows))
-        yield "examples", pack(_examples(rows))
-        yield "points", pack(_count_at_points(rows, given))
-        yield "claims", pack(_check_claims(rows, unpack(packed_claims)))
+        yield Piece("pairs", pack(_totals(rows)))
+        yield Piece("examples", pack(_examples(rows)))
+        yield Piece("points", pack(_count_at_points(rows, given)))
+        yield Piece("claims", pack(_check_claims(rows, unpack(packed_claims))))
 
     return run_part
 
@@ -193,14 +189,13 @@ def _totals(rows: pl.DataFrame) -> pl.DataFrame:
         last_source=pl.col("source").max(),
         first_target=pl.col("target").min(),
         last_target=pl.col("target").max(),
-        last_ms=pl.col("source_timestamp").max(),
         **{name: condition.sum().cast(pl.Int64) for name, condition in _CHANGED.items()},
     )
 
 
 def _examples(rows: pl.DataFrame) -> pl.DataFrame:
     """The first changed records of each kind, and the first reordered ones."""
-    columns = ["pair", "source", "target", "source_timestamp", "target_timestamp", "change", "highest"]
+    columns = ["pair", "source", "target", "source_timestamp", "target_timestamp"]
     by_kind = [
         rows.filter(condition).group_by("pair", maintain_order=True).head(EXAMPLES).select(columns)
         .with_columns(kind=pl.lit(kind))
@@ -260,16 +255,12 @@ def _check_claims(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([sums, examples])
 
 
-def _concat(packed: Sequence[bytes]) -> pl.DataFrame:
-    return pl.concat([unpack(data) for data in packed], how="vertical_relaxed")
-
-
-def _combine(frames: Mapping[str, pl.DataFrame]) -> Positions:
-    if "pairs" not in frames:
-        none = pl.DataFrame(schema={"pair": pl.Int32})
-        return Positions(none, none, pl.DataFrame(schema=_POINTS), none)
+def _combine(pieces: Iterable[Piece]) -> Positions:
+    frames = gathered(pieces, dict.fromkeys(Positions._fields, pl.DataFrame(schema={"pair": pl.Int32})))
+    if frames["pairs"].is_empty():
+        return Positions(**{**frames, "points": pl.DataFrame(schema=_POINTS)})
     least = ("least_shift", "first_source", "first_target")
-    most = ("greatest_shift", "last_source", "last_target", "last_ms")
+    most = ("greatest_shift", "last_source", "last_target")
     pairs = (
         frames["pairs"]
         .group_by("pair")

@@ -11,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,29 +37,6 @@ _NULL_HASH = 0x5BD1E995_9E3779B9  # the hash of null, which differs from that of
 _SEED = 0x243F6A88
 
 
-@dataclass
-class RecordColumns:
-    """Records as columns, in order of offset; hashes are int64."""
-
-    offset: np.ndarray
-    timestamp: np.ndarray
-    key: np.ndarray
-    value: np.ndarray
-    headers: np.ndarray
-    flags: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.offset)
-
-    def table(self) -> pa.Table:
-        return pa.table({name: getattr(self, name) for name in SCHEMA.names}, schema=SCHEMA)
-
-    def between(self, start: int, end: int) -> RecordColumns:
-        """The records with offsets from `start` to `end` (exclusive)."""
-        first, last = np.searchsorted(self.offset, (start, end))
-        return RecordColumns(*(getattr(self, name)[first:last] for name in SCHEMA.names))
-
-
 SCHEMA = pa.schema(
     [
         ("offset", pa.int64()),
@@ -71,8 +49,10 @@ SCHEMA = pa.schema(
 )
 
 
-def columns(with_aborts: Sequence[tuple[Batch, bool]]) -> RecordColumns:
-    """The records of (batch, whether it is aborted) pairs. Raises ValueError for a broken batch."""
+def columns(with_aborts: Sequence[tuple[Batch, bool]]) -> pa.Table:
+    """The records of (batch, whether it is aborted) pairs in order of offset, with SCHEMA; hashes are int64.
+    Raises ValueError for a broken batch.
+    """
     records = decode([batch for batch, _ in with_aborts])
     flags = records.by_record(
         [
@@ -81,8 +61,8 @@ def columns(with_aborts: Sequence[tuple[Batch, bool]]) -> RecordColumns:
         ]
     )
     flags = flags + NULL_KEY * records.null_key + TOMBSTONE * records.null_value
-    key, value, headers = _hashes(records)
-    return RecordColumns(records.offset, records.timestamp, key, value, headers, flags.astype(np.uint8))
+    arrays = [records.offset, records.timestamp, *_hashes(records), flags.astype(np.uint8)]
+    return pa.table(arrays, schema=SCHEMA)
 
 
 def _hashes(records: Records) -> list[np.ndarray]:
@@ -128,15 +108,10 @@ class PartitionFacts:
     aborted: int = 0
     transactional: int = 0  # committed ones
     tombstones: int = 0
-    commit_markers: int = 0
-    abort_markers: int = 0
-    size_bytes: int = 0
-    gaps: int = 0  # ranges of offsets without a record
-    gap_offsets: int = 0
+    markers: int = 0  # of commits and aborts
+    gap_offsets: int = 0  # without a record: compaction leaves them
     codecs: Counter[str] = field(default_factory=Counter)
     epochs: Counter[int] = field(default_factory=Counter)  # records by leader epoch
-    first_timestamp: int | None = None
-    last_timestamp: int | None = None
 
 
 class _Leader:
@@ -147,7 +122,7 @@ class _Leader:
         self._place = place
         self._connection: Connection | None = None
 
-    def fetch(self, offset: int, max_bytes: int) -> object:
+    def fetch(self, offset: int, max_bytes: int) -> Any:
         """The fetch response for the partition. Raises LabError if no leader answers in time."""
         limit, why = time.monotonic() + _TIMEOUT_S, "no broker answers"
         while True:
@@ -195,25 +170,21 @@ class _Leader:
 
 def read_partition(wanted: ReadRequest) -> PartitionFacts:
     """Writes a partition's rows; returns totals. FILE.progress has the offset reached. Raises LabError."""
-    facts = PartitionFacts(wanted.start, wanted.end)
+    facts = PartitionFacts(wanted.start, wanted.end, gap_offsets=wanted.end - wanted.start)
     progress = wanted.file.with_suffix(".progress")
-    gaps = _Gaps(wanted.start)
     with pq.ParquetWriter(wanted.file, SCHEMA, compression="none") as writer:
-        waiting: list[RecordColumns] = []
-        rows = 0
+        waiting = [SCHEMA.empty_table()]
         for fetched, reached in _fetch_batches(wanted):
-            new = columns(fetched).between(wanted.start, wanted.end)
-            _count(facts, fetched, new, wanted)
-            gaps.add(fetched)
+            every = columns(fetched)
+            first, end = np.searchsorted(every["offset"], (wanted.start, wanted.end))
+            new = every.slice(first, end - first)
+            _count(facts, fetched, new["flags"].to_numpy())
             waiting.append(new)
-            rows += len(new)
-            if rows >= _ROW_GROUP:
-                _write_rows(writer, waiting)
-                waiting, rows = [], 0
+            if sum(map(len, waiting)) >= _ROW_GROUP:
+                writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
+                waiting = [SCHEMA.empty_table()]
             progress.write_text(str(reached))
-        _write_rows(writer, waiting)
-    gaps.end(wanted.end)
-    facts.gaps, facts.gap_offsets = gaps.count, gaps.offsets
+        writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
     progress.write_text(str(wanted.end))
     return facts
 
@@ -224,27 +195,24 @@ def _fetch_batches(wanted: ReadRequest) -> Iterator[tuple[list[tuple[Batch, bool
     limit, max_bytes = time.monotonic() + _TIMEOUT_S, _ANSWER_BYTES
     with contextlib.closing(leader):
         while at < wanted.end:
-            response: object = leader.fetch(at, max_bytes)
-            code = response.error_code  # type: ignore[attr-defined]
-            if code == _OUT_OF_RANGE and response.log_start_offset > at:  # type: ignore[attr-defined]
-                at = response.log_start_offset  # type: ignore[attr-defined]  # deleted while it was read
+            response = leader.fetch(at, max_bytes)
+            code = response.error_code
+            if code == _OUT_OF_RANGE and response.log_start_offset > at:
+                at = response.log_start_offset  # deleted while it was read
                 continue
             if code:
                 raise trouble(f"{wanted.place} of {wanted.server.name} cannot be read", code)
-            aborted_now = response.aborted_transactions or []  # type: ignore[attr-defined]
+            aborted_now = response.aborted_transactions or []
             aborts.add_aborted([(each.first_offset, each.producer_id) for each in aborted_now])
-            data = bytes(response.records or b"")  # type: ignore[attr-defined]
+            data = bytes(response.records or b"")
             try:
                 # Brokers return whole batches: the first one may begin before the offset.
                 fetched = [batch for batch in batches(data) if batch.head.last_offset >= at]
             except ValueError as error:
                 raise LabError(f"{wanted.place} of {wanted.server.name}, offset {at}: {error}") from None
             if fetched:
-                at, max_bytes, limit = (
-                    fetched[-1].head.last_offset + 1,
-                    _ANSWER_BYTES,
-                    time.monotonic() + _TIMEOUT_S,
-                )
+                at = fetched[-1].head.last_offset + 1
+                limit, max_bytes = time.monotonic() + _TIMEOUT_S, _ANSWER_BYTES
                 yield [(batch, aborts.is_aborted(batch)) for batch in fetched], min(at, wanted.end)
             elif data and max_bytes < _BATCH_BYTES_MAX:
                 max_bytes = min(2 * max_bytes, _BATCH_BYTES_MAX)  # the batch does not fit
@@ -252,68 +220,23 @@ def _fetch_batches(wanted: ReadRequest) -> Iterator[tuple[list[tuple[Batch, bool
                 raise LabError(f"{wanted.place} of {wanted.server.name} has nothing more from offset {at} on")
 
 
-def _write_rows(writer: pq.ParquetWriter, waiting: list[RecordColumns]) -> None:
-    for each in waiting:
-        if len(each):
-            writer.write_table(each.table(), row_group_size=_ROW_GROUP)
-
-
-def _count(
-    facts: PartitionFacts, fetched: list[tuple[Batch, bool]], new: RecordColumns, wanted: ReadRequest
-) -> None:
-    flags = new.flags
+def _count(facts: PartitionFacts, fetched: list[tuple[Batch, bool]], flags: np.ndarray) -> None:
+    """Counts batches, and records with these flags."""
     seen = flags & ABORTED == 0
     facts.records += int(seen.sum())
-    facts.aborted += len(flags) - int(seen.sum())
-    for name, flag in _COUNTED_FLAGS.items():
-        setattr(facts, name, getattr(facts, name) + int((seen & (flags & flag > 0)).sum()))
-    if seen.any():
-        times = new.timestamp[seen]
-        first, last = int(times.min()), int(times.max())
-        facts.first_timestamp = first if facts.first_timestamp is None else min(first, facts.first_timestamp)
-        facts.last_timestamp = last if facts.last_timestamp is None else max(last, facts.last_timestamp)
+    facts.aborted += int((~seen).sum())
+    facts.transactional += int((seen & (flags & TRANSACTIONAL > 0)).sum())
+    facts.tombstones += int((seen & (flags & TOMBSTONE > 0)).sum())
     for batch, _ in fetched:
-        if wanted.start <= batch.head.base_offset < wanted.end:
-            _count_batch(facts, batch)
-
-
-_COUNTED_FLAGS: Mapping[str, int] = {
-    "transactional": TRANSACTIONAL,
-    "tombstones": TOMBSTONE,
-}
-
-
-def _count_batch(facts: PartitionFacts, batch: Batch) -> None:
-    head, count = batch.head, batch.head.messages
-    facts.epochs[head.leader_epoch] += count
-    facts.size_bytes += len(batch.body)
-    if not head.control:
-        facts.codecs[CODECS[head.codec]] += count
-    elif batch.commits is True:
-        facts.commit_markers += count
-    elif batch.commits is False:
-        facts.abort_markers += count
-
-
-class _Gaps:
-    """Counts offsets without a record, between and within batches: compaction leaves them."""
-
-    def __init__(self, start: int) -> None:
-        self._at = start
-        self.count = self.offsets = 0
-
-    def add(self, fetched: list[tuple[Batch, bool]]) -> None:
-        for head in (batch.head for batch, _ in fetched):
-            self.end(head.base_offset)
-            missing = head.last_offset + 1 - head.base_offset - head.messages
-            if missing > 0:
-                self.count, self.offsets = self.count + 1, self.offsets + missing
-            self._at = max(self._at, head.last_offset + 1)
-
-    def end(self, offset: int) -> None:
-        if offset > self._at:
-            self.count, self.offsets = self.count + 1, self.offsets + offset - self._at
-            self._at = offset
+        head = batch.head
+        outside = max(0, facts.start - head.base_offset) + max(0, head.last_offset + 1 - facts.end)
+        facts.gap_offsets -= head.messages - outside
+        if facts.start <= head.base_offset < facts.end:
+            facts.epochs[head.leader_epoch] += head.messages
+            if not head.control:
+                facts.codecs[CODECS[head.codec]] += head.messages
+            elif batch.commits is not None:
+                facts.markers += head.messages
 
 
 def read_records(wanted: ReadRequest) -> Iterator[LogRecord]:

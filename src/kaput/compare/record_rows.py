@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from kaput.compare.answer import BY_DESIGN, IDENTICAL, LOST, AspectRow, ComparedPartition
 from kaput.compare.description import TopicDescription
 from kaput.compare.matching import change_name
-from kaput.compare.reading import PartitionFacts
 from kaput.compare.records import PairTotals
 from kaput.core import plural
 from kaput.evidence.comparisons import Status
 
 _EXAMPLES = 5
+_SIDES = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,17 @@ class TopicTotals:
         ]
         return examples[:_EXAMPLES]
 
-    def facts(self, count: Callable[[PartitionFacts], int]) -> tuple[int, int]:
-        """The sums of a count over the partitions: (source, target)."""
+    def facts(self, name: str) -> dict[str, int]:
+        """The sums of one of PartitionFacts' counts, of `source` and `target`."""
         every = self.partitions.values()
-        return sum(count(totals.source) for totals in every), sum(count(totals.target) for totals in every)
+        return {side: sum(getattr(getattr(each, side), name) for each in every) for side in _SIDES}
+
+    def counters(self, name: str) -> dict[str, Counter[Any]]:
+        """The same of a count by codec, or by leader epoch."""
+        sums: dict[str, Counter[Any]] = {side: Counter() for side in _SIDES}
+        for side, totals in product(_SIDES, self.partitions.values()):
+            sums[side].update(getattr(getattr(totals, side), name))
+        return sums
 
     def of_matched(self, name: str) -> int:
         """The sum of one of the counts of matched records (positions.py)."""
@@ -200,13 +208,12 @@ def _compared(topic: TopicTotals, number: int, totals: PairTotals) -> ComparedPa
 
 
 def _missing(topic: TopicTotals) -> Iterable[AspectRow]:
-    source, target = topic.facts(lambda facts: facts.records)
-    more: dict[str, Any] = {"source": source, "target": target, "matched": topic.of_matched("matched")}
+    more: dict[str, Any] = {**topic.facts("records"), "matched": topic.of_matched("matched")}
     if lost := topic.left("missing"):
         seconds = _seconds(topic, "missing")
         meaning = (
-            f"{plural(lost, 'record')} of the source {_is_or_are(lost)} not in the target, over {seconds} s: "
-            "after a failover nobody can read them."
+            f"{plural(lost, 'record')} of the source {'is' if lost == 1 else 'are'} not in the target, over "
+            f"{seconds} s: after a failover nobody can read them."
         )
         yield topic.left_row("missing", "records", LOST, meaning, **more, seconds=seconds)
     else:
@@ -218,12 +225,10 @@ def _missing(topic: TopicTotals) -> Iterable[AspectRow]:
             f"If the source were lost now, its last {plural(behind, 'record')} (over {seconds} s) would "
             "be lost too."
         )
-        status, reason = (
-            BY_DESIGN,
-            "mirroring is asynchronous: it had not reached them yet; --wait gives it time",
-        )
-        if topic.waited:
-            status, reason = LOST, "the mirror did not reach them in the time allowed"
+        status, reason = LOST, "the mirror did not reach them in the time allowed"
+        if not topic.waited:
+            reason = "mirroring is asynchronous: it had not reached them yet; --wait gives it time"
+            status = BY_DESIGN
         yield topic.left_row("behind", "lag", status, meaning, reason, seconds=seconds)
     if topic.left("expired"):
         meaning = "Readers that begin at the start find less in the target."
@@ -247,8 +252,8 @@ def _surplus(topic: TopicTotals) -> Iterable[AspectRow]:
 
     if count := sum(topic.sums(foreign).values()):
         meaning = (
-            f"{plural(count, 'record')} of the target {_is_or_are(count)} not in the source: somebody else "
-            "writes to the mirror, and its readers get more than the source's."
+            f"{plural(count, 'record')} of the target {'is' if count == 1 else 'are'} not in the source: "
+            "somebody else writes to the mirror, and its readers get more than the source's."
         )
         yield topic.counted("foreign records", LOST, meaning, foreign, ["foreign", "newer"])
     if topic.left("older"):
@@ -267,10 +272,6 @@ def _seconds(topic: TopicTotals, kind: str) -> float:
     if not spans:
         return 0.0
     return round((max(last for _, last in spans) - min(first for first, _ in spans)) / 1000, 3)
-
-
-def _is_or_are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def log_rows(topic: TopicTotals) -> list[AspectRow]:
@@ -328,9 +329,8 @@ def _offset_syncs(topic: TopicTotals) -> Iterable[AspectRow]:
 
 
 def _gaps(topic: TopicTotals) -> AspectRow:
-    source, target = topic.facts(lambda facts: facts.gap_offsets)
-    counts = {"source": source, "target": target}
-    if source == target:
+    counts = topic.facts("gap_offsets")
+    if counts["source"] == counts["target"]:
         return topic.row(
             "gaps", IDENTICAL, "Both sides have the same number of empty offsets.", counts=counts
         )
@@ -340,41 +340,20 @@ def _gaps(topic: TopicTotals) -> AspectRow:
 
 
 def _compression(topic: TopicTotals) -> AspectRow:
-    source, target = (_sum_counters(facts) for facts in _codecs(topic))
-    counts = {f"source {name}": n for name, n in source.items()} | {
-        f"target {name}": n for name, n in target.items()
-    }
-    if set(source) == set(target) or not target:
+    codecs = topic.counters("codecs")
+    counts = {f"{side} {name}": n for side, each in codecs.items() for name, n in each.items()}
+    if set(codecs["source"]) == set(codecs["target"]) or not codecs["target"]:
         return topic.row("compression", IDENTICAL, "Records are stored with the same codecs.", counts=counts)
     meaning = "The target needs a different amount of disk and network from the source."
     reason = "the mirror's producer compresses by its own setting"
     return topic.row("compression", BY_DESIGN, meaning, reason, counts)
 
 
-def _codecs(topic: TopicTotals) -> tuple[list[Counter[str]], list[Counter[str]]]:
-    every = topic.partitions.values()
-    return [totals.source.codecs for totals in every], [totals.target.codecs for totals in every]
-
-
-def _sum_counters(counters: Iterable[Counter[Any]]) -> Counter[Any]:
-    total: Counter[Any] = Counter()
-    for each in counters:
-        total.update(each)
-    return total
-
-
 def _transactions(topic: TopicTotals) -> Iterable[AspectRow]:
-    source, target = topic.facts(lambda facts: facts.transactional)
-    aborted, aborted_target = topic.facts(lambda facts: facts.aborted)
-    markers = topic.facts(lambda facts: facts.commit_markers + facts.abort_markers)
-    counts = {
-        "source": source,
-        "target": target,
-        "source_aborted": aborted,
-        "target_aborted": aborted_target,
-        "source_markers": markers[0],
-        "target_markers": markers[1],
-    }
+    counts = topic.facts("transactional")
+    source, target = counts["source"], counts["target"]
+    for name in ("aborted", "markers"):
+        counts |= {f"{side}_{name}": count for side, count in topic.facts(name).items()}
     exposed = sum(totals.exposed for totals in topic.partitions.values())
     if exposed:
         yield topic.counted(
@@ -408,8 +387,7 @@ def _transactions(topic: TopicTotals) -> Iterable[AspectRow]:
 
 
 def _tombstones(topic: TopicTotals) -> AspectRow:
-    source, target = topic.facts(lambda facts: facts.tombstones)
-    counts = {"source": source, "target": target}
+    counts = topic.facts("tombstones")
     missing = sum(topic.sums(lambda totals: totals.left_of("missing", "tombstones")).values())
     if missing:
         meaning = (
@@ -418,7 +396,7 @@ def _tombstones(topic: TopicTotals) -> AspectRow:
         )
         return topic.row("tombstones", LOST, meaning, counts={**counts, "count": missing})
     meaning = "Every deletion of a key is in the target, as far as both were compared."
-    if not source and not target:
+    if not any(counts.values()):
         meaning = "No key was deleted."
     return topic.row("tombstones", IDENTICAL, meaning, counts=counts)
 
@@ -451,14 +429,11 @@ def _compaction(topic: TopicTotals) -> Iterable[AspectRow]:
 
 
 def _leader_epochs(topic: TopicTotals) -> AspectRow:
-    source = _sum_counters(totals.source.epochs for totals in topic.partitions.values())
-    target = _sum_counters(totals.target.epochs for totals in topic.partitions.values())
-    counts = {
-        "source_epochs": len(source),
-        "source_last": max(source, default=None),
-        "target_epochs": len(target),
-        "target_last": max(target, default=None),
-    }
+    epochs = topic.counters("epochs")
+    source, target = epochs["source"], epochs["target"]
+    counts: dict[str, Any] = {}
+    for side, each in epochs.items():
+        counts |= {f"{side}_epochs": len(each), f"{side}_last": max(each, default=None)}
     if set(source) == set(target) or not source or not target:
         return topic.row("leader epochs", IDENTICAL, "Leaders changed equally often.", counts=counts)
     meaning = "Clients that carry an epoch with a position must drop it when they move."

@@ -100,20 +100,20 @@ def classify_leftovers(
     files = [RowChunk(path) for path in left]
     packed, chosen = pack(bounds), sorted(compacted)
 
-    def plain(units: Iterable[RowChunk]) -> Iterator[tuple[str, bytes]]:
+    def plain(units: Iterable[RowChunk]) -> Iterator[Piece]:
         for unit in units:
             rows = with_kind(unit.frame(), unpack(packed))
             yield from _count_and_sample(rows.filter(~pl.col("pair").is_in(chosen)))
 
-    of_tasks: list[tuple[str, bytes]] = []
+    pieces: list[Piece] = []
     with watched(spark, max(1, len(files)), partial(progress, "classifying the remaining records")):
         if files:
-            of_tasks = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
+            pieces = spark.parallelize(files, len(files)).mapPartitions(plain).collect()
     if chosen:
-        of_tasks += _classify_compacted(
+        pieces += _classify_compacted(
             spark, files, [unit for unit in read if unit.pair in compacted], packed, chosen, progress
         )
-    return _combine(of_tasks)
+    return _combine(pieces)
 
 
 def with_kind(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
@@ -130,7 +130,7 @@ def _classify_compacted(
     bounds: bytes,
     chosen: list[int],
     progress: Progress,
-) -> list[tuple[str, bytes]]:
+) -> list[Piece]:
     """Classifies rows of compacted pairs, with all records of a key in one task."""
     count = tasks_for(sum(unit.rows for unit in read))
 
@@ -140,20 +140,20 @@ def _classify_compacted(
     def cut_left(rows: pl.DataFrame) -> Iterable[tuple[int, Piece]]:
         return cut(rows.filter(pl.col("pair").is_in(chosen)), "left")
 
-    def judged(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[tuple[str, bytes]]:
+    def judged(number: int, keyed: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
         empty = {name: pl.DataFrame(schema=ROWS) for name in ("rows", "left")}
         pieces = gathered((piece for _, piece in keyed), empty)
         latest = latest_by_key(pieces["rows"], unpack(bounds))
         rows = superseded(with_kind(pieces["left"], unpack(bounds)), latest)
         yield from _count_and_sample(rows)
-        yield "keys", pack(_key_counts(latest))
-        yield "key_examples", pack(_key_examples(latest))
+        yield Piece("keys", pack(_key_counts(latest)))
+        yield Piece("key_examples", pack(_key_examples(latest)))
 
     tasks = len(read) + len(left) + count
     with watched(spark, tasks, partial(progress, "comparing keys")):
         parts = shuffled(spark, count, (read, cut), (left, cut_left))
-        of_tasks: list[tuple[str, bytes]] = parts.mapPartitionsWithIndex(judged).collect()
-    return of_tasks
+        judged_pieces: list[Piece] = parts.mapPartitionsWithIndex(judged).collect()
+    return judged_pieces
 
 
 def latest_by_key(rows: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
@@ -210,52 +210,39 @@ def _key_counts(latest: pl.DataFrame) -> pl.DataFrame:
 
 
 def _key_examples(latest: pl.DataFrame) -> pl.DataFrame:
-    differing = latest.filter(~_SAME_VALUE & ~_DELETED.fill_null(False)).sort(
-        "pair", "source_offset", "target_offset"
-    )
-    return (
-        differing.group_by("pair", maintain_order=True)
-        .head(EXAMPLES)
-        .select("pair", "source_offset", "target_offset")
-    )
+    columns = ("pair", "source_offset", "target_offset")
+    differing = latest.filter(~_SAME_VALUE & ~_DELETED.fill_null(False)).select(columns).sort(columns)
+    return differing.group_by("pair", maintain_order=True).head(EXAMPLES)
 
 
-def _count_and_sample(rows: pl.DataFrame) -> Iterator[tuple[str, bytes]]:
+def _count_and_sample(rows: pl.DataFrame) -> Iterator[Piece]:
     by = ["pair", "kind"]
     counts = rows.group_by(by).agg(
         count=pl.len().cast(pl.Int64),
-        first_offset=pl.col("offset").min(),
-        last_offset=pl.col("offset").max(),
         first_ms=pl.col("timestamp").min(),
         last_ms=pl.col("timestamp").max(),
         tombstones=(pl.col("flags") & TOMBSTONE > 0).sum().cast(pl.Int64),
     )
-    yield "counts", pack(counts)
+    yield Piece("counts", pack(counts))
     first = rows.sort("offset").group_by(by, maintain_order=True).head(EXAMPLES)
-    yield "examples", pack(first.select(*by, "side", "offset", "timestamp"))
+    yield Piece("examples", pack(first.select(*by, "side", "offset", "timestamp")))
 
 
-def _combine(of_tasks: Sequence[tuple[str, bytes]]) -> Leftovers:
-    def all_of(name: str) -> pl.DataFrame | None:
-        frames = [unpack(data) for key, data in of_tasks if key == name]
-        return pl.concat(frames, how="vertical_relaxed") if frames else None
-
-    counts, examples, keys, key_examples = map(all_of, ("counts", "examples", "keys", "key_examples"))
-    if counts is not None:
+def _combine(pieces: Iterable[Piece]) -> Leftovers:
+    none = pl.DataFrame(schema={"pair": pl.Int32, "kind": pl.String, "count": pl.Int64})
+    found = Leftovers(**gathered(pieces, dict.fromkeys(Leftovers._fields, none)))
+    counts, examples, keys = found.counts, found.examples, found.keys
+    if len(counts):
         counts = counts.group_by("pair", "kind").agg(
-            pl.col("count", "tombstones").sum(),
-            pl.col("first_offset", "first_ms").min(),
-            pl.col("last_offset", "last_ms").max(),
+            pl.col("count", "tombstones").sum(), pl.col("first_ms").min(), pl.col("last_ms").max()
         )
-    if examples is not None:
+    if len(examples):
         first = examples.sort("pair", "kind", "offset").group_by("pair", "kind", maintain_order=True)
         examples = first.head(EXAMPLES)
-    if keys is not None:
+    if len(keys):
         keys = keys.group_by("pair").sum()
-    if key_examples is not None:
-        key_examples = key_examples.group_by("pair", maintain_order=True).head(EXAMPLES)
-    none = pl.DataFrame(schema={"pair": pl.Int32, "kind": pl.String, "count": pl.Int64})
-    return Leftovers(*(each if each is not None else none for each in (counts, examples, keys, key_examples)))
+    key_examples = found.key_examples.group_by("pair", maintain_order=True).head(EXAMPLES)
+    return Leftovers(counts, examples, keys, key_examples)
 
 
 _Row = Mapping[str, Any]
@@ -295,20 +282,20 @@ class RecordTotals:
 
 
 def read_all(
-    spark: SparkContext, wanted: Sequence[tuple[int, int, ReadRequest]], progress: Progress, what: str
+    spark: SparkContext, wanted: Mapping[tuple[int, int], ReadRequest], progress: Progress, what: str
 ) -> dict[tuple[int, int], PartitionFacts]:
-    """Reads partitions, each in a task; keys are (pair, side). Raises LabError with a reader's message."""
+    """Reads partitions by (pair, side), each in a task. Raises LabError with a reader's message."""
 
-    def read(given: Iterable[tuple[int, int, ReadRequest]]) -> Iterator[tuple[int, int, PartitionFacts]]:
-        for pair, side, each in given:
-            yield pair, side, read_partition(each)
+    def read(given: Iterable[tuple[Any, ReadRequest]]) -> Iterator[tuple[Any, PartitionFacts]]:
+        for key, request in given:
+            yield key, read_partition(request)
 
-    ordered = sorted(wanted, key=lambda each: each[2].start - each[2].end)  # longest first
-    with _reporting_progress(ordered, progress, what):
-        by_pair = spark.parallelize(ordered, max(1, len(ordered))).mapPartitions(read).collect()
-    for _, _, each in ordered:
-        each.file.with_suffix(".progress").unlink(missing_ok=True)
-    return {(pair, side): facts for pair, side, facts in by_pair}
+    ordered = sorted(wanted.items(), key=lambda each: each[1].start - each[1].end)  # longest first
+    with _reporting_progress(wanted.values(), progress, what):
+        facts = spark.parallelize(ordered, max(1, len(ordered))).mapPartitions(read).collect()
+    for request in wanted.values():
+        request.file.with_suffix(".progress").unlink(missing_ok=True)
+    return dict(facts)
 
 
 def compare_records(
@@ -386,9 +373,9 @@ def _examples(
 ) -> Mapping[int, Mapping[str, Sequence[_Row]]]:
     """Examples by pair and kind."""
     examples: dict[int, dict[str, list[_Row]]] = {}
-    for rows, kind in ((positions.examples, None), (left.examples, None), (left.key_examples, "keys")):
+    for rows in (positions.examples, left.examples, left.key_examples):
         for row in rows.iter_rows(named=True):
-            examples.setdefault(row["pair"], {}).setdefault(kind or row["kind"], []).append(row)
+            examples.setdefault(row["pair"], {}).setdefault(row.get("kind", "keys"), []).append(row)
     for pair, checked in claims.items():
         wrong = [row for row in checked if row["exact_source"] is not None]
         examples.setdefault(pair, {})["claims"] = wrong[:EXAMPLES]
@@ -403,16 +390,14 @@ def _by_pair(rows: pl.DataFrame) -> dict[int, list[_Row]]:
 
 
 @contextmanager
-def _reporting_progress(
-    wanted: Sequence[tuple[int, int, ReadRequest]], progress: Progress, what: str
-) -> Iterator[None]:
+def _reporting_progress(wanted: Collection[ReadRequest], progress: Progress, what: str) -> Iterator[None]:
     """Inside the block, `progress` gets the number of offsets read, from the readers' progress files."""
     ended = threading.Event()
-    total = sum(each.end - each.start for _, _, each in wanted)
+    total = sum(each.end - each.start for each in wanted)
 
     def follow() -> None:
         while not ended.wait(0.5):
-            progress(what, sum(_offsets_read(each) for _, _, each in wanted), total)
+            progress(what, sum(map(_offsets_read, wanted)), total)
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()

@@ -23,10 +23,10 @@ _TRIES_S = 60  # that a reader looks for a leader
 def test_readers_do_not_go_on_after_ctrl_c(tmp_path: Path) -> None:
     """No broker answers them: without the interrupt they would go on looking for a leader."""
     gone = ClusterAddress("gone", "127.0.0.1:1")
-    wanted = [
-        (pair, 0, ReadRequest(gone, TopicPartition("orders", pair), 0, 10, tmp_path / f"{pair}.parquet"))
+    wanted = {
+        (pair, 0): ReadRequest(gone, TopicPartition("orders", pair), 0, 10, tmp_path / f"{pair}.parquet")
         for pair in range(4)
-    ]
+    }
 
     def interrupt(_what: str, _done: int, _total: int) -> None:
         os.kill(os.getpid(), signal.SIGINT)

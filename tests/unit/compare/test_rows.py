@@ -211,7 +211,7 @@ def test_positions_are_paired_by_partition() -> None:
     found = GroupPositions.select(source, {"billing": {pair.target: 4}}, [pair], {"orders": "dc1.orders"}, [])
     assert found.points() == [("billing", 7, 5, 4)]
     at_points = RecordTotals({}, {0: {"again": 1, "skipped": 0, "first_ms": 1000, "last_ms": 2500}})
-    places = found.places(at_points, {pair.target: 9})["billing"]
+    places = found.places(at_points, {pair.target: (0, 9)})["billing"]
     assert [(each.place, each.target, each.again, each.seconds) for each in places] == [
         (ORDERS, 4, 1, 1.5),
         (other, None, 0, None),
