@@ -10,7 +10,7 @@ import os
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -29,8 +29,7 @@ from kaput.evidence.sealing import parquet_writer
 from kaput.scenario.model import Scenario
 
 _SLAB_MESSAGES = 4_000_000  # maximum: a task needs about 180 bytes for each
-_BIG = ("sends", "log", "deliveries", "group_events")
-_STORE_TABLES = ("kept", "left_in_store")
+_BIG, _OF_GROUPS = ("sends", "log", "kept", "left_in_store"), ("deliveries", "group_events")
 _BROKERS = [1, 2, 3]
 
 Progress = Callable[[int, int], None]
@@ -63,9 +62,7 @@ def generate(plan: PlantingPlan, path: Path, progress: Progress) -> dict[str, An
     path.mkdir(parents=True, exist_ok=True)
     expected = plan.expected()
     try:
-        for name in _BIG[: 4 if shape.groups else 2]:
-            folder.table(name).mkdir(parents=True)
-        for name in _STORE_TABLES:
+        for name in (*_BIG, *(_OF_GROUPS if shape.groups else ())):
             folder.table(name).mkdir(parents=True)
         written = _write_slabs(plan, path.resolve(), progress)
         _check(plan, written)
@@ -84,7 +81,7 @@ def _write_slabs(plan: PlantingPlan, path: Path, progress: Progress) -> list[tup
     slabs = plan.shape.slabs
     with ThreadPoolExecutor(os.cpu_count(), "kaput-slab") as pool:
         try:
-            writing = [pool.submit(_write_slab, plan, number, path) for number in range(slabs)]
+            writing = [pool.submit(write_slab, plan.slab(number), path) for number in range(slabs)]
             for done, slab in enumerate(as_completed(writing), 1):
                 slab.result()
                 progress(done, slabs)
@@ -92,10 +89,6 @@ def _write_slabs(plan: PlantingPlan, path: Path, progress: Progress) -> list[tup
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [slab.result() for slab in writing]
-
-
-def _write_slab(plan: PlantingPlan, number: int, path: Path) -> tuple[int, ...]:
-    return write_slab(plan.slab(number), path)
 
 
 def _check(plan: PlantingPlan, written: list[tuple[int, ...]]) -> None:
@@ -144,7 +137,10 @@ def _scenario(shape: Shape) -> Scenario:
                 }
             ],
             "workload": {
-                "producers": list(_producers(shape)),
+                "producers": [
+                    {"count": len(list(same)), "topic": TOPIC, "acks": "all", "messages": messages}
+                    for messages, same in groupby(shape.counts)
+                ],
                 "groups": [
                     {"id": shape.group(number), "topics": [TOPIC], "members": shape.members}
                     for number in range(shape.groups)
@@ -152,11 +148,6 @@ def _scenario(shape: Shape) -> Scenario:
             },
         }
     )
-
-
-def _producers(shape: Shape) -> Iterator[dict[str, Any]]:
-    for messages, same_counts in groupby(shape.counts):
-        yield {"count": len(list(same_counts)), "topic": TOPIC, "acks": "all", "messages": messages}
 
 
 def _manifest(plan: PlantingPlan) -> Manifest:

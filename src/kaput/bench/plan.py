@@ -394,12 +394,18 @@ def _planted(shape: Shape, rate: float) -> Plants:
     begins = np.concatenate([[0], np.cumsum(whole)])
     free = np.ones(begins[-1], bool)
     # In most partitions everything is delivered to groups, so that most commits are regular.
-    last = np.flatnonzero(_partitions(shape, begins) >= shape.partitions - max(1, shape.partitions // 4))
+    of = np.repeat(np.arange(shape.producers), whole)
+    partitions = shape.partition(of, np.arange(begins[-1]) - begins[of])
+    last = np.flatnonzero(partitions >= shape.partitions - max(1, shape.partitions // 4))
     for mask, room in ((owing, last), (~owing, None)):
         places = np.flatnonzero(free) if room is None else room
         count = int(mask.sum())
         if count > len(places):
-            raise UsageError(_no_room(shape, len(wanted)))
+            raise UsageError(
+                f"{shape.messages:,} messages of {shape.producers} producers over {shape.partitions} "
+                f"partitions have no room for {len(wanted):,} planted anomalies: send more messages, lower "
+                "--anomaly-rate, or use --clean"
+            )
         chosen[mask] = rng.choice(places, count, replace=False)
         free[chosen[mask]] = False
     producer = np.searchsorted(begins, chosen, side="right") - 1
@@ -423,15 +429,3 @@ def _wanted(shape: Shape, rate: float) -> list[tuple[int, int]]:
         for group in range(shape.groups) if effect.in_group else (-1,):
             wanted += [(int(kind), group)] * count
     return wanted
-
-
-def _partitions(shape: Shape, begins: Longs) -> Longs:
-    producer = np.repeat(np.arange(shape.producers), np.diff(begins))
-    return shape.partition(producer, np.arange(begins[-1]) - begins[producer])
-
-
-def _no_room(shape: Shape, wanted: int) -> str:
-    return (
-        f"{shape.messages:,} messages of {shape.producers} producers over {shape.partitions} partitions have "
-        f"no room for {wanted:,} planted anomalies: send more messages, lower --anomaly-rate, or use --clean"
-    )

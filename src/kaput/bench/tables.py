@@ -19,7 +19,7 @@ from kaput.bench.plan import START_NS, STORE, TOPIC, Longs, PlantKind, Plants, S
 from kaput.bench.slabs import ACKED, FAILED, KEPT, NOBODY, Log, Slab
 from kaput.core import MS, SECOND
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.schemas import CLUSTER, TABLES
+from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
 from kaput.processes.signals import check_interrupted
 from kaput.scenario.vocabulary import OUTCOMES
@@ -38,11 +38,11 @@ def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
     for group in range(plan.shape.groups):
         for number in range(plan.shape.members):
             name = plan.shape.member(group, number)
-            stream, events = member(slab, group, number)
-            words = {"group": plan.shape.group(group), "member": name}
+            deliveries, events = _member(slab, group, number)
+            words = {"group": plan.shape.group(group), "member": name, "topic": TOPIC}
             file = f"{name}-{plan.slab:06d}"
-            delivered += _write(folder, "deliveries", iter([(file, words | _delivered(stream))]))
-            _write(folder, "group_events", iter([(file, words | _events(events))]))
+            delivered += _write(folder, "deliveries", iter([(file, words | deliveries)]))
+            _write(folder, "group_events", iter([(file, words | events)]))
     return sent, stored, delivered
 
 
@@ -52,21 +52,19 @@ def _write(folder: RunFolder, name: str, files: Iterator[tuple[str, dict[str, An
     for file, columns in files:
         check_interrupted()
         rows = max(len(column) for column in columns.values() if not isinstance(column, str | int))
-        arrays = [
-            pa.repeat(pa.scalar(column, field.type), rows)
-            if isinstance(column, str | int)
-            else pa.array(column, field.type)
-            if isinstance(column, np.ndarray)
-            else column.cast(field.type)
-            for field in table.schema
-            for column in (columns[field.name] if field.name != CLUSTER else pa.nulls(rows),)
-        ]
+        arrays = [_array(columns.get(field.name), field.type, rows) for field in table.schema]
         if rows:
             with parquet_writer(table, folder.table(name) / f"{file}.parquet") as writer:
                 whole = pa.table(arrays, schema=table.schema)
                 writer.write_table(whole, row_group_size=ROW_GROUP_ROWS)
         written += rows
     return written
+
+
+def _array(column: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    if column is None or isinstance(column, str | int):
+        return pa.repeat(pa.scalar(column, kind), rows)
+    return pa.array(column, kind) if isinstance(column, np.ndarray) else column.cast(kind)
 
 
 def _sends(slab: Slab) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -120,29 +118,6 @@ def _log(slab: Slab, log: Log) -> tuple[str, dict[str, Any]]:
     return f"partition-{log.partition:05d}-{slab.plan.slab:06d}", columns
 
 
-def _delivered(stream: Stream) -> dict[str, Any]:
-    nameless = stream.producer < 0
-    return {
-        "topic": TOPIC,
-        "partition": stream.partition,
-        "offset": stream.offset,
-        "producer": _nullable(stream.producer, nameless),
-        "seq": _nullable(stream.seq, nameless),
-        "intact": stream.intact,
-        "polled_ns": stream.polled_ns,
-    }
-
-
-def _events(events: DeliveryEvents) -> dict[str, Any]:
-    return {
-        "kind": _words(events.kind, EVENT_KINDS),
-        "topic": _words(np.where(events.partition < 0, 1, 0), (TOPIC, None)),
-        "partition": _nullable(events.partition, events.partition < 0),
-        "offset": _nullable(events.offset, events.offset < 0),
-        "at_ns": events.at_ns,
-    }
-
-
 def _nullable(values: Longs, null: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.array(values, mask=null if null.any() else None)
 
@@ -160,73 +135,65 @@ NOTHING = -1  # instead of a partition or offset: none
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A member's deliveries in poll order."""
-
-    partition: Longs
-    offset: Longs
-    producer: Longs
-    seq: Longs
-    intact: npt.NDArray[np.bool_]
-    polled_ns: Longs
-
-
-@dataclass(frozen=True)
-class DeliveryEvents:
-    """A member's group events by time; NOTHING stands for null."""
-
-    kind: Longs
-    partition: Longs
-    offset: Longs
-    at_ns: Longs
-
-
-@dataclass(frozen=True)
 class _PartitionDeliveries:
-    """One partition's deliveries to the group, before they are sorted into polls. `planted`: positions of the
-    plants' (first) deliveries; `commits`: positions of deliveries followed by a commit.
+    """One partition's deliveries to the group, before they are sorted into polls: their `columns`, and the
+    number of the `poll` of each. `planted`: positions of the plants' (first) deliveries; `commits`: positions
+    of deliveries followed by a commit.
     """
 
-    log: Log
-    offset: Longs
-    producer: Longs
-    seq: Longs
-    intact: npt.NDArray[np.bool_]
+    partition: int
+    columns: dict[str, npt.NDArray[Any]]
     poll: Longs
     plants: Plants
     planted: Longs
     commits: Longs
 
 
-def member(slab: Slab, group: int, number: int) -> tuple[Stream, DeliveryEvents]:
-    """The deliveries and events of one member in the slab."""
+def _member(slab: Slab, group: int, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The columns of the deliveries and of the events of one member in the slab."""
     parts = [_part(slab, log, group) for log in slab.logs[number :: slab.shape.members]]
     poll = np.concatenate([part.poll for part in parts])
     order = np.argsort(poll, kind="stable")
     times = np.empty(len(order), np.int64)
     times[order] = _polled_ns(poll[order], slab.rng)
     bounds = np.cumsum([0, *(len(part.poll) for part in parts)])
-    partition = np.repeat([part.log.partition for part in parts], np.diff(bounds))
-    stream = Stream(
-        partition[order],
-        np.concatenate([part.offset for part in parts])[order],
-        np.concatenate([part.producer for part in parts])[order],
-        np.concatenate([part.seq for part in parts])[order],
-        np.concatenate([part.intact for part in parts])[order],
-        times[order],
-    )
-    collector = _EventCollector()
+    partition = np.repeat([part.partition for part in parts], np.diff(bounds))
+    whole = {name: np.concatenate([part.columns[name] for part in parts])[order] for name in parts[0].columns}
+    nameless = whole["producer"] < 0
+    ids = {name: _nullable(whole[name], nameless) for name in ("producer", "seq")}
+    deliveries = {**whole, **ids, "partition": partition[order], "polled_ns": times[order]}
     last_ns = int(times.max(initial=slab.shape.starts_ns(slab.plan.slab)))
+    events: list[Longs] = []
     if slab.plan.slab == 0:
-        _begin(collector, [part.log.partition for part in parts])
+        before_ns = START_NS - 100 * MS
+        events.append(_event(JOINED, NOTHING, NOTHING, [before_ns - MS]))
+        events.append(_event(ASSIGNED, [part.partition for part in parts], 0, before_ns))
     for part, low, high in zip(parts, bounds, bounds[1:], strict=False):
-        _group_events(collector, part, times[low:high])
+        events += _group_events(part, times[low:high])
         if high > low:
-            end = slab.plan.ends[part.log.partition]
-            collector.add(COMMITTED, [part.log.partition], [end], [last_ns + MS])
+            events.append(_event(COMMITTED, part.partition, slab.plan.ends[part.partition], [last_ns + MS]))
     if slab.plan.slab == slab.shape.slabs - 1:
-        collector.add(LEFT, [NOTHING], [NOTHING], [last_ns + 2 * MS])
-    return stream, collector.sorted()
+        events.append(_event(LEFT, NOTHING, NOTHING, [last_ns + 2 * MS]))
+    return deliveries, _events(np.concatenate(events, axis=1))
+
+
+def _event(kind: int, partition: npt.ArrayLike, offset: npt.ArrayLike, at_ns: npt.ArrayLike) -> Longs:
+    """Events as columns: kind, partition, offset and time. NOTHING stands for null."""
+    return np.stack(
+        np.broadcast_arrays(*(np.asarray(each, np.int64) for each in (kind, partition, offset, at_ns)))
+    )
+
+
+def _events(rows: Longs) -> dict[str, Any]:
+    """Events by time; at equal times in the order in which they are given."""
+    kind, partition, offset, at_ns = rows[:, np.argsort(rows[3], kind="stable")]
+    return {
+        "kind": _words(kind, EVENT_KINDS),
+        "topic": _words(np.where(partition < 0, 1, 0), (TOPIC, None)),
+        "partition": _nullable(partition, partition < 0),
+        "offset": _nullable(offset, offset < 0),
+        "at_ns": at_ns,
+    }
 
 
 def _part(slab: Slab, log: Log, group: int) -> _PartitionDeliveries:
@@ -260,11 +227,8 @@ def _part(slab: Slab, log: Log, group: int) -> _PartitionDeliveries:
     offset[first] -= 1
     producer[first], seq[first] = gone.producer, gone.batch * slab.shape.batch + gone.at
     return _PartitionDeliveries(
-        log,
-        offset,
-        producer,
-        seq,
-        intact[log_index],
+        log.partition,
+        {"offset": offset, "producer": producer, "seq": seq, "intact": intact[log_index]},
         poll[log_index],
         plants,
         position[at],
@@ -293,42 +257,20 @@ def _polled_ns(poll: Longs, rng: np.random.Generator) -> Longs:
     return poll * _POLL_NS + in_poll * step + rng.integers(0, step // 2, len(poll), np.int64)
 
 
-class _EventCollector:
-    def __init__(self) -> None:
-        self._rows: list[tuple[Longs, Longs, Longs, Longs]] = []
-
-    def add(self, kind: int, partition: npt.ArrayLike, offset: npt.ArrayLike, at_ns: npt.ArrayLike) -> None:
-        times = np.asarray(at_ns, np.int64)
-        columns = np.broadcast_arrays(np.int64(kind), np.asarray(partition), np.asarray(offset), times)
-        self._rows.append(tuple(columns))  # type: ignore[arg-type]
-
-    def sorted(self) -> DeliveryEvents:
-        """All events by time; at equal times in the order in which they were added."""
-        kind, partition, offset, at_ns = (np.concatenate(column) for column in zip(*self._rows, strict=True))
-        order = np.argsort(at_ns, kind="stable")
-        return DeliveryEvents(kind[order], partition[order], offset[order], at_ns[order])
-
-
-def _begin(collector: _EventCollector, partitions: list[int]) -> None:
-    before_ns = START_NS - 100 * MS
-    collector.add(JOINED, [NOTHING], [NOTHING], [before_ns - MS])
-    collector.add(ASSIGNED, partitions, 0, [before_ns] * len(partitions))
-
-
-def _group_events(collector: _EventCollector, part: _PartitionDeliveries, times: Longs) -> None:
-    """Adds the events of a partition's plants and commits. `times`: of its deliveries."""
-    where = part.log.partition
+def _group_events(part: _PartitionDeliveries, times: Longs) -> Iterator[Longs]:
+    """The events of a partition's plants and commits. `times`: of its deliveries."""
+    where, offset = part.partition, part.columns["offset"]
 
     def of(kind: PlantKind) -> Longs:
         planted: Longs = part.planted[part.plants.kind == kind]
         return planted
 
-    collector.add(COMMITTED, where, part.offset[part.commits] + 1, times[part.commits] + 1)
+    yield _event(COMMITTED, where, offset[part.commits] + 1, times[part.commits] + 1)
     early = of(PlantKind.COMMIT_AHEAD)
-    collector.add(COMMITTED, where, part.offset[early] + 3, times[early] + 1)
+    yield _event(COMMITTED, where, offset[early] + 3, times[early] + 1)
     again = of(PlantKind.REDELIVERED_AFTER_REASSIGNMENT)
-    collector.add(REVOKED, where, NOTHING, times[again] + 1)
-    collector.add(ASSIGNED, where, part.offset[again], times[again] + 2)
+    yield _event(REVOKED, where, NOTHING, times[again] + 1)
+    yield _event(ASSIGNED, where, offset[again], times[again] + 2)
     unassigned = of(PlantKind.UNASSIGNED)
-    collector.add(REVOKED, where, NOTHING, times[unassigned] - 2)
-    collector.add(ASSIGNED, where, part.offset[unassigned] + 1, times[unassigned] + 1)
+    yield _event(REVOKED, where, NOTHING, times[unassigned] - 2)
+    yield _event(ASSIGNED, where, offset[unassigned] + 1, times[unassigned] + 1)
