@@ -10,6 +10,7 @@ from fakes.cluster import FakeNode, fake_scene
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Scene, now_ns
+from kaput.scenario.values import Goal
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class FakeMember(FakeNode):
     seek_report: FakeSeekReport | None = None
     joined_ns: int | None = None
     recorded: list[tuple[dict[TopicPartition, int], int]] = field(default_factory=list)
+    passed: list[tuple[dict[TopicPartition, tuple[int, int]], int]] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -90,7 +92,10 @@ class FakeMember(FakeNode):
         took_ms = 0 if self.brisk else self.pace
         self.pace_report = FakePaceReport(self.pace, self.records, self.records * took_ms * 1_000_000)
 
-    def seek(self, back: int | None) -> None:
+    def skipped(self, ranges: Mapping[TopicPartition, tuple[int, int]], at_ns: int) -> None:
+        self.passed.append((dict(ranges), at_ns))
+
+    def seek(self, goal: Goal) -> None:
         """It has read nothing to go back to."""
         self.seek_report = FakeSeekReport(now_ns(), [])
 

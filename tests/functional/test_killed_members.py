@@ -127,3 +127,39 @@ def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -
     assert {row["member"] for row in result.rows("deliveries")} == {"member-1", "member-2", "member-3"}
     asked = {row["api"] for row in result.rows("requests") if "billing" in str(row["client_id"])}
     assert {"JoinGroup", "ConsumerGroupHeartbeat"} <= asked
+
+
+def test_groups_are_moved_past_records_on_purpose(kaput: Kaput, tmp_path: Path) -> None:
+    """What they pass over is unseen, permitted and on record; what they go back to comes again."""
+    steps = (
+        "seek, target: members of ends, to: end",
+        "seek, target: members of forward, forward: 5",
+        "reset-offsets, target: members of reset, to: end",
+        "reset-offsets, target: members of timed, to: 1s ago",
+    )
+    groups = ("ends", "forward", "reset", "timed")
+    scenario = tmp_path / "past.yaml"
+    scenario.write_text(
+        "version: 1\ntitle: Past records\ncluster: {brokers: 1}\n"
+        "topics: [{name: orders, partitions: 2, replication-factor: 1}]\n"
+        "workload:\n"
+        "  producers: [{topic: orders, messages: 900, rate: 200}]\n"
+        "  groups:\n"
+        + "".join(f"    - {{id: {name}, topics: [orders], processing: 20ms}}\n" for name in groups)
+        + "faults:\n"
+        + "".join(f"  - {{at: {{message: 500}}, fault: {step}}}\n" for step in steps)
+    )
+    result = kaput.run(str(scenario))
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    unseen = {one["group"]: one for one in result.findings["anomalies"] if one["name"] == "unseen"}
+    for group in groups:
+        passed = {
+            (row["partition"], offset)
+            for row in result.rows("group_events")
+            if row["kind"] == "skipped" and row["group"] == group
+            for offset in range(row["offset"], row["until"])
+        }
+        missed = passed - set(delivered(result, group))
+        assert unseen[group]["count"] == unseen[group]["permitted"] == len(missed) > 0
+    assert unseen["forward"]["count"] == 10
+    assert any("moved past them on purpose" in reason for reason in result.findings["reasons"])

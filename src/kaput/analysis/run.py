@@ -319,6 +319,7 @@ class Run:
             mirrors=self.mirrors,
             moves=self.translated,
             moments=moments(given),
+            skips=group_starts.skips(given),
             recreated=self._recreated(),
             removing=self._removing(),
             log_starts=self._log_starts(),

@@ -204,7 +204,11 @@ def countable(name: str, value: float) -> bool:
 
 # A member changed its position itself: its next delivery does not continue from its last one.
 SEEK = "seek"
-GROUP_EVENT_KINDS = ("joined", "left", "killed", "assigned", "revoked", "lost", "committed", "refused", SEEK)
+# A member, or an operator for its group, passed over records on purpose.
+SKIPPED = "skipped"
+GROUP_EVENT_KINDS = (
+    "joined", "left", "killed", "assigned", "revoked", "lost", "committed", "refused", SEEK, SKIPPED,
+)  # fmt: skip
 # What a member of a share group acquired, what it requested (flushed before the request), what a broker
 # confirmed, and requests that were refused or may not have taken effect.
 SHARE_EVENT_KINDS = (
@@ -291,8 +295,14 @@ _ALL = (
             Column("kind", TEXT, ", ".join(GROUP_EVENT_KINDS)),
             replace(TOPIC, null="not about one topic"),
             replace(PARTITION, null="not about one partition: none was assigned, or all were taken away"),
-            Column("offset", LONG, "committed: the next to read; assigned: where it begins", "not known"),
+            Column(
+                "offset",
+                LONG,
+                "committed: the next to read; assigned: where it begins; skipped: the first passed over",
+                "not known",
+            ),
             Column("at_ns", LONG, "when the member learned of it"),
+            Column("until", LONG, "skipped: the next to read", "nothing was skipped", optional=True),
             replace(OF_CLUSTER, about="the cluster that the member read"),
         ),
     ),

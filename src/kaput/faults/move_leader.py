@@ -43,7 +43,7 @@ class MoveLeader(elect_preferred.ElectPreferred):
     def _next(self, place: TopicPartition, state: PartitionState) -> int:
         """The broker that leads next. Raises LabError."""
         able = [broker for broker in state.replicas if broker in state.isr and broker != state.leader]
-        wanted = self.options.to
+        wanted = self.options.leader
         if not able or wanted not in (None, *able):
             who = "another broker" if wanted is None else f"broker {wanted}"
             raise LabError(f"{place}: {who} is no in-sync follower; the ISR is {state.isr}")

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kaput.core import TopicPartition
 from kaput.errors import LabError
+from kaput.scenario.values import Goal
 
 # (from ns, partitions owned from then on), in order of time.
 Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
@@ -102,7 +103,7 @@ class SeekReport(Protocol):
 
     @property
     def moves(self) -> Sequence[tuple[TopicPartition, int, int]]:
-        """(partition, the position it had, the lower one it went to)."""
+        """(partition, the position it had, the one it went to)."""
 
     @property
     def error(self) -> str: ...
@@ -133,6 +134,9 @@ class Member(ProcessTarget, Protocol):
     def committed(self, offsets: Mapping[TopicPartition, int], at_ns: int) -> None:
         """Records offsets that an operator committed for its group."""
 
+    def skipped(self, ranges: Mapping[TopicPartition, tuple[int, int]], at_ns: int) -> None:
+        """Records what an operator moved its group past: from which offset on, and to which."""
+
     @property
     def pace_report(self) -> PaceReport | None:
         """The last answer to `work`."""
@@ -144,8 +148,8 @@ class Member(ProcessTarget, Protocol):
     def seek_report(self) -> SeekReport | None:
         """The last answer to `seek`."""
 
-    def seek(self, back: int | None) -> None:
-        """Makes it go back by so many records in each of its partitions (None: to the beginning)."""
+    def seek(self, goal: Goal) -> None:
+        """Makes it go there in each of its partitions."""
 
 
 class RunMembers(Protocol):

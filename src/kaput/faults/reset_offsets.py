@@ -1,15 +1,16 @@
-"""reset-offsets: a group is stopped, its committed offsets are set back to the beginning, or by a number of
-records (`back`), and it is started again, as with kafka-consumer-groups --reset-offsets.
+"""reset-offsets: a group is stopped, its committed offsets are set back or forward by a number of records
+(`back`, `forward`), or `to` an offset, the `end`, the `beginning` or a time, and it is started again, as with
+kafka-consumer-groups --reset-offsets; without any of these to the beginning.
 
-What it had been delivered behind the new offsets comes again. Kafka takes the offsets only of a group without
-members, so all of them are stopped.
+What it had been delivered behind the new offsets comes again; what it is moved past never comes, and that is
+permitted. Kafka takes the offsets only of a group without members, so all of them are stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kaput.core import TopicPartition
+from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, in_parallel, ms, name_all, now_ns, start_again
 from kaput.faults.members import MemberFault, joined_ns
@@ -22,7 +23,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class ResetOffsets(MemberFault):
-    """A group's committed offsets are set back while it is stopped.
+    """A group's committed offsets are set anew while it is stopped.
 
     Proof: the offsets that the coordinator has, before and after, and the members in the group again.
     """
@@ -31,37 +32,39 @@ class ResetOffsets(MemberFault):
     options: ResetOffsetsOptions
 
     def inject(self, members: Sequence[Member]) -> Effect:
-        """Stops the group, sets its offsets back, and starts it again. Raises LabError."""
+        """Stops the group, sets its offsets, and starts it again. Raises LabError."""
         running, group = [member for member in members if member.running], members[0].group
         if not running:
             return Effect(None, False, "no member was running")
         began = now_ns()
         in_parallel(lambda member: member.terminate(TIMEOUT_S), running)
         try:
-            effective, before, after = self._set_back(group, running[0])
+            effective, before, after = self._set(group, running[0])
         finally:
             restart = start_again(running)
         self.wait(lambda: all(member.ready or not member.running for member in running))
         away = [member for member in running if not (member.running and member.ready)]
-        lower = {place for place, offset in after.items() if offset < before.get(place, 0)}
-        moved = ", ".join(f"{place} from {before[place]:,} to {after[place]:,}" for place in sorted(lower))
+        other = {place for place, offset in before.items() if after.get(place, offset) != offset}
+        moved = ", ".join(f"{place} from {before[place]:,} to {after[place]:,}" for place in sorted(other))
         state = f"{name_all(away)} not back" if away else f"back after {ms(began, joined_ns(running))}"
-        there = bool(lower) and restart.complete and not away
-        return Effect(effective, there, f"group {group}: {moved or 'no offset was lower'}; {state}")
+        there = bool(other) and restart.complete and not away
+        return Effect(effective, there, f"group {group}: {moved or 'no offset changed'}; {state}")
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: the group reads again what it has read."""
+        """Does nothing: the group stays where it was moved."""
         return effect.with_nothing_to_heal()
 
-    def _set_back(self, group: str, member: Member) -> tuple[int, Offsets, Offsets]:
+    def _set(self, group: str, member: Member) -> tuple[int, Offsets, Offsets]:
         """When the offsets were set, and what was committed before and after. Raises LabError."""
-        admin, back = self.scene.admin, self.options.back
+        admin, goal = self.scene.admin, self.options.goal(now_ns() // MS)
         before = admin.committed(group)
         if not before:
             raise LabError(f"group {group} has committed nothing")
-        starts = admin.log_start_offsets(sorted(before))
+        places = sorted(before)
+        lows, highs = admin.log_start_offsets(places), admin.high_watermarks(places)
+        timed = {} if goal.time_ms is None else admin.offsets_at(places, goal.time_ms)
         wanted = {
-            place: starts[place] if back is None else max(starts[place], offset - back)
+            place: goal.offset(offset, lows[place], highs[place], timed.get(place))
             for place, offset in before.items()
         }
         refused = ""
@@ -78,5 +81,7 @@ class ResetOffsets(MemberFault):
         if not self.wait(taken, _EMPTY_S, 0.5):
             raise LabError(refused)
         at_ns = now_ns()
+        past = {place: (before[place], to) for place, to in wanted.items() if to > before[place]}
+        member.skipped(past, at_ns)
         member.committed(wanted, at_ns)
         return at_ns, before, admin.committed(group)

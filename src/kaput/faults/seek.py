@@ -1,14 +1,17 @@
-"""seek: members go back in each partition, by a number of records (`back`) or to the beginning. It is
-their client's `seek`: none leaves the group, and nothing is assigned anew.
+"""seek: members go back or forward in each partition, by a number of records (`back`, `forward`), or `to` an
+offset, the `end`, the `beginning` or a time; without any of these to the beginning. It is their client's
+`seek`: none leaves the group, and nothing is assigned anew.
 
-They commit where they went. What they were delivered behind that comes again.
+They commit where they went. What they were delivered behind that comes again; what they pass over never
+comes, and that is permitted: they were moved past it on purpose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaput.faults.fault import Effect
+from kaput.core import MS
+from kaput.faults.fault import Effect, now_ns
 from kaput.faults.members import MemberFault
 from kaput.faults.process_target import Member, SeekReport
 from kaput.scenario.fault_kinds import SeekOptions
@@ -29,8 +32,9 @@ class Seek(MemberFault):
         if not running:
             return Effect(None, False, "no member was running")
         before = [member.seek_report for member in running]
+        goal = self.options.goal(now_ns() // MS)
         for member in running:
-            member.seek(self.options.back)
+            member.seek(goal)
 
         def answers() -> list[SeekReport | None]:
             now = [member.seek_report for member in running]
@@ -45,21 +49,22 @@ class Seek(MemberFault):
         )
         reports = answers()
         details = "; ".join(
-            f"{member.title}: {_sentence(report)}" for member, report in zip(running, reports, strict=True)
+            f"{member.title}: {self._sentence(report)}"
+            for member, report in zip(running, reports, strict=True)
         )
         went = [report for report in reports if report is not None and report.moves]
         complete = all(report is not None and not report.error for report in reports)
         return Effect(max((report.at_ns for report in went), default=None), bool(went) and complete, details)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        """Does nothing: the members read again what they have read."""
+        """Does nothing: the members stay where they went."""
         return effect.with_nothing_to_heal()
 
-
-def _sentence(report: SeekReport | None) -> str:
-    if report is None:
-        return f"did not answer within {_ANSWER_S:.0f} s"
-    if report.error:
-        return report.error
-    moves = [f"{place} from {begin:,} to {to:,}" for place, begin, to in report.moves]
-    return ", ".join(moves) or "there was nothing to go back to"
+    def _sentence(self, report: SeekReport | None) -> str:
+        if report is None:
+            return f"did not answer within {_ANSWER_S:.0f} s"
+        if report.error:
+            return report.error
+        moves = [f"{place} from {begin:,} to {to:,}" for place, begin, to in report.moves]
+        forward = self.options.to is not None or self.options.forward is not None
+        return ", ".join(moves) or ("it was there" if forward else "there was nothing to go back to")

@@ -38,10 +38,13 @@ from kaput.scenario.values import (
     Count,
     DurationMs,
     DurationOrZeroMs,
+    Goal,
     OffsetMs,
     Percent,
+    Position,
     Positive,
     format_duration,
+    position_ms,
 )
 
 PLACEHOLDERS = ("broker", "host", "port", "topic", "partition")
@@ -251,16 +254,37 @@ class SlowOptions(Options):
     """How long a slow member takes for each record."""
 
 
+To = Annotated[
+    Position,
+    About(
+        "Of `seek` and `reset-offsets`, where to go: an offset, `end`, `beginning`, `10s ago` or a time "
+        "(2026-01-31T08:30:00Z), as the records of a topic are dated. Of `move-leader`, the broker that "
+        "leads next, an in-sync replica; without it the first in-sync follower."
+    ),
+]
+
+
 class SeekOptions(Options):
     back: Positive | None = None
-    """By how many records to go back in each partition; without it to the log's beginning."""
+    """By how many records to go back in each partition; without it, `forward` and `to`, to the beginning."""
+    forward: Positive | None = None
+    """By how many records to go forward in each partition; what is passed over is never delivered."""
+    to: To | None = None
 
-
-class ResetOffsetsOptions(Options):
-    back: Positive | None = None
-    """By how many records to go back in each partition; without it to the log's beginning."""
+    def goal(self, now_ms: int) -> Goal:
+        by = self.forward if self.back is None else -self.back
+        time_ms = position_ms(self.to, now_ms) if isinstance(self.to, str) else None
+        return Goal(by, self.to, time_ms)
 
     def mistakes(self, target: Target) -> Found:
+        given = [key for key in ("to", "back", "forward") if getattr(self, key) is not None]
+        for key in given[1:]:
+            yield (key,), f"{given[0]} says already where to go; leave one of them out"
+
+
+class ResetOffsetsOptions(SeekOptions):
+    def mistakes(self, target: Target) -> Found:
+        yield from super().mistakes(target)
         if target.hits == MEMBERS and target.kind != "members":
             yield ("target",), f"offsets are those of the whole group; write members of {target.group}"
 
@@ -286,8 +310,15 @@ class ReassignOptions(Options):
 
 
 class MoveLeaderOptions(Options):
-    to: Count | None = None
-    """The broker that leads next, an in-sync replica; without it the first in-sync follower."""
+    to: To | None = None
+
+    @property
+    def leader(self) -> int | None:
+        return self.to if isinstance(self.to, int) else None
+
+    def mistakes(self, target: Target) -> Found:
+        if not (self.to is None or isinstance(self.to, int)):
+            yield ("to",), f"{self.to!r} is not the number of a broker; write for example to: 2"
 
 
 class MoveReplicasOptions(Options):
@@ -493,7 +524,8 @@ OTHER_WORDS = {
     "reassign-replica": "move-replicas", "move-partition": "move-replicas",
     "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
     "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
-    "delete-topic": "recreate", "rewind": "reset-offsets",
+    "delete-topic": "recreate", "rewind": "reset-offsets", "skip": "reset-offsets",
+    "fast-forward": "reset-offsets",
     "truncate": "delete-records", "purge": "delete-records",
     "add-partitions": "resize", "add-broker": "grow", "upgrade": "rolling-upgrade",
     "restart": "rolling-restart", "reboot": "rolling-restart",

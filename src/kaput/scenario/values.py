@@ -7,6 +7,7 @@ valid value.
 from __future__ import annotations
 
 import re
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Annotated, Any, NamedTuple
 
@@ -139,6 +140,70 @@ DurationOrZeroMs = Annotated[
     BeforeValidator(parse_duration_ms),
     PlainSerializer(format_duration),
     WithJsonSchema({"type": ["string", "number"], "examples": ["50ms", 0]}),
+]
+BEGINNING, END = "beginning", "end"
+_WORDS = {"earliest": BEGINNING, "start": BEGINNING, "begin": BEGINNING, "latest": END}
+_AGO = re.compile(r"(.+?)\s*ago")
+
+
+def _check_position(value: Any) -> Any:
+    """Normalizes a place in logs. Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    text = value.isoformat() if isinstance(value, date) else str(value).strip()
+    if text.isdecimal() and not isinstance(value, bool):
+        return int(text)
+    if (word := text.lower()) in (BEGINNING, END, *_WORDS):
+        return _WORDS.get(word, word)
+    if ago := _AGO.fullmatch(text):
+        return f"{format_duration(_positive_duration(parse_duration_ms(ago[1], days=_OFFSET_DAYS)))} ago"
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{value!r} is no offset and no time; write end, beginning, 1200, 10s ago or 2026-01-31T08:30:00Z"
+        ) from None
+    # Without a zone it is UTC, like every other time of a run.
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()
+
+
+def position_ms(position: str, now_ms: int) -> int | None:
+    """The time that a position is about, in ms since the epoch; None if it is no time."""
+    if ago := _AGO.fullmatch(position):
+        return now_ms - parse_duration_ms(ago[1], days=_OFFSET_DAYS)
+    if position in (BEGINNING, END):
+        return None
+    return int(datetime.fromisoformat(position).timestamp() * 1000)
+
+
+class Goal(NamedTuple):
+    """Where a group goes in each partition: by so many records (back where negative), or to an offset, a word
+    or a time; without any of them to the beginning.
+    """
+
+    by: int | None = None
+    to: int | str | None = None
+    time_ms: int | None = None
+
+    def offset(self, at: int, low: int, high: int, timed: int | None = None) -> int:
+        """Its offset in a log from `low` to `high`, from the position `at`. `timed`: the first offset from
+        its time on; negative: there is none.
+        """
+        wanted = low if self.to != END else high
+        if self.by is not None:
+            wanted = at + self.by
+        elif timed is not None:
+            wanted = timed if timed >= 0 else high
+        elif isinstance(self.to, int):
+            wanted = self.to
+        return max(low, min(wanted, high))
+
+
+# Where a group goes: an offset, or a word or time for one.
+Position = Annotated[
+    int | str,
+    BeforeValidator(_check_position),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["end", 1200, "10s ago"]}),
 ]
 _OFFSET_DAYS = 36_500  # of timestamps: 0 is 1970, as when seconds are written as milliseconds
 _MIN_OFFSET_MS = 5000  # of a clock: less cannot be distinguished from a slow probe

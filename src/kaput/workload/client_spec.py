@@ -41,8 +41,8 @@ ClientMessage = Literal[
 ]  # fmt: skip
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as in share_events
 # What a client gets on its stdin, one JSON object per line. pace: each record takes `ms`.
-# report-pace: print `pace`. seek: go back by `back` records. hold, move: moving.py. enough: send no more, and
-# wait for all outcomes.
+# report-pace: print `pace`. seek: go by so many records, to an offset or a time. hold, move: moving.py.
+# enough: send no more, and wait for all outcomes.
 Instruction = Literal["pace", "report-pace", "seek", "hold", "move", "enough"]
 
 

@@ -235,3 +235,41 @@ def test_read_again_after_committed_offsets_expired_is_permitted(
     findings = judged(history.event("committed", back + 20, 2, member="m2"), tmp_path)
     assert [(a.count, a.permitted) for a in findings.anomaly("redelivered")] == [(2, 2 if permitted else 0)]
     assert findings.verdict == ("held" if permitted else "violated"), findings.reasons
+
+
+def ruled(findings: Findings, name: str) -> tuple[int, int]:
+    """How many there are, and how many of them are permitted."""
+    (anomaly,) = (a for a in findings.anomalies if a.name == name)
+    return anomaly.count, anomaly.permitted
+
+
+def skipping(first: int, until: int, **more: object) -> History:
+    """Of ten messages, two are read; the member goes to 8, and says that it passed over these."""
+    history = polled(stored().event("assigned", 1, 0), (5, 0), (6, 1)).event("committed", 7, 2)
+    history.event("skipped", 8, first, until=until, **more).event("committed", 9, 8).event("seek", 10, 8)
+    return polled(history, (20, 8), (21, 9))
+
+
+def test_what_a_group_was_moved_past_is_unseen_as_permitted(tmp_path: Path) -> None:
+    """Nor is the commit of the new position ahead."""
+    findings = judged(skipping(2, 8), tmp_path)
+    assert ruled(findings, "unseen") == (6, 6)
+    assert counts(findings) == {"unseen": 6}
+    assert findings.verdict == "held"
+    assert any("moved past them on purpose" in reason for reason in findings.reasons)
+
+
+@pytest.mark.parametrize(("first", "until", "excused"), [(4, 8, 4), (2, 6, 4), (0, 4, 2)])
+def test_a_move_excuses_only_what_it_passed_over(
+    first: int, until: int, excused: int, tmp_path: Path
+) -> None:
+    findings = judged(skipping(first, until), tmp_path)
+    assert ruled(findings, "unseen") == (6, excused)
+    assert findings.verdict == "violated"
+
+
+@pytest.mark.parametrize("other", [{"topic": "stock"}, {"partition": 1}])
+def test_a_move_elsewhere_excuses_nothing(other: dict[str, object], tmp_path: Path) -> None:
+    findings = judged(skipping(2, 8, **other), tmp_path)
+    assert ruled(findings, "unseen") == (6, 0)
+    assert counts(findings)["commit-ahead"] == 1

@@ -12,6 +12,7 @@ from fakes.steps import options_of
 from kaput.core import TopicPartition
 from kaput.faults.fault import Effect, now_ns
 from kaput.faults.seek import Seek
+from kaput.scenario.values import Goal
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -24,11 +25,11 @@ class Reader(FakeMember):
     refused: str = ""
     answers: bool = True
 
-    def seek(self, back: int | None) -> None:
+    def seek(self, goal: Goal) -> None:
         if not self.answers:
             return
-        to = {place: 0 if back is None else max(0, at - back) for place, at in self.positions.items()}
-        moves = [(place, at, to[place]) for place, at in self.positions.items() if to[place] < at]
+        to = {place: goal.offset(at, 0, 120, goal.time_ms) for place, at in self.positions.items()}
+        moves = [(place, at, to[place]) for place, at in self.positions.items() if to[place] != at]
         self.seek_report = FakeSeekReport(now_ns(), [] if self.refused else moves, self.refused)
 
 
@@ -38,10 +39,16 @@ def played(*readers: Reader, **options: Any) -> Effect:
     return Seek(replace(scene, step=step)).inject(list(readers))
 
 
-@pytest.mark.parametrize(("back", "offsets"), [(None, (0, 0)), (40, (60, 0))])
-def test_positions_before_and_after_are_the_proof(back: int | None, offsets: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("options", "offsets"),
+    [
+        ({}, (0, 0)), ({"back": 40}, (60, 0)), ({"to": "beginning"}, (0, 0)), ({"forward": 15}, (115, 45)),
+        ({"to": "end"}, (120, 120)), ({"to": 70}, (70, 70)), ({"to": "1970-01-01T00:00:00.090"}, (90, 90)),
+    ],
+)  # fmt: skip
+def test_positions_before_and_after_are_the_proof(options: Any, offsets: tuple[int, int]) -> None:
     reader = Reader(1)
-    effect = played(reader, back=back)
+    effect = played(reader, **options)
     assert effect.confirmed and reader.seek_report is not None
     assert effect.effective_ns == reader.seek_report.at_ns
     one, two = offsets
@@ -62,6 +69,7 @@ def test_step_takes_effect_when_the_last_member_has_gone_back() -> None:
     [
         (Reader(1, refused="REBALANCE_IN_PROGRESS"), "member 1 of billing: REBALANCE_IN_PROGRESS"),
         (Reader(1, positions={ONE: 0}), "member 1 of billing: there was nothing to go back to"),
+        (Reader(1, positions={}), "member 1 of billing: there was nothing to go back to"),
         (Reader(1, answers=False), "member 1 of billing: did not answer within 600 s"),
         (Reader(1, running=False), "no member was running"),
     ],

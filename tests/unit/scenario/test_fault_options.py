@@ -102,6 +102,8 @@ def test_valid_fault_options_are_accepted(tmp_path: Path, step: str) -> None:
         ("fault: cut; from: [brokers, rack 1]", 12, "'rack 1' is not a party"),
         ("fault: cut; from: broker 9", 12, "no such broker: 9; brokers are 1 to 3"),
         ("fault: move-leader; to: 9", 12, "no such broker: 9; brokers are 1 to 3"),
+        ("fault: seek; to: ends", 12, "'ends' is no offset and no time; write end, beginning, 1200, 10s ago"),
+        ("fault: seek; to: -4", 12, "-4 is no offset and no time"),
         ("fault: cut; from: broker 1", 12, "broker 1 cannot be cut from itself"),
         ("fault: cut; from: zookeeper", 12, "no ZooKeeper in mode kraft; write controllers"),
         ("fault: cut; direction: out of", 12, "did you mean out?"),

@@ -126,6 +126,7 @@ def test_recreate_rejects_groups_whose_position_in_the_new_topic_is_unknown(
         ({"fault": "reset-offsets", "target": "member 1 of quotes"}, "0.target", "write members of quotes"),
         ({"fault": "reset-offsets", "target": "members of work"}, "0.target", "a share group commits no"),
         ({"fault": "seek", "target": "member 1 of work"}, "0.target", "a share group commits no"),
+        ({"fault": "seek", "target": "member 1 of quotes", "to": 4, "back": 2}, "0.back", "to says already"),
         ({"fault": "seek", "target": "member 1 of quotes", "for": "3s"}, "0.for", "seek is permanent"),
     ],
 )  # fmt: skip
@@ -145,6 +146,11 @@ def test_invalid_changes_of_a_cluster_are_rejected(step: dict[str, Any], path: s
         {"fault": "move-replicas", "target": "leader-of stock/0", "throttle": "8mbit"},
         {"fault": "reset-offsets", "target": "members of quotes", "back": 10},
         {"fault": "seek", "target": "member 1 of quotes", "back": 10},
+        {"fault": "seek", "target": "member 1 of quotes", "forward": 10},
+        {"fault": "seek", "target": "member 1 of quotes", "to": "latest"},
+        {"fault": "reset-offsets", "target": "members of quotes", "to": "1.5 h ago"},
+        {"fault": "reset-offsets", "target": "members of quotes", "to": "2026-01-31"},
+        {"fault": "reset-offsets", "target": "members of quotes", "to": 1200},
         {"fault": "recreate", "target": "topic stock", "for": "3s"},
     ],
 )
@@ -160,6 +166,7 @@ def test_valid_changes_of_a_cluster_are_accepted(step: dict[str, Any]) -> None:
         ({"fault": "move-replicas", "target": "broker 1"}, "0.target", "too few of 3 brokers are left"),
         ({"fault": "move-replicas", "target": "all"}, "0.target", "too few of 3 brokers are left"),
         ({"fault": "move-replicas", "target": "followers-of prices/0"}, "0.target", "prices has 3 replicas"),
+        ({"fault": "move-leader", "target": "leader-of stock/0", "to": "end"}, "0.to", "not the number of a"),
         ({"fault": "move-leader", "target": "leader-of stock/0", "to": 3}, "0.to", "write one of 1, 2"),
         ({"fault": "move-leader", "target": "leader-of stock/0", "to": 1}, "0.to", "leads stock/0 from"),
         ({"fault": "move-leader", "target": "leader-of orders/0", "to": 4}, "0.to", "no such broker: 4"),

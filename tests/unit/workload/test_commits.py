@@ -137,7 +137,7 @@ def test_going_back_commits_at_once_and_nothing_repairs_it(commit: str) -> None:
     """What was noted is in its place; the client's own later commits are no reason to go back again."""
     commits, client, arrived = made(commit=commit)
     commits.note({ORDERS: 9}, 9)
-    commits.go_back({ORDERS: 4})
+    commits.go_to({ORDERS: 4})
     assert (client.asked, arrived) == ([({ORDERS: 4}, False)], [4]) and not commits.outstanding
     if commit == "auto":
         assert client.stored == [4]  # else its next commit would be of what it had stored
@@ -153,7 +153,7 @@ def test_refused_going_back_changes_nothing() -> None:
     commits.note({ORDERS: 110}, 1)
     client.refuses = True
     with pytest.raises(KafkaException):
-        commits.go_back({ORDERS: 50})
+        commits.go_to({ORDERS: 50})
     client.refuses = False
     commits.answered(None, answer(100))
     commits.now(wait=True)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from confluent_kafka import Message, TopicPartition
 
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
+from kaput.scenario.values import Goal
 from kaput.workload.client_spec import MemberSpec
 from kaput.workload.librdkafka.deliveries import DeliveryRecorder
 from kaput.workload.librdkafka.member import GroupMember
@@ -110,7 +112,11 @@ class Committed:
         return [TopicPartition(at.topic, at.partition, 300) for at in partitions]
 
     def get_watermark_offsets(self, _at: TopicPartition, _timeout_s: float) -> tuple[int, int]:
-        return 0, 400
+        return 10, 400
+
+    def offsets_for_times(self, partitions: list[TopicPartition], _timeout_s: float) -> list[TopicPartition]:
+        found = [at.offset + 200 if at.offset < 200 else -1 for at in partitions]
+        return [TopicPartition(at.topic, at.partition, to) for at, to in zip(partitions, found, strict=True)]
 
 
 def test_member_goes_back_from_where_the_group_is_after_a_rebalance(tmp_path: Path) -> None:
@@ -120,12 +126,27 @@ def test_member_goes_back_from_where_the_group_is_after_a_rebalance(tmp_path: Pa
     member._on_assign(member.client, [place])
     member.delivered([handed("orders", 0, 99)], 1)
     client, member.client = member.client, Committed()
-    assert member._places_back(50) == [(("orders", 0), 100, 50)]
+    assert member._goals(Goal(by=-50)) == [(("orders", 0), 100, 50)]
     member.client = client
     member._on_lost(client, [place])
     member._on_assign(client, [place])
     member.client = Committed()
-    assert member._places_back(50) == [(("orders", 0), 300, 250)]
+    assert member._goals(Goal(by=-50)) == [(("orders", 0), 300, 250)]
+
+
+@pytest.mark.parametrize(
+    ("goal", "to"),
+    [
+        (Goal(), 10), (Goal(to="end"), 400), (Goal(by=60), 360), (Goal(by=600), 400), (Goal(to=320), 320),
+        (Goal(to=5), 10), (Goal(time_ms=7), 207), (Goal(time_ms=1000), 400), (Goal(to=300), None),
+    ],
+)  # fmt: skip
+def test_member_goes_within_the_log(goal: Goal, to: int | None, tmp_path: Path) -> None:
+    """A time later than every record is the end, as with Kafka's own tool; where it is already it stays."""
+    member = GroupMember(spec(tmp_path, "orders"))
+    member._on_assign(member.client, [TopicPartition("orders", 0)])
+    member.client = Committed()
+    assert member._goals(goal) == ([] if to is None else [(("orders", 0), 300, to)])
 
 
 def test_records_of_a_revoked_partition_are_not_delivered(tmp_path: Path) -> None:

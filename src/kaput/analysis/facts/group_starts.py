@@ -19,6 +19,7 @@ from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.runs.names import Names
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
+from kaput.evidence.schemas import SKIPPED
 from kaput.scenario.groups import EVERYTHING_NS
 
 # Which messages are for a group: none below offset `nothing_below`, all from `all_from` on. In between, those
@@ -169,6 +170,23 @@ def _empty(events: Iterable[Event], session_ns: int) -> Iterator[tuple[int, int]
         elif event["kind"] in ("left", "killed"):
             members.discard(event["member"])
             gone_ns = max(gone_ns or 0, event["at_ns"] + (session_ns if event["kind"] == "killed" else 0))
+
+
+# What groups passed over on purpose, and when.
+SKIPS: Mapping[str, type[pl.DataType]] = dict.fromkeys(("group", "place", "offset", "n", "at_ns"), pl.Int64)
+
+
+def skips(given: Inputs) -> pl.DataFrame:
+    """SKIPS: what members, or operators for their groups, passed over on purpose."""
+    groups, rows = {name: n for n, name in enumerate(given.groups)}, []
+    for event in given.group_events:
+        place, offset, until = place_of(event), position_of(event), event.get("until")
+        if event["kind"] != SKIPPED or place is None or offset is None or until is None:
+            continue
+        if event["group"] in groups and place[0] in given.names.topics and until > offset:
+            row = groups[event["group"]], given.names.code(place), offset, until - offset, event["at_ns"]
+            rows.append(row)
+    return pl.DataFrame(rows, schema=SKIPS, orient="row")
 
 
 # `offset`: where the group began at `since_ns`; null if no assignment or translated position tells.

@@ -15,7 +15,7 @@ from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, concerns, pla
 from kaput.analysis.facts.leader_history import served_ns
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.evidence.schemas import SEEK
+from kaput.evidence.schemas import SEEK, SKIPPED
 from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.vocabulary import NOOP
 
@@ -92,7 +92,7 @@ def find(
     """
     by_group: dict[str, list[Event]] = defaultdict(list)
     for event in events:
-        if event["kind"] not in ("committed", "refused", SEEK):
+        if event["kind"] not in ("committed", "refused", SEEK, SKIPPED):
             by_group[event["group"]].append(event)
     known: list[Rebalance] = []
     handovers: list[Assigned] = []

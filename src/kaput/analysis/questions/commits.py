@@ -79,7 +79,11 @@ class Commits(Question):
 
     def _ahead(self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame) -> Cases:
         shown = places.shown_to(committed)
-        owed_ = pl.concat([owed(log, places.ordered, mine, begun) for mine, log in shown if mine.height])
+        # What the group was moved past on purpose is owed no longer, as if it had been delivered then.
+        columns = [*READ.columns, "n", "polled_ns_last"]
+        skips = places.known.skips.rename({"at_ns": "polled_ns_last"})
+        had = pl.concat([places.ordered.select(columns), skips.select(columns)])
+        owed_ = pl.concat([owed(log, had, mine, begun) for mine, log in shown if mine.height])
         cases = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
         return Cases("commit-ahead", cases, lambda few: passed(few, owed_))
 

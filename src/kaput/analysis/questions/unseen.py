@@ -20,7 +20,7 @@ from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.questions.mirrors import RULINGS, UNREAD, fates
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
-from kaput.analysis.runs.cutting import MESSAGES, beyond, each, overlay, single
+from kaput.analysis.runs.cutting import MESSAGES, PLACES, beyond, each, overlay, single
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, numbers, spread
 from kaput.analysis.views.messages import Messages
@@ -259,7 +259,8 @@ class TranslatedBehind(Question):
 _MOVED = permitted("the group had moved to another cluster, which has no copy of {them|it}")
 # What excuses unseen messages, besides a cause of being unmirrored (mirrors.py).
 _TOO_EARLY, _MAYBE_TOO_EARLY, _MOVED_AWAY = "too early", "maybe too early", "moved away"
-_MAYBE_ANEW = "maybe anew"
+_MAYBE_ANEW, _SKIPPED = "maybe anew", "skipped"
+_ON_PURPOSE = permitted("the group was moved past {them|it} on purpose")
 
 
 _NEVER = "stored {messages were|message was} never delivered"
@@ -286,6 +287,7 @@ def _too_early(known: Grounds) -> Ruled:
     anew = f"{setting} lets the group begin anew where its position had been removed from the log"
     yield unclear(f"{anew}, and whether it did is not recorded"), excused.pop(_MAYBE_ANEW, 0)
     yield _MOVED, excused.pop(_MOVED_AWAY, 0)
+    yield _ON_PURPOSE, excused.pop(_SKIPPED, 0)
     yield from rulings(excused)
 
 
@@ -305,6 +307,7 @@ class Unseen(Question):
         "too_early": Sum(("group", "topic", "unclear"), ("n",)),
         "owed_from": Sum(("group", "place"), (), ("offset",)),
         "moved_away": Sum(("group",), ("n",)),
+        "passed_over": Sum(("group",), ("n",)),
         "unseen_back": Sum(("group", "fate"), ("n",)),
     }
     passes = {"unseen": dict.fromkeys(("group", *RECORD, "n"), pl.Int64)}
@@ -339,6 +342,8 @@ class Unseen(Question):
         away = left_behind(unseen, messages, self.moved)
         yield SumPart("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
+        unseen, passed_over = _split_passed_over(unseen, messages)
+        yield SumPart("passed_over", passed_over.select("group", "n"))
         unseen, failing_back = _split_failing_back(unseen, costs(messages, never_given(messages)))
         yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
         if beginnings.height:
@@ -350,6 +355,7 @@ class Unseen(Question):
 
     def report(self, run: Run) -> Iterator[Reported]:
         counts, away = _excused(run), dict(run.sums["moved_away"].iter_rows())
+        passed_over = dict(run.sums["passed_over"].iter_rows())
         failing_back = run.sums["unseen_back"]
         anew = set(run.beginnings.drop_nulls("log_start")["group"])
         for index in run.groups:
@@ -357,6 +363,7 @@ class Unseen(Question):
                 _TOO_EARLY: counts.get((index, False), 0),
                 _MAYBE_ANEW if index in anew else _MAYBE_TOO_EARLY: counts.get((index, True), 0),
                 _MOVED_AWAY: away.get(index, 0),
+                _SKIPPED: passed_over.get(index, 0),
                 **dict(failing_back.filter(group=index).select("fate", "n").iter_rows()),
             }
             yield anomaly("unseen", index, excused=excused)
@@ -401,6 +408,24 @@ def left_behind(
         mine = unseen.filter(pl.col("group") == group, ~pl.col("home_topic").is_in(list(topics)))
         by_cluster.append(mine.join(there, on="part", how="anti"))
     return pl.concat(by_cluster).unique(["group", "part"], maintain_order=True)
+
+
+def _split_passed_over(unseen: pl.DataFrame, messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Unseen stretches, without those of which a group was moved past every copy; and those."""
+    skips = messages.known.skips
+    if skips.is_empty() or unseen.is_empty():
+        return unseen, unseen.clear()
+    mine = messages.copies.filter("sent", "visible").select(*MESSAGE, "place", "offset", "n")
+    shown = [unseen.select("group", *MESSAGE, "n").clear()] * 2
+    for (group,), over in skips.group_by("group"):
+        copies, skipped = overlay([mine, over], PLACES)
+        again = copies.with_columns(group=pl.lit(group, pl.Int64))
+        shown[0] = pl.concat([shown[0], again.join(skipped, on="part", how="semi").select(shown[0].columns)])
+        shown[1] = pl.concat([shown[1], again.join(skipped, on="part", how="anti").select(shown[0].columns)])
+    parts, past, others = overlay([unseen.drop("part"), *shown], MESSAGES)
+    on = ["group", "part"]
+    past = past.join(others, on=on, how="anti").select(on).unique()
+    return parts.join(past, on=on, how="anti"), parts.join(past, on=on)
 
 
 def _split_failing_back(

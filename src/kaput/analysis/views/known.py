@@ -9,6 +9,7 @@ import polars as pl
 
 from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts.group_starts import SKIPS
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.mirrors import NO_MOVES, MirrorFacts, Moments, Translated
 from kaput.analysis.facts.partitions import Extent
@@ -29,9 +30,9 @@ class Known:
     a single one, `ordered`: those that keep the order of keys across stores, and `keyed`: those that repeat
     keys. `stores_read`: stores that could be listed at the end. For several clusters: `homes`; `mirrors`, all
     of them; `moves`: where groups began after they were moved; `moments`: when clients that were moved began
-    to wait. `recreated`: by number of the topics that a step recreated, when the old one was gone (ns);
-    `removing`: the settings that remove records. `log_starts`: by place, where a log begins above 0, if any
-    group may have begun anew there.
+    to wait. `skips`: what groups passed over on purpose. `recreated`: by number of the topics that a step
+    recreated, when the old one was gone (ns); `removing`: the settings that remove records. `log_starts`: by
+    place, where a log begins above 0, if any group may have begun anew there.
 
     After the stage rows: `complete`: places that were read to their end; `complete_topics`: topics whose
     known places all were; `leader_history`; `extents` of logs; `deleted`: topics of which a step deleted
@@ -59,6 +60,7 @@ class Known:
     mirrors: Sequence[MirrorFacts] = ()
     moves: Sequence[Translated] = ()
     moments: Moments = NO_MOVES
+    skips: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SKIPS))
     keyed: Mapping[int, int] = field(default_factory=dict)
     ordered: Mapping[int, int] = field(default_factory=dict)
     recreated: Mapping[int, int] = field(default_factory=dict)

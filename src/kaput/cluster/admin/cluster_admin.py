@@ -268,6 +268,10 @@ class Admin(ResourceAdmin):
     def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._leader_offsets(list(places), requests.log_starts)
 
+    def offsets_at(self, places: Iterable[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        """The first offset of a record with that time or a later one; -1 where there is none."""
+        return self._leader_offsets(list(places), requests.offsets_at(time_ms))
+
     def reachable_log_ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """The log ends of all partitions of the topics whose leaders answer right now."""
         return self._reachable_offsets(topics, requests.log_ends)

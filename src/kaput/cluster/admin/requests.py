@@ -7,7 +7,7 @@ Not here: which nodes are asked, and what their answers mean (cluster_admin.py, 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kaput.cluster.protocol import admin, consumer, messages
@@ -195,6 +195,13 @@ def _fetch(
 def watermarks(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the high watermarks, where consumers stop reading."""
     return consumer.ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_offsets_request(places))
+
+
+def offsets_at(time_ms: int) -> Callable[[Sequence[TopicPartition]], Any]:
+    """ListOffsets: the first offsets from that time on; -1 where there is none."""
+    return lambda places: consumer.ListOffsetsRequest(
+        version=1, replica_id=_CONSUMER, topics=_offsets_request(places, time_ms)
+    )
 
 
 def log_ends(places: Sequence[TopicPartition]) -> Any:

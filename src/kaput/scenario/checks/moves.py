@@ -34,7 +34,7 @@ def check_moves(step: FaultStep, scenario: Scenario, cluster: Cluster) -> Found:
         yield from _replicas(step, scenario, topics, before, cluster)
     elif step.fault in MOVES:
         yield from _leaders(step, scenario, topics, before)
-        to = step.options.to if isinstance(step.options, MoveLeaderOptions) else None
+        to = step.options.leader if isinstance(step.options, MoveLeaderOptions) else None
         if to is not None and cluster.may_have(to):
             yield from _next(step, to, scenario, topics, before)
 

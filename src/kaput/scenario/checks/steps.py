@@ -115,7 +115,7 @@ def _target_in_cluster(step: FaultStep, clusters: Sequence[Cluster], cluster: Cl
     target, brokers = step.target, cluster.brokers
     if target.kind == "broker" and (text := _no_broker(target.numbers[0], clusters)):
         yield ("target",), text
-    leader = step.options.to if isinstance(step.options, MoveLeaderOptions) else None
+    leader = step.options.leader if isinstance(step.options, MoveLeaderOptions) else None
     if leader is not None and (text := _no_broker(leader, [cluster])):
         yield ("to",), text
     if step.kind.by_request and target.kind in ("controller", "zookeeper"):

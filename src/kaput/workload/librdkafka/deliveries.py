@@ -227,8 +227,8 @@ class CommitRecorder:
                 self._refused(at)
             self._retry(positions)
 
-    def go_back(self, positions: dict[TopicPartition, int]) -> None:
-        """Commits lower offsets, in place of what was noted, and waits. Raises KafkaException."""
+    def go_to(self, positions: dict[TopicPartition, int]) -> None:
+        """Commits other offsets, in place of what was noted, and waits. Raises KafkaException."""
         offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
         if self._spec.commit == "auto":  # the client itself makes the next commits
             self.client.store_offsets(offsets=offsets)

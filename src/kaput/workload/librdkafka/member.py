@@ -4,8 +4,8 @@ Polls, processes each record, records it, flushes, and only then commits, unless
 before: so a SIGKILL at any moment loses no delivery whose offset was committed. Reports `ready` when it has
 joined its group, even without partitions, and `done` at its end; ends at SIGTERM or when stdin closes.
 
-It can be made to go back in its partitions (`seek`). It can be moved to another cluster: it leaves its group,
-and joins the one of the same name there, wherever that group's offsets have been set
+It can be made to go elsewhere in its partitions (`seek`). It can be moved to another cluster: it leaves its
+group, and joins the one of the same name there, wherever that group's offsets have been set
 (runner/mirrors/watching.py). Of an unreachable cluster, commits and the leave are given up after a while.
 """
 
@@ -27,7 +27,8 @@ from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
-from kaput.evidence.schemas import SEEK
+from kaput.evidence.schemas import SEEK, SKIPPED
+from kaput.scenario.values import Goal
 from kaput.workload.client_spec import MemberSpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
@@ -54,9 +55,9 @@ _AT_THE_END = ("latest", "end", "largest")
 
 
 class _Seek(NamedTuple):
-    """An instruction to go back. In a rebalance it waits for partitions until then."""
+    """An instruction to go somewhere else. In a rebalance it waits for partitions until then."""
 
-    back: int | None
+    goal: Goal
     until_s: float
 
 
@@ -129,22 +130,25 @@ class GroupMember:
     def take(self, message: Mapping[str, Any]) -> None:
         """Takes an instruction from another thread."""
         if message["kind"] == "seek":
-            self._seeks.append(_Seek(message["back"], time.monotonic() + _ASSIGNED_S))
+            goal = Goal(message["by"], message["to"], message["time_ms"])
+            self._seeks.append(_Seek(goal, time.monotonic() + _ASSIGNED_S))
         else:
             self.move.instructions.take(message)
 
-    def _seek_back(self, back: int | None) -> None:
-        """Goes back by so many records in each partition (None: to the beginning), commits that, and reports
-        it. Between two polls, when it has worked on everything that it polled.
+    def _seek(self, goal: Goal) -> None:
+        """Goes there in each partition, commits that, and reports it. Between two polls, when it has worked
+        on everything that it polled.
         """
         moves, error = [], ""
         paused = [PartitionOffset(*place) for place in self._assigned]
         try:
             self._settle_commits(paused)
-            moves = self._places_back(back)
+            moves, at_ns = self._goals(goal), time.time_ns()
             if moves:
-                self._commits.go_back({place: to for place, _, to in moves})
-            for place, _, to in moves:
+                self._commits.go_to({place: to for place, _, to in moves})
+            for place, begin, to in moves:
+                if to > begin:  # before the commit of what it passes over
+                    self._event(SKIPPED, PartitionOffset(*place, begin), at_ns=at_ns, until=to)
                 self._event(SEEK, PartitionOffset(*place, to))
                 self._flush()
                 self.client.seek(PartitionOffset(*place, to))
@@ -168,22 +172,24 @@ class GroupMember:
             if messages := self._receive():  # of partitions that were assigned meanwhile
                 self._handle(messages, time.time_ns())
 
-    def _places_back(self, back: int | None) -> list[tuple[TopicPartition, int, int]]:
-        """(partition, its position, the lower one to go to). Raises KafkaException."""
+    def _goals(self, goal: Goal) -> list[tuple[TopicPartition, int, int]]:
+        """(partition, its position, the other one to go to). Raises KafkaException."""
         owned = [PartitionOffset(*place) for place in sorted(self._assigned)]
         begins = {
             TopicPartition(at.topic, at.partition): at.offset for at in self.client.committed(owned, _ASK_S)
         }
         begins |= {place: offset for place, offset in self._positions.items() if place in self._assigned}
-        lows = {
-            place: self.client.get_watermark_offsets(PartitionOffset(*place), _ASK_S)[_LOW]
-            for place in begins
-        }
+        ends = {place: self.client.get_watermark_offsets(PartitionOffset(*place), _ASK_S) for place in begins}
+        timed: dict[TopicPartition, int] = {}
+        if goal.time_ms is not None:
+            asked = [PartitionOffset(*place, goal.time_ms) for place in begins]
+            found = self.client.offsets_for_times(asked, _ASK_S)
+            timed = {TopicPartition(at.topic, at.partition): at.offset for at in found}
         every = [
-            (place, begin, lows[place] if back is None else max(lows[place], begin - back))
+            (place, begin, goal.offset(begin, ends[place][_LOW], ends[place][_HIGH], timed.get(place)))
             for place, begin in begins.items()
         ]
-        return [(place, begin, to) for place, begin, to in every if to < begin]
+        return [(place, begin, to) for place, begin, to in every if to != begin]
 
     def run(self) -> None:
         """Polls until stopped, then leaves the group."""
@@ -193,7 +199,7 @@ class GroupMember:
                 self.move.follow()
                 continue
             if self._seeks and (self._assigned or time.monotonic() > self._seeks[0].until_s):
-                self._seek_back(self._seeks.popleft().back)
+                self._seek(self._seeks.popleft().goal)
             self.pace.settle()
             messages = self._receive()
             if messages:
@@ -290,7 +296,7 @@ class GroupMember:
         self.deliveries.flush()
         self.events.flush()
 
-    def _event(self, kind: str, at: PartitionOffset | None = None) -> None:
+    def _event(self, kind: str, at: PartitionOffset | None = None, **more: Any) -> None:
         place: dict[str, Any] = {}
         if at is not None:
             place = {
@@ -301,7 +307,8 @@ class GroupMember:
         spec, now = self.spec, time.time_ns()
         if kind == "joined":
             self._joined_ns = now
-        self.events.row(group=spec.group, member=spec.member, kind=kind, at_ns=now, **place)
+        row = {"group": spec.group, "member": spec.member, "kind": kind, "at_ns": now, **place, **more}
+        self.events.row(**row)
 
     def _joined(self) -> None:
         """Reports `ready` once it has joined, with or without partitions."""

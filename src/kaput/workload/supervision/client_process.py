@@ -24,9 +24,11 @@ import psutil
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
+from kaput.evidence.schemas import SKIPPED
 from kaput.processes.ending import KILL_TIMEOUT_S
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.pausable import PausableProcess
+from kaput.scenario.values import Goal
 from kaput.workload.client_spec import Instruction, file_name, write_spec
 
 READY_TIMEOUT_S = 120
@@ -360,6 +362,16 @@ class MemberSlot(PausableProcess):
                     topic=topic, partition=partition, offset=offset,
                 )  # fmt: skip
 
+    def skipped(self, ranges: Mapping[TopicPartition, tuple[int, int]], at_ns: int) -> None:
+        """Records what an operator moved its group past, under its name."""
+        writer = f"{file_name(f'{self.group}-{self.member}')}~skipped"
+        with Recorder(self._folder, "group_events", writer, self.cluster) as events:
+            for (topic, partition), (offset, until) in ranges.items():
+                events.row(
+                    group=self.group, member=self.member, kind=SKIPPED, at_ns=at_ns,
+                    topic=topic, partition=partition, offset=offset, until=until,
+                )  # fmt: skip
+
     def terminate(self, timeout_s: float) -> bool:
         """Sends SIGTERM, on which it leaves its group; returns whether it ended within `timeout_s`."""
         self._intended = True
@@ -375,11 +387,9 @@ class MemberSlot(PausableProcess):
             self.client.send("pace", ms=ms)
         self.client.send("report-pace")
 
-    def seek(self, back: int | None) -> None:
-        """Makes it go back by so many records in each of its partitions (None: to the beginning); the answer
-        arrives in `seek_report`.
-        """
-        self.client.send("seek", back=back)
+    def seek(self, goal: Goal) -> None:
+        """Makes it go there in each of its partitions; the answer arrives in `seek_report`."""
+        self.client.send("seek", **goal._asdict())
 
     def unexpected_ends(self) -> list[str]:
         """Sentences about its processes that ended on their own."""
