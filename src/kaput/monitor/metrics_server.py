@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -25,8 +25,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kaput.errors import UsageError
-from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable
-from kaput.monitor.signals import SIGNALS, Signal
+from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable, Value, merged
+from kaput.monitor.signals import Signal
 
 
 class Exposition(Collector):
@@ -43,15 +43,7 @@ class Exposition(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The families of all signals that have series, in the order of SIGNALS."""
-        found: dict[str, dict[Labels, float | Histogram]] = {}
-        labels: dict[str, Labels] = {}
-        for table in self._look():
-            for name, series in table.copied().items():
-                found.setdefault(name, {}).update(series)
-                labels[name] = table.label_names(name)
-        for name in SIGNALS:
-            if name in found:
-                yield _family(SIGNALS[name], labels[name], found[name])
+        return (_family(*series) for series in merged(self._look()))
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """The response and its content type, in the format that the Accept header asks for."""
@@ -59,28 +51,23 @@ class Exposition(Collector):
         return encode(self._registry), kind
 
 
-def _family(signal: Signal, labels: Labels, series: Mapping[Labels, float | Histogram]) -> Metric:
-    family: GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily
-    match signal.kind:
-        case "gauge":
-            family = GaugeMetricFamily(signal.name, signal.help, labels=labels)
-        case "counter":
-            family = CounterMetricFamily(signal.name.removesuffix("_total"), signal.help, labels=labels)
-        case "histogram":
-            family = HistogramMetricFamily(signal.name, signal.help, labels=labels)
+_FAMILIES: dict[str, Any] = {
+    "gauge": GaugeMetricFamily,
+    "counter": CounterMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
+_BORDERS = [*map(str, BUCKETS_S), "+Inf"]
+
+
+def _family(signal: Signal, labels: Labels, series: Mapping[Labels, Value]) -> Metric:
+    family = _FAMILIES[signal.kind](signal.name.removesuffix("_total"), signal.help, labels=labels)
     for values, value in sorted(series.items(), key=lambda item: item[0]):
         if isinstance(value, Histogram):
-            assert isinstance(family, HistogramMetricFamily)
-            family.add_metric(values, _buckets(value), value.sum_s)
+            buckets = zip(_BORDERS, map(float, accumulate(value.counts)), strict=True)
+            family.add_metric(values, list(buckets), value.sum_s)
         else:
-            assert not isinstance(family, HistogramMetricFamily)
             family.add_metric(values, value)
-    return family
-
-
-def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    borders = [*map(str, BUCKETS_S), "+Inf"]
-    return list(zip(borders, map(float, accumulate(histogram.counts)), strict=True))
+    return cast(Metric, family)
 
 
 DEFAULT = "127.0.0.1:9187"

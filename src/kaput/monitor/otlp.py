@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from kaput.errors import UsageError, package_with
-from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable
-from kaput.monitor.signals import SIGNALS, Signal
+from kaput.monitor.series import BUCKETS_S, Histogram, Labels, SeriesTable, Value, merged
+from kaput.monitor.signals import Signal
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric, MetricsData
@@ -79,70 +79,44 @@ def metrics_data(tables: Iterable[SeriesTable], began_ns: int, at_ns: int) -> Me
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-    found: dict[str, dict[Labels, float | Histogram]] = {}
-    names: dict[str, Labels] = {}
-    for table in tables:
-        for name, series in table.copied().items():
-            found.setdefault(name, {}).update(series)
-            names[name] = table.label_names(name)
-    metrics = [_metric(SIGNALS[name], names[name], found[name], began_ns, at_ns) for name in found]
+    metrics = [_metric(*series, began_ns, at_ns) for series in merged(tables)]
     scope = ScopeMetrics(InstrumentationScope("kaput"), metrics, "")
     return MetricsData([ResourceMetrics(Resource({"service.name": "kaput"}), [scope], "")])
 
 
 def _metric(
-    signal: Signal, names: Labels, series: Mapping[Labels, float | Histogram], began_ns: int, at_ns: int
+    signal: Signal, names: Labels, series: Mapping[Labels, Value], began_ns: int, at_ns: int
 ) -> Metric:
     from opentelemetry.sdk.metrics.export import AggregationTemporality, Gauge, Metric, Sum
     from opentelemetry.sdk.metrics.export import Histogram as Histograms
 
     since_begin = AggregationTemporality.CUMULATIVE
+    points = list(_points(names, series, began_ns, at_ns))
     data: Any
     match signal.kind:
         case "gauge":
-            data = Gauge(list(_numbers(names, series, began_ns, at_ns)))
+            data = Gauge(points)
         case "counter":
-            data = Sum(list(_numbers(names, series, began_ns, at_ns)), since_begin, is_monotonic=True)
+            data = Sum(points, since_begin, is_monotonic=True)
         case "histogram":
-            data = Histograms(list(_histograms(names, series, began_ns, at_ns)), since_begin)
+            data = Histograms(points, since_begin)
     unit = next((unit for end, unit in _UNITS if signal.name.endswith(end)), "1")
     return Metric(signal.name.removesuffix("_total"), signal.help, unit, data)
 
 
-def _numbers(
-    names: Labels, series: Mapping[Labels, float | Histogram], began_ns: int, at_ns: int
-) -> Iterator[Any]:
-    from opentelemetry.sdk.metrics.export import NumberDataPoint
+def _points(names: Labels, series: Mapping[Labels, Value], began_ns: int, at_ns: int) -> Iterator[Any]:
+    from opentelemetry.sdk.metrics.export import HistogramDataPoint, NumberDataPoint
 
     for values, value in series.items():
-        if not isinstance(value, Histogram) and not math.isnan(value):
-            yield NumberDataPoint(_attributes(names, values), began_ns, at_ns, value)
-
-
-def _histograms(
-    names: Labels, series: Mapping[Labels, float | Histogram], began_ns: int, at_ns: int
-) -> Iterator[Any]:
-    from opentelemetry.sdk.metrics.export import HistogramDataPoint
-
-    for values, value in series.items():
+        attributes = {name: label for name, label in zip(names, values, strict=True) if label}
+        about = attributes, began_ns, at_ns
         if isinstance(value, Histogram):
-            count = sum(value.counts)
             # Minimum and maximum are not recorded: NaN.
-            yield HistogramDataPoint(
-                _attributes(names, values),
-                began_ns,
-                at_ns,
-                count,
-                value.sum_s,
-                value.counts,
-                BUCKETS_S,
-                math.nan,
-                math.nan,
-            )
-
-
-def _attributes(names: Labels, values: Labels) -> dict[str, str]:
-    return {name: value for name, value in zip(names, values, strict=True) if value}
+            ends = math.nan, math.nan
+            total = sum(value.counts)
+            yield HistogramDataPoint(*about, total, value.sum_s, value.counts, BUCKETS_S, *ends)
+        elif not math.isnan(value):
+            yield NumberDataPoint(*about, value)
 
 
 def _exporter(url: str) -> Any:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaput.monitor.signals import SIGNALS, Sample
+from kaput.monitor.signals import SIGNALS, Sample, Signal
 
 MOST_SERIES = 5_000  # per signal
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -30,33 +30,28 @@ class Histogram:
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
     sum_s: float = 0.0
 
-    def observe(self, value_s: float, times: int = 1) -> None:
+    def observe(self, value_s: float) -> None:
         """Adds an observation; one at a bucket's upper bound belongs to that bucket."""
-        self.counts[bisect_left(BUCKETS_S, value_s)] += times
-        self.sum_s += value_s * times
+        self.counts[bisect_left(BUCKETS_S, value_s)] += 1
+        self.sum_s += value_s
 
-    def copy(self) -> Histogram:
-        """A copy that others can read while this one changes."""
-        return Histogram(list(self.counts), self.sum_s)
+
+Value = float | Histogram
 
 
 class SeriesTable:
-    """Values by signal and labels. `more_labels`: of every sample; `start`: where counters continue."""
+    """Values by signal and labels. `more_labels`: of every sample; `most`: series of a signal."""
 
-    def __init__(
-        self,
-        more_labels: Sequence[str] = (),
-        most: int = MOST_SERIES,
-        start: Mapping[Series, float] | None = None,
-    ) -> None:
+    def __init__(self, more_labels: Sequence[str] = (), most: int = MOST_SERIES) -> None:
         self.more_labels, self._most = tuple(more_labels), most
         self._lock = threading.Lock()
         self._gauges: dict[Series, float] = {}
         self._sources: dict[str, set[Series]] = {}
-        self._base: dict[Series, float] = dict(start or {})
-        self._raw: dict[Series, float] = dict.fromkeys(self._base, 0.0)
+        # Of counters: the totals before their last reset, and since then.
+        self._base: dict[Series, float] = {}
+        self._raw: dict[Series, float] = {}
         self._histograms: dict[Series, Histogram] = {}
-        self._sizes = Counter(name for name, _ in self._base)
+        self._sizes: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
 
     def label_names(self, name: str) -> Labels:
@@ -75,7 +70,8 @@ class SeriesTable:
             given = list(samples)
             now = {self._series(one) for one in given if SIGNALS[one.name].kind == "gauge"}
             for series in self._sources.get(source, set()) - now:
-                self._forget(series)
+                if self._gauges.pop(series, None) is not None:
+                    self._sizes[series[0]] -= 1
             self._sources[source] = now
             for sample in given:
                 self._apply(sample)
@@ -83,22 +79,18 @@ class SeriesTable:
     def observe(self, name: str, labels: Mapping[str, str], values_s: Iterable[float]) -> None:
         """Adds many observations to one series."""
         with self._lock:
-            series = name, self._values(name, labels)
-            if series in self._histograms or self._has_room(name):
-                histogram = self._histograms.setdefault(series, Histogram())
-                for value_s in values_s:
-                    histogram.observe(value_s)
+            self._observe((name, self._values(name, labels)), values_s)
 
-    def copied(self) -> dict[str, dict[Labels, float | Histogram]]:
+    def copied(self) -> dict[str, dict[Labels, Value]]:
         """A snapshot of everything, by signal."""
         with self._lock:
-            found: dict[str, dict[Labels, float | Histogram]] = {}
+            found: dict[str, dict[Labels, Value]] = defaultdict(dict)
             for (name, labels), value in self._gauges.items():
-                found.setdefault(name, {})[labels] = value
+                found[name][labels] = value
             for (name, labels), base in self._base.items():
-                found.setdefault(name, {})[labels] = base + self._raw[name, labels]
+                found[name][labels] = base + self._raw[name, labels]
             for (name, labels), histogram in self._histograms.items():
-                found.setdefault(name, {})[labels] = histogram.copy()
+                found[name][labels] = Histogram(list(histogram.counts), histogram.sum_s)
             if self._dropped:
                 nowhere = ("",) * len(self.more_labels)
                 found[DROPPED] = {(*nowhere, name): float(n) for name, n in self._dropped.items()}
@@ -113,8 +105,13 @@ class SeriesTable:
             case "counter":
                 self._count(series, float(sample.value))
             case "histogram":
-                if series in self._histograms or self._has_room(sample.name):
-                    self._histograms.setdefault(series, Histogram()).observe(float(sample.value))
+                self._observe(series, [float(sample.value)])
+
+    def _observe(self, series: Series, values_s: Iterable[float]) -> None:
+        if series in self._histograms or self._has_room(series[0]):
+            histogram = self._histograms.setdefault(series, Histogram())
+            for value_s in values_s:
+                histogram.observe(value_s)
 
     def _count(self, series: Series, value: float) -> None:
         """A total lower than the last one was reset: counts on from there."""
@@ -135,13 +132,22 @@ class SeriesTable:
         self._sizes[name] += 1
         return True
 
-    def _forget(self, series: Series) -> None:
-        if self._gauges.pop(series, None) is not None:
-            self._sizes[series[0]] -= 1
-
     def _series(self, sample: Sample) -> Series:
         return sample.name, self._values(sample.name, sample.labels)
 
     def _values(self, name: str, labels: Mapping[str, str]) -> Labels:
         """A label that a sample lacks is empty, which Prometheus treats as absent."""
         return tuple(str(labels.get(label, "")) for label in self.label_names(name))
+
+
+def merged(tables: Iterable[SeriesTable]) -> Iterator[tuple[Signal, Labels, dict[Labels, Value]]]:
+    """The signals that have series in any of these tables, in the order of SIGNALS: with the names of their
+    labels, which are the same in all tables, and their values.
+    """
+    found: dict[str, dict[Labels, Value]] = defaultdict(dict)
+    names: dict[str, Labels] = {}
+    for table in tables:
+        for name, series in table.copied().items():
+            found[name].update(series)
+            names[name] = table.label_names(name)
+    return ((signal, names[name], found[name]) for name, signal in SIGNALS.items() if name in found)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from fakes import segments
+from kaput.cluster.admin import requests
 from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.core import TopicPartition
 from kaput.monitor.sources.answers import PolledView
-from kaput.monitor.sources.groups import GroupLags, coordinator, ends_job, led_by, offsets_job
+from kaput.monitor.sources.groups import GroupLags, coordinator, offsets_job, offsets_of_logs
 from kaput.monitor.sources.nodes import NodeJob
 
 SECOND = 1_000_000_000
@@ -143,11 +144,8 @@ class Cluster:
         jobs = {broker: offsets_job(view, broker, names) for broker, names in coordinated.items()}
         for broker, answer in self.nodes.run(jobs).items():  # type: ignore[arg-type]
             self.groups.take_offsets(coordinated[broker], answer)  # type: ignore[index]
-        ends: dict[TopicPartition, int] = {}
-        wanted = led_by(view, self.groups.places())
-        led = {leader: ends_job(view, leader, some) for leader, some in wanted.items()}
-        for some in self.nodes.run(led).values():  # type: ignore[arg-type]
-            ends |= some
+        places = self.groups.places()
+        ends = offsets_of_logs(self.nodes, view, places, requests.watermarks)  # type: ignore[arg-type]
         samples = list(self.groups.samples(view, ends, at_ns))
         return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 

@@ -51,13 +51,6 @@ def test_counter_continues_after_source_reset() -> None:
     assert total(series) == 15 + 4
 
 
-def test_counter_continues_after_restart() -> None:
-    series = SeriesTable(start={(ACKED, ("orders", "0")): 100.0})
-    assert total(series) == 100
-    series.add([acked(2)])
-    assert total(series) == 102
-
-
 def test_counter_is_kept_when_its_source_drops_it() -> None:
     series = SeriesTable()
     series.replace("run", [acked(5)])

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -34,7 +35,7 @@ from kaput.monitor.sources.answers import (
     view_of,
     volume_samples,
 )
-from kaput.monitor.sources.groups import GroupLags, ends_job, led_by, offsets_job
+from kaput.monitor.sources.groups import GroupLags, offsets_job, offsets_of_logs
 from kaput.monitor.sources.nodes import ROUND_S, Ask, NodeJob, Nodes, Unsupported
 
 _MOST_ASKED = 5  # brokers asked for their view of the cluster in one poll
@@ -176,8 +177,7 @@ class ClusterState:
         samples += partition_samples(view, self._min_isrs, results.get(("moving", 0)), at_ns)
         samples += self._slow_samples(view, at_ns)
         wanted = view.partitions if self._every_end else self._groups.places()
-        jobs = {leader: ends_job(view, leader, led) for leader, led in led_by(view, wanted).items()}
-        self.ends = {place: end for some in self._nodes.run(jobs).values() for place, end in some.items()}
+        self.ends = offsets_of_logs(self._nodes, view, wanted, requests.watermarks)
         self.ends_s = time.monotonic()
         samples += self._groups.samples(view, self.ends, time.time_ns())
         samples += self._answer_samples(at_ns)
@@ -208,7 +208,7 @@ class ClusterState:
                 jobs["volume", broker] = NodeJob(node, lambda ask: ask(requests.log_dirs()))
         if self._access.tls is not None and self._certificates_due.due():
             for broker, node in awake.items():
-                jobs["certificate", broker] = NodeJob(node, _certificate(node))
+                jobs["certificate", broker] = NodeJob(node, partial(_certificate, node))
         return jobs
 
     def _take(self, what: str, key: int, answer: Any, coordinated: Mapping[int, list[str]]) -> None:
@@ -277,6 +277,10 @@ def _reassigning(ask: Ask) -> Reassigning | None:
     return {TopicPartition(name, p.partition_index): frozenset(p.adding_replicas) for name, p in every}
 
 
+def _certificate(node: Endpoint, _ask: Ask) -> float:
+    return valid_until(node, ROUND_S)
+
+
 def _min_isrs(answer: Any) -> dict[str, int]:
     return {
         found.resource_name: int(setting.value)
@@ -285,7 +289,3 @@ def _min_isrs(answer: Any) -> dict[str, int]:
         for setting in found.configs
         if setting.name == requests.MIN_ISR and setting.value is not None
     }
-
-
-def _certificate(node: Endpoint) -> Callable[[Ask], float]:
-    return lambda _ask: valid_until(node, ROUND_S)

@@ -8,8 +8,9 @@ seen, and never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from kaput.cluster.admin import requests
@@ -175,18 +176,25 @@ def offsets_job(view: PolledView, broker: int, groups: list[str]) -> NodeJob:
     return NodeJob(view.alive[broker], lambda ask: ask(requests.fetch_offsets_of(groups)))
 
 
-def ends_job(view: PolledView, leader: int, places: list[TopicPartition]) -> NodeJob:
-    """Fetches log ends (high watermarks) from a leader."""
-    return NodeJob(view.alive[leader], lambda ask: _offsets(ask(requests.watermarks(places))))
+def offsets_of_logs(
+    nodes: Nodes,
+    view: PolledView,
+    places: Iterable[TopicPartition],
+    request: Callable[[list[TopicPartition]], Any],
+) -> dict[TopicPartition, int]:
+    """Offsets that leaders return: of log starts or ends (high watermarks), by the `request`."""
 
+    def job(leader: int, led: list[TopicPartition]) -> NodeJob:
+        return NodeJob(view.alive[leader], lambda ask: ask(request(led)))
 
-def _starts_job(view: PolledView, leader: int, places: list[TopicPartition]) -> NodeJob:
-    return NodeJob(view.alive[leader], lambda ask: _offsets(ask(requests.log_starts(places))))
-
-
-def _offsets(answer: Any) -> dict[TopicPartition, int]:
-    every = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
-    return {TopicPartition(name, p.partition_index): p.offset for name, p in every if not p.error_code}
+    jobs = {leader: job(leader, led) for leader, led in led_by(view, places).items()}
+    return {
+        TopicPartition(topic.name, p.partition_index): p.offset
+        for answer in nodes.run(jobs).values()
+        for topic in answer.topics
+        for p in topic.partitions
+        if not p.error_code
+    }
 
 
 def coordinator(partitions: Mapping[TopicPartition, PartitionState], group: str) -> int | None:
@@ -237,9 +245,8 @@ class RecordTimes:
         self, view: PolledView, wanted: Collection[Position], ends: Mapping[TopicPartition, int]
     ) -> None:
         """Fetches the times of these positions, in bounded time, and forgets all others."""
-        led = led_by(view, {position.place for position in wanted})
-        starts = {leader: _starts_job(view, leader, places) for leader, places in led.items()}
-        self._starts = {place: at for some in self._nodes.run(starts).values() for place, at in some.items()}
+        places = {position.place for position in wanted}
+        self._starts = offsets_of_logs(self._nodes, view, places, requests.log_starts)
         self._known = {position: self._known[position] for position in wanted if self._still_valid(position)}
         self._undecided.clear()
         left = {
@@ -294,10 +301,13 @@ class RecordTimes:
             leader = view.partitions[position.place].leader
             if leader is not None and leader in view.alive:
                 by_leader.setdefault(leader, {}).setdefault(position.place, position)
-        return {
-            leader: NodeJob(view.alive[leader], _BatchFetch(found, left, large, committed))
-            for leader, found in by_leader.items()
-        }
+        sizes = (_LARGE_BYTES, _LARGE_ALL_BYTES) if large else (_SMALL_BYTES, _SMALL_ALL_BYTES)
+        jobs = {}
+        for leader, found in by_leader.items():
+            offsets = {place: left[position] for place, position in found.items()}
+            request = requests.fetch_many(offsets, *sizes, committed)
+            jobs[leader] = NodeJob(view.alive[leader], partial(_fetch, request, found))
+        return jobs
 
 
 class _Fetched(NamedTuple):
@@ -307,28 +317,13 @@ class _Fetched(NamedTuple):
     aborted: Sequence[tuple[int, int]]
 
 
-class _BatchFetch:
+def _fetch(request: Any, found: Mapping[TopicPartition, Position], ask: Ask) -> dict[Position, _Fetched]:
     """Fetches batches at positions from one leader."""
-
-    def __init__(
-        self,
-        found: Mapping[TopicPartition, Position],
-        left: Mapping[Position, int],
-        large: bool,
-        committed: bool,
-    ) -> None:
-        self._found, self._large, self._committed = found, large, committed
-        self._offsets = {place: left[position] for place, position in found.items()}
-
-    def __call__(self, ask: Ask) -> dict[Position, _Fetched]:
-        sizes = (_LARGE_BYTES, _LARGE_ALL_BYTES) if self._large else (_SMALL_BYTES, _SMALL_ALL_BYTES)
-        answer = ask(requests.fetch_many(self._offsets, *sizes, self._committed))
-        every = (
-            (TopicPartition(t.topic, p.partition_index), p) for t in answer.responses for p in t.partitions
-        )
-        return {self._found[place]: _fetched(p) for place, p in every if not p.error_code}
-
-
-def _fetched(partition: Any) -> _Fetched:
-    aborted = [(each.first_offset, each.producer_id) for each in partition.aborted_transactions or ()]
-    return _Fetched(bytes(partition.records or b""), aborted)
+    fetched = {}
+    for topic in ask(request).responses:
+        for p in topic.partitions:
+            if not p.error_code:
+                aborted = [(each.first_offset, each.producer_id) for each in p.aborted_transactions or ()]
+                position = found[TopicPartition(topic.topic, p.partition_index)]
+                fetched[position] = _Fetched(bytes(p.records or b""), aborted)
+    return fetched

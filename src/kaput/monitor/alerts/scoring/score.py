@@ -247,7 +247,11 @@ def by_rule(rules: AlertRules, scores: Iterable[RunScore]) -> list[RuleScore]:
             setattr(mine, each.judgement, getattr(mine, each.judgement) + 1)
         for name, mine in found.items():
             mine.detect_s += _first_detections(score, name)
-            mine.resolve_s += [s for s in _resolutions(score, name) if s is not None]
+            mine.resolve_s += [
+                each.resolve_s
+                for each in score.rung
+                if each.episode.rule.name == name and each.resolve_s is not None
+            ]
             mine.missed += sum(rule.name == name for silent in score.missed.values() for rule in silent)
     return list(found.values())
 
@@ -290,13 +294,18 @@ def _first_detections(score: RunScore, name: str) -> list[float]:
     return list(first.values())
 
 
-def _resolutions(score: RunScore, name: str) -> list[float | None]:
-    return [each.resolve_s for each in score.rung if each.episode.rule.name == name]
-
-
 def score_document(runs: Sequence[RunScore], rules: Sequence[RuleScore]) -> dict[str, Any]:
     """All scores; times in seconds."""
-    return {"runs": [_run(score) for score in runs], "rules": [_rule(score) for score in rules]}
+    of_rules = [
+        {
+            "rule": score.rule.name,
+            "severity": score.rule.severity,
+            "notices": noticed_by(score.rule.signal),
+            **figures(score),
+        }
+        for score in rules
+    ]
+    return {"runs": [_run(score) for score in runs], "rules": of_rules}
 
 
 def _run(score: RunScore) -> dict[str, Any]:
@@ -331,15 +340,6 @@ def _rung(each: FiredAlert) -> dict[str, Any]:
         "resolved_ns": each.episode.resolved_ns,
         "detect_s": each.detect_s,
         "resolve_s": each.resolve_s,
-    }
-
-
-def _rule(score: RuleScore) -> dict[str, Any]:
-    return {
-        "rule": score.rule.name,
-        "severity": score.rule.severity,
-        "notices": noticed_by(score.rule.signal),
-        **figures(score),
     }
 
 
@@ -478,7 +478,10 @@ def _recommended(points: Sequence[TunedPoint], current: TunedPoint) -> tuple[Tun
         return None, "it detects none of the faults that it should, at any threshold"
     equal = [point for point in points if _quality(point) == best]
     safe = [point for point in equal if len(_around(equal, point, points)) == 3]
-    soonest = min(safe or equal, key=lambda point: (_delay_s(point), point is not current))
+    # Whole seconds: smaller differences are noise.
+    soonest = min(
+        safe or equal, key=lambda point: (round(point.score.typical_detect_s or 0), point is not current)
+    )
     as_good = _around(equal, soonest, points, all_of_them=True)
     span = f"from {as_good[0].threshold:,.6g} to {as_good[-1].threshold:,.6g}"
     why = (
@@ -491,11 +494,6 @@ def _recommended(points: Sequence[TunedPoint], current: TunedPoint) -> tuple[Tun
 
 def _quality(point: TunedPoint) -> tuple[float, float]:
     return point.score.recall or 0, point.score.precision or 0
-
-
-def _delay_s(point: TunedPoint) -> float:
-    """In whole seconds: smaller differences are noise."""
-    return round(point.score.typical_detect_s or 0)
 
 
 def _around(
