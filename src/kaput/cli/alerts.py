@@ -296,7 +296,7 @@ def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Tex
 
     header = ["run", "fault", "needed help for", "rule", "severity", "after s", "resolved s", "judgement"]
     text = table_text(Table(header, [row for score in scores for row in _fault_rows(score)], "lllllrrl"))
-    rows = [_rule_row(score) for score in of_rules]
+    rows = [[score.rule.name, score.rule.severity, *_figures(score)] for score in of_rules]
     header = ["rule", "severity", "right", "needless", "false", "missed", "precision", "recall", "after s"]
     text.append("\n").append_text(table_text(Table(header, rows, "llrrrrrrr")))
     played = {score.rule.name for score in of_rules}
@@ -332,7 +332,7 @@ def tuning_text(tuning: Tuning) -> Text:
             f"{point.threshold:,.6g}{' *' if point is tuning.current else ''}",
             f"{point.for_ms / 1000:g}",
             *_figures(point.score),
-            _bar(point.score.precision),
+            "" if point.score.precision is None else "#" * round(point.score.precision * 20),
         ]
         for point in tuning.points
     ]
@@ -386,10 +386,6 @@ def _alert_cells(each: FiredAlert) -> list[str]:
     ]
 
 
-def _rule_row(score: RuleScore) -> list[str]:
-    return [score.rule.name, score.rule.severity, *_figures(score)]
-
-
 def _figures(score: RuleScore) -> list[str]:
     counts = [f"{count:,}" for count in (score.right, score.needless, score.false, score.missed)]
     return [*counts, _share(score.precision), _share(score.recall), _seconds(score.typical_detect_s)]
@@ -401,7 +397,3 @@ def _share(value: float | None) -> str:
 
 def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
-
-
-def _bar(share: float | None) -> str:
-    return "" if share is None else "#" * round(share * 20)

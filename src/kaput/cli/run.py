@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,7 +32,7 @@ from kaput.cli.options import (
     columns_of,
     naming,
 )
-from kaput.cli.results import Baseline, Result, ToleranceOption, read_baselines, show_series
+from kaput.cli.results import Baseline, ToleranceOption, read_baselines, show_series
 from kaput.cli.settings import read_settings
 from kaput.cli.verbs import Runs
 from kaput.core import DEFAULT_RUNS
@@ -154,7 +154,7 @@ def run_command(
     from kaput.cli.run_scenarios import run_all, run_together
 
     baselines = read_baselines(baseline, tolerance)
-    score = None if alerts is None else _scoring(alerts, json)
+    score = None if alerts is None else partial(score_results, rules_of(alerts), to_stderr=json)
     cluster = cluster_block(
         brokers=brokers, controllers=controllers, racks=racks, mode=mode,
         kafka=kafka, network=network, security=security, config=config,
@@ -198,11 +198,6 @@ def _choices(
     options, settings = as_overrides(cluster), read_settings()
     with naming(options):
         return choose(scenarios, tags, [*overrides, *options], varied, existing=existing, settings=settings)
-
-
-def _scoring(alerts: Path, json: bool) -> Callable[[Sequence[Result]], None]:
-    """A function that scores the rules of a file on finished runs. Raises UsageError with every mistake."""
-    return partial(score_results, rules_of(alerts), to_stderr=json)
 
 
 def _existing(

@@ -308,10 +308,6 @@ def without_evidence(folder: RunFolder) -> str:
     return f"nothing was sent yet; {folder.path} has only logs"
 
 
-def _evidence(folder: RunFolder) -> str:
-    return f"the evidence so far is in {folder.path} (kaput analyze judges it)"
-
-
 def run_one(
     plan: PlannedRun,
     provider_of: Callable[[PlannedRun], tuple[ClusterProvider, Scenario]],
@@ -345,6 +341,10 @@ def run_one(
             folder = experiment.run()
         except (KaputError, OSError, Interrupted) as error:
             early = isinstance(error, Interrupted) and experiment.manifest.phase in _BEFORE_LOAD
-            progress.note(without_evidence(experiment.folder) if early else _evidence(experiment.folder))
+            progress.note(
+                without_evidence(experiment.folder)
+                if early
+                else f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)"
+            )
             raise
         return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

@@ -111,7 +111,7 @@ class Listing:
                 return line
             findings = _ListedFindings.model_validate_json(self._runs.read(name, "findings.json"))
         except (OSError, ValidationError) as error:
-            return Line(name, message=_first_line(error))
+            return Line(name, message=(str(error).splitlines() or [type(error).__name__])[0])
         lost = sum(anomaly.count for anomaly in findings.anomalies if anomaly.name == "lost")
         state = findings.verdict if findings.verdict in STATES[:3] else UNREADABLE
         return Line(name, line.scenario, varied, state, lost, line.started_ns, _unexpected(findings))
@@ -142,7 +142,3 @@ def _unexpected(findings: _ListedFindings) -> str:
     if findings.promise is None or findings.promise == findings.verdict:
         return ""
     return f"{PROMISE.get(findings.promise, findings.promise)}; an expectation was not met"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

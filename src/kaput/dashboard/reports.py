@@ -21,7 +21,6 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 from kaput.report.document import Timelines
-from kaput.report.timeline.bars import Bar
 from kaput.report.timeline.reading import TimelineData, read_timeline
 
 _CACHED = 8  # pages of a megabyte or two
@@ -108,9 +107,19 @@ def replay_of(runs: Runs, name: str) -> dict[str, Any]:
         "scenario": findings.run.scenario,
         "end": timeline.end_s,
         "width": timeline.fine.width_s,
-        "rows": [_row(row) for row in timeline.fine.rows],
+        "rows": [
+            [row["s"], *(row[count] for count in _COUNTS), row["ack_p50_ms"], row["ack_p99_ms"]]
+            for row in timeline.fine.rows
+        ],
         "total": findings.totals.sent,
-        "bars": {name: _bars(bars) for name, bars in _all_bars(timeline).items()},
+        "bars": {
+            name: [bar._asdict() for bar in bars[:MOST_BARS]]
+            for name, bars in {
+                "faults": timeline.faults,
+                "leaders": timeline.leaders,
+                "isrs": timeline.isrs,
+            }.items()
+        },
         "lags": _lags(timeline),
         "verdict": verdict_of(findings),
     }
@@ -140,18 +149,6 @@ def cluster_charts() -> Timelines:
     from kaput.report.sections import timeline
 
     return timeline.cluster_charts(CLUSTER_S)
-
-
-def _row(row: Any) -> list[float | None]:
-    return [row["s"], *(row[count] for count in _COUNTS), row["ack_p50_ms"], row["ack_p99_ms"]]
-
-
-def _all_bars(timeline: TimelineData) -> dict[str, Sequence[Bar]]:
-    return {"faults": timeline.faults, "leaders": timeline.leaders, "isrs": timeline.isrs}
-
-
-def _bars(bars: Sequence[Bar]) -> list[dict[str, Any]]:
-    return [bar._asdict() for bar in bars[:MOST_BARS]]
 
 
 def _lags(timeline: TimelineData) -> dict[str, list[tuple[float, int]]]:

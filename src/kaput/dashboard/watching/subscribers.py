@@ -85,7 +85,7 @@ class Feed:
         """Reads until the state is final, or no page has watched for a while."""
         reader = self._reader_of(self._name)
         try:
-            while self._wanted():
+            while self.watchers > 0 or time.monotonic() - self.left_at < _LINGER_S:
                 snapshot = await asyncio.to_thread(reader.look)
                 self.snapshot, self._texts = snapshot, {}
                 self._announce()
@@ -113,9 +113,6 @@ class Feed:
         if since not in self._texts:
             self._texts[since] = snapshot.text(since)
         return self._texts[since]
-
-    def _wanted(self) -> bool:
-        return self.watchers > 0 or time.monotonic() - self.left_at < _LINGER_S
 
     def _announce(self) -> None:
         self._new.set()
