@@ -34,16 +34,9 @@ VERDICTS = (0, 1, 3)
 _ClickUsageError: Any = typer.BadParameter.__bases__[0]
 # Failures of the machine, not of the program.
 _MACHINE = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.EIO,
-    errno.EACCES,
-    errno.EPERM,
-)
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO,
+    errno.EACCES, errno.EPERM,
+)  # fmt: skip
 # What click and pydantic write, and what a user is to read.
 _CLICKS_WORDS = {
     "(Possible options: ": "(did you mean ",
@@ -57,7 +50,7 @@ _LONGEST = 500
 _MOST = 3  # proposals
 _ALIKE = 0.75  # words less similar than this are not proposed: heal is no misspelled shell
 # Verbs whose arguments are another program's.
-_OTHER_PROGRAMS = ("shell", "tool", "inside")
+OTHER_PROGRAMS = ("shell", "tool", "inside")
 _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.IGNORECASE)
 
 
@@ -179,7 +172,7 @@ def _print_document(text: str, status: int) -> None:
 
 def _json_wanted(words: list[str]) -> bool:
     """Whether the command line asks for JSON; what belongs to another program does not count."""
-    if words[:1] and words[0] in _OTHER_PROGRAMS:
+    if words[:1] and words[0] in OTHER_PROGRAMS:
         return False
     words = words[: words.index("--")] if "--" in words else words
     options = {"-ojson", "--json", "--output=json", "--format=json"}

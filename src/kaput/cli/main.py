@@ -19,13 +19,15 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer import Option
 
-from kaput.cli.exit_status import VERDICTS, RootGroup, status_of
+from kaput.cli.exit_status import OTHER_PROGRAMS, VERDICTS, RootGroup, status_of
 from kaput.cli.verbs import GROUPS, Verb, write_error
 from kaput.core import VERSION
 from kaput.errors import LabError
 from kaput.printable import EscapingStream, json_escaped
 
 _ESCAPE = "kaput-escape"
+# Of OTHER_PROGRAMS: options after the first argument are for the other program.
+PASSED_ON = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 
 
 class _Raw(io.FileIO):
@@ -92,49 +94,18 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
     return json_escaped(error.object[error.start : error.end]), error.end
 
 
-# To add a verb: a module with its command, and a line in its section below (docs/ARCHITECTURE.md).
-# Options after the first argument are for the other program.
-PASSED_ON = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+# The verbs by section, in the order of `kaput --help`. To add one: a module with a function NAME_command (a
+# group of verbs: with `app`), and its name here (docs/ARCHITECTURE.md).
 EXPERIMENTS, CLUSTERS, CLIENTS, EVIDENCE = GROUPS
-
-VERBS: tuple[tuple[str, str, str, dict[str, Any] | None], ...] = (
-    (EXPERIMENTS, "run", "run:run_command", None),
-    (EXPERIMENTS, "matrix", "matrix:matrix_command", None),
-    (EXPERIMENTS, "regress", "regress:regress_command", None),
-    (EXPERIMENTS, "demo", "demo:demo_command", None),
-    (EXPERIMENTS, "search", "search:search_command", None),
-    (EXPERIMENTS, "scenarios", "scenarios:app", None),
-    (EXPERIMENTS, "undo", "undo:undo_command", None),
-    (EXPERIMENTS, "cache", "cache:app", None),
-    (CLUSTERS, "up", "up:up_command", None),
-    (CLUSTERS, "serve", "serve:serve_command", None),
-    (CLUSTERS, "status", "running_clusters:status_command", None),
-    (CLUSTERS, "fault", "fault:app", None),
-    (CLUSTERS, "grow", "running_clusters:grow_command", None),
-    (CLUSTERS, "shell", "running_clusters:shell_command", PASSED_ON),
-    (CLUSTERS, "down", "running_clusters:down_command", None),
-    (CLUSTERS, "watch", "watch:watch_command", None),
-    (CLUSTERS, "compare", "compare:compare_command", None),
-    (CLUSTERS, "doctor", "doctor:doctor_command", None),
-    (CLUSTERS, "metrics", "metrics:metrics_command", None),
-    (CLUSTERS, "reassign", "reassign:reassign_command", None),
-    (CLUSTERS, "failover", "failover:failover_command", None),
-    (CLUSTERS, "alerts", "alerts:app", None),
-    (CLIENTS, "sequence", "sequence:app", None),
-    (CLIENTS, "replay", "replay:replay_command", None),
-    (CLIENTS, "keep", "keep:app", None),
-    (CLIENTS, "peek", "peek:peek_command", None),
-    (CLIENTS, "tool", "tool:tool_command", PASSED_ON),
-    (CLIENTS, "inside", "running_clusters:inside_command", PASSED_ON),
-    (EVIDENCE, "analyze", "analyze:analyze_command", None),
-    (EVIDENCE, "report", "report:report_command", None),
-    (EVIDENCE, "export", "export:export_command", None),
-    (EVIDENCE, "dashboard", "dashboard:dashboard_command", None),
-    (EVIDENCE, "bench", "bench:app", None),
-    (EVIDENCE, "bug", "bug:bug_command", None),
-    (EVIDENCE, "version", "bug:version_command", None),
-    (EVIDENCE, "docs", "docs:docs_command", None),
-)
+VERBS = {
+    EXPERIMENTS: "run matrix regress demo search scenarios undo cache",
+    CLUSTERS: "up serve status fault grow shell down watch compare doctor metrics reassign failover alerts",
+    CLIENTS: "sequence replay keep peek tool inside",
+    EVIDENCE: "analyze report export dashboard bench bug version docs",
+}
+# Verbs that are not in a module of their name.
+_MODULES = {"version": "bug"}
+_MODULES |= dict.fromkeys(("status", "grow", "shell", "down", "inside"), "running_clusters")
 
 
 def program(names: Collection[str] = ()) -> typer.Typer:
@@ -151,15 +122,17 @@ def program(names: Collection[str] = ()) -> typer.Typer:
         epilog="kaput help VERB explains a verb, kaput help --all lists all of them.",
     )
     made.callback()(_root)
-    for group, name, place, settings in VERBS:
-        if names and name not in names:
-            continue
-        module, _, attribute = place.partition(":")
-        command = getattr(import_module(f"kaput.cli.{module}"), attribute)
-        if isinstance(command, typer.Typer):
-            made.add_typer(command, name=name, rich_help_panel=group)
-        else:
-            made.command(name, cls=Verb, rich_help_panel=group, context_settings=settings)(command)
+    for group, words in VERBS.items():
+        for name in words.split():
+            if names and name not in names:
+                continue
+            module = import_module(f"kaput.cli.{_MODULES.get(name, name)}")
+            command = getattr(module, f"{name}_command", None)
+            if command is None:
+                made.add_typer(module.app, name=name, rich_help_panel=group)
+            else:
+                settings = PASSED_ON if name in OTHER_PROGRAMS else None
+                made.command(name, cls=Verb, rich_help_panel=group, context_settings=settings)(command)
     return made
 
 
@@ -195,7 +168,7 @@ def _run() -> object:
     # Only py4j logs to the root logger: a traceback whenever Ctrl-C ends its JVM during a call.
     logging.getLogger().addFilter(lambda _record: False)
     # The verb that comes first is the only one to be loaded.
-    verb = [name for _, name, _, _ in VERBS if name in sys.argv[1:2]]
+    verb = {*sys.argv[1:2]} & {name for words in VERBS.values() for name in words.split()}
     with interrupts():
         # color: otherwise click deletes escape sequences in data; Streams escapes them, and so typer's own.
         return program(verb)(standalone_mode=False, color="--install-completion" not in sys.argv)
