@@ -3,7 +3,7 @@
 Each message is a transaction of one send; records that a member received together are one poll; the drain's
 reading of the whole log is the last polls. A process has one operation in progress at a time, so a producer
 has as many processes per partition as it had messages in flight there. Times are ns since the start of the
-run. Events are read in batches, in order of time; rows.py sorts what is not.
+run. Events are read in batches, and sorted by time in memory of a fixed size.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +27,24 @@ from kaput.core import FOREVER_NS, NULL_LONG
 from kaput.evidence.column_values import with_clusters
 from kaput.evidence.parquet import open_file
 from kaput.evidence.reading import Evidence
-from kaput.evidence.schemas import CLUSTER
+from kaput.evidence.schemas import CLUSTER, TABLES
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
+Row = list[int]
 
 CHUNK_ROWS = 1 << 19  # sorted together in memory
 _BLOCK_ROWS = 1 << 14  # of each chunk in memory while merging
 KEYS = 3
 
 
-def in_order(batches: Iterable[Rows], scratch: Path, chunk_rows: int = CHUNK_ROWS) -> Iterator[Rows]:
-    """The rows in sorted order, in batches. `scratch`: a directory for temporary files. Raises OSError."""
-    chunks = [
-        _saved(chunk, scratch / f"{number}.npy") for number, chunk in enumerate(_chunks(batches, chunk_rows))
-    ]
+def in_order(batches: Iterable[Rows], scratch: Path, chunk_rows: int = CHUNK_ROWS) -> Iterator[Row]:
+    """The rows sorted by their first KEYS numbers. `scratch`: for temporary files. Raises OSError."""
+    chunks: list[Path] = []
     try:
-        yield from _merged_rows(chunks)
+        for rows in _chunks(batches, chunk_rows):
+            chunks.append(scratch / f"{len(chunks)}.npy")
+            np.save(chunks[-1], rows[:, np.lexsort(rows[KEYS - 1 :: -1])].T.copy())
+        yield from heapq.merge(*map(_saved_rows, chunks), key=itemgetter(*range(KEYS)))
     finally:
         for path in chunks:
             path.unlink(missing_ok=True)
@@ -49,53 +52,19 @@ def in_order(batches: Iterable[Rows], scratch: Path, chunk_rows: int = CHUNK_ROW
 
 def _chunks(batches: Iterable[Rows], rows: int) -> Iterator[Rows]:
     gathered: list[Rows] = []
-    count = 0
     for batch in batches:
         gathered.append(batch)
-        count += batch.shape[1]
-        if count >= rows:
-            yield _sorted(gathered)
-            gathered, count = [], 0
-    if count:
-        yield _sorted(gathered)
+        if sum(each.shape[1] for each in gathered) >= rows:
+            yield np.concatenate(gathered, axis=1)
+            gathered = []
+    if gathered:
+        yield np.concatenate(gathered, axis=1)
 
 
-def _sorted(batches: list[Rows]) -> Rows:
-    rows = np.concatenate(batches, axis=1)
-    return rows[:, np.lexsort(rows[KEYS - 1 :: -1])]
-
-
-def _saved(chunk: Rows, path: Path) -> Path:
-    np.save(path, np.ascontiguousarray(chunk.T))
-    return path
-
-
-def _merged_rows(paths: list[Path]) -> Iterator[Rows]:
-    """Merges chunks block by block: rows not above the last row of any block can be yielded."""
-    files = [np.load(path, mmap_mode="r") for path in paths]
-    at = [0] * len(files)
-    while True:
-        left = [n for n, file in enumerate(files) if at[n] < len(file)]
-        if not left:
-            return
-        blocks = {n: np.array(files[n][at[n] : at[n] + _BLOCK_ROWS]) for n in left}
-        limit = min(tuple(block[-1, :KEYS].tolist()) for block in blocks.values())
-        taken: list[Rows] = []
-        for n, block in blocks.items():
-            count = _rows_up_to(block, limit)
-            at[n] += count
-            taken.append(block[:count].T)
-        yield _sorted(taken)
-
-
-def _rows_up_to(block: Rows, limit: tuple[int, ...]) -> int:
-    """The number of rows of a sorted block that are at or below the limit."""
-    above = np.zeros(len(block), np.bool_)
-    equal = np.ones(len(block), np.bool_)
-    for column, bound in enumerate(limit):
-        above |= equal & (block[:, column] > bound)
-        equal &= block[:, column] == bound
-    return int(len(block) - above.sum())
+def _saved_rows(path: Path) -> Iterator[Row]:
+    rows = np.load(path, mmap_mode="r")
+    for begin in range(0, len(rows), _BLOCK_ROWS):
+        yield from rows[begin : begin + _BLOCK_ROWS].tolist()
 
 
 def ints(batch: pa.Table, name: str) -> Rows:
@@ -153,12 +122,10 @@ class SentIdentities:
         """Whether the partition of every message is known."""
         return not len(self._unplaced)
 
-    def found(self, producer: Rows, seq: Rows, key: Rows) -> dict[tuple[int, int], int]:
-        """The lowest key of each of these messages that may have been sent to an unknown partition."""
-        keys: dict[tuple[int, int], int] = {}
+    def find(self, producer: Rows, seq: Rows, key: Rows, keys: dict[tuple[int, int], int]) -> None:
+        """Sets the lowest key of each message that may have been sent to an unknown partition."""
         for at, message in self._possibly_unplaced(producer, seq):
             keys[message] = min(keys.get(message, int(key[at])), int(key[at]))
-        return keys
 
     def has(self, producer: Rows, seq: Rows, key: Rows) -> Mask:
         """Whether each message was sent; if its partition was unknown, only under the key found for it."""
@@ -222,10 +189,8 @@ class EventNames:
     keys: dict[tuple[str, int], int] = field(default_factory=dict)
     members: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
 
     def key(self, topic: str, partition: int) -> int:
-        """The number of a partition."""
         return self.keys.setdefault((topic, partition), len(self.keys))
 
     def member(self, group: str, member: str) -> int:
@@ -236,11 +201,7 @@ class EventNames:
         return frozenset(number for (group, _), number in self.members.items() if group in groups)
 
     def error(self, text: str) -> int:
-        """The number of an error, which is its index in `texts`."""
-        if text not in self.errors:
-            self.errors[text] = len(self.texts)
-            self.texts.append(text)
-        return self.errors[text]
+        return self.errors.setdefault(text, len(self.errors))
 
 
 class EventReader:
@@ -292,17 +253,7 @@ class EventReader:
             yield self._messages(rows)
 
     def _sends(self) -> Iterator[Rows]:
-        names = [
-            "producer",
-            "seq",
-            "topic",
-            "partition",
-            "attempt_ns",
-            "done_ns",
-            "outcome",
-            "offset",
-            "error",
-        ]
+        names = [column.name for column in TABLES["sends"].columns if not column.optional]
         for batch in self._batches("sends", names):
             rows = _rows(len(batch))
             rows[KIND] = EventKind.ATTEMPT
@@ -315,15 +266,11 @@ class EventReader:
             done = ints(batch, "done_ns")
             rows[TIME] = np.maximum(np.where(done == NULL_LONG, FOREVER_NS, done), rows[TIME])
             rows[KIND] = mapped(batch, "outcome", lambda word: _OUTCOMES[word])
-            self._apply_transaction_outcomes(rows)
+            ends = self._ends(rows)
+            in_transaction = (rows[KIND] == EventKind.ACKED) & (ends != NULL_LONG)
+            rows[KIND, in_transaction] = ends[in_transaction]
             rows[ERROR] = mapped(batch, "error", self.names.error)
             yield rows
-
-    def _apply_transaction_outcomes(self, rows: Rows) -> None:
-        """Sets the outcome of acknowledged messages in transactions to that of the transaction."""
-        ends = self._ends(rows)
-        judged = (rows[KIND] == EventKind.ACKED) & (ends != NULL_LONG)
-        rows[KIND, judged] = ends[judged]
 
     def _ends(self, rows: Rows) -> Rows:
         """The outcome of each message's transaction; NULL_LONG without one."""
@@ -360,9 +307,7 @@ class EventReader:
             keys: dict[tuple[int, int], int] = {}
             for batch in self._batches(table, ["topic", "partition", "producer", "seq", "intact"]):
                 known = _intact(batch)
-                known_rows = sent.found(ints(known, "producer"), ints(known, "seq"), self._keys(known))
-                for message, key in known_rows.items():
-                    keys[message] = min(keys.get(message, key), key)
+                sent.find(ints(known, "producer"), ints(known, "seq"), self._keys(known), keys)
             sent.keys = keys | sent.keys
         return sent
 
@@ -376,9 +321,8 @@ class EventReader:
             rows[KEY], rows[OFFSET] = self._keys(known), ints(known, "offset")
             rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
             # Groups with read_uncommitted may read aborted messages.
-            aborted = np.isin(rows[WHO], self._read_uncommitted_members()) & (
-                self._ends(rows) == EventKind.FAILED
-            )
+            uncommitted = np.isin(rows[WHO], self._read_uncommitted_members())
+            aborted = uncommitted & (self._ends(rows) == EventKind.FAILED)
             yield self._messages(rows[:, ~aborted])
 
     def _read_uncommitted_members(self) -> list[int]:
@@ -463,7 +407,6 @@ PRODUCER_SHIFT = 40  # a message's value is producer * 2**40 + seq
 _DRAIN_POLL_RECORDS = 500
 _TYPES = {int(EventKind.ACKED): "ok", int(EventKind.FAILED): "fail", int(EventKind.UNKNOWN): "info"}
 
-Row = list[int]
 Sender = tuple[int, int]  # a producer and a key
 
 
@@ -512,13 +455,17 @@ class History:
         yield from self._drain()
 
     @cached_property
+    def _error_texts(self) -> list[str]:
+        """By number. Evaluated after all errors are known."""
+        return list(self._events.names.errors)
+
+    @cached_property
     def _share_members(self) -> frozenset[int]:
         """Members of share groups. Evaluated after all members are known."""
         return self._events.share_group_members
 
     def _rows(self, batches: Iterable[Rows]) -> Iterator[Row]:
-        for rows in in_order(batches, self._scratch, self._chunk_rows):
-            yield from rows.T.tolist()
+        return in_order(batches, self._scratch, self._chunk_rows)
 
     def _attempt(self, row: Row) -> str:
         process = self._processes.begin((row[PRODUCER], row[KEY]), (row[PRODUCER], row[SEQ]))
@@ -530,7 +477,9 @@ class History:
         value = f"{_value(row)}"
         if kind == "ok":
             value = f"[{'nil' if row[OFFSET] == NULL_LONG else row[OFFSET]} {value}]"
-        error = "" if row[ERROR] == NULL_LONG else f", :error {self._error(row[ERROR])}"
+        error = ""
+        if row[ERROR] != NULL_LONG:  # an EDN string has the same escapes as JSON; non-ASCII is not escaped
+            error = f", :error {json.dumps(self._error_texts[row[ERROR]], ensure_ascii=False)}"
         return self._line(kind, process, "send", f"[[:send {row[KEY]} {value}]]", error)
 
     def _share_poll(self, process: int, rows: list[Row]) -> Iterator[str]:
@@ -575,10 +524,6 @@ class History:
         rows = self._rows(self._events.drain_events())
         while some := list(islice(rows, _DRAIN_POLL_RECORDS)):
             yield from self._poll(process, some)
-
-    def _error(self, number: int) -> str:
-        """An error as an EDN string, which has the same escapes as JSON; non-ASCII is not escaped."""
-        return json.dumps(self._events.names.texts[number], ensure_ascii=False)
 
     def _line(self, kind: str, process: int, f: str, value: str, more: str = "") -> str:
         index, self.operations = self.operations, self.operations + 1
