@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 from kafka.record.memory_records import MemoryRecordsBuilder
+from kafka.record.util import calc_crc32c
 
 from kaput.cluster.record_batches import HEADER_BYTES
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-_LENGTH_AT, _EPOCH_AT, _ATTRIBUTES_AT = 8, 12, 21
+_LENGTH_AT, _EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT = 8, 12, 17, 21
 
 
 def batch(
@@ -22,17 +23,21 @@ def batch(
     control: bool = False,
     times_ms: Sequence[int] = (),
     transactional: bool = False,
+    keys: Sequence[bytes] = (),
 ) -> bytes:
-    """One uncompressed batch, with what a broker adds to it: base offset and leader epoch."""
+    """One uncompressed batch, with what a broker adds to it: base offset and leader epoch, which the checksum
+    does not cover.
+    """
     builder = MemoryRecordsBuilder(2, 0, 1 << 30)
     for number, value in enumerate(values):
         time_ms = times_ms[number] if times_ms else 1_700_000_000_000 + number
-        builder.append(timestamp=time_ms, key=None, value=value, headers=[])
+        builder.append(timestamp=time_ms, key=keys[number] if keys else None, value=value, headers=[])
     builder.close()
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, base_offset)
     struct.pack_into(">i", data, _EPOCH_AT, epoch)
     struct.pack_into(">h", data, _ATTRIBUTES_AT, 0x20 * control | 0x10 * transactional)
+    struct.pack_into(">I", data, _CRC_AT, calc_crc32c(data[_ATTRIBUTES_AT:]))
     return bytes(data)
 
 

@@ -51,7 +51,7 @@ _LATE_MS = 60_000  # only what hangs is later, also on a busy machine
 
 
 def test_each_step_begins_at_the_moment_of_its_event(kaput: Kaput, tmp_path: Path) -> None:
-    """Its own time is that of Kafka's dump tool, of members and of the other step; what never came is
+    """Its own time is that of the cluster's record, of members and of the other step; what never came is
     reported."""
     scenario = tmp_path / "at-events.yaml"
     scenario.write_text(_SCENARIO)
@@ -110,6 +110,6 @@ def _run_held_until_the_isr_is_whole(kaput: Kaput, scenario: Path) -> Result:
 
 
 def _changes(result: Result, kind: str, epoch: int) -> list[Any]:
-    """When partitions changed, by Kafka's own dump tool."""
+    """When partitions changed, as the run recorded it."""
     rows = result.rows("cluster_events")
     return [row["at_ns"] for row in rows if (row["kind"], row["leader_epoch"]) == (kind, epoch)]

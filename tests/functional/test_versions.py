@@ -1,5 +1,5 @@
 """Every release of Kafka that kaput works with, by one scenario that needs all that kaput reads of Kafka's:
-storage that kaput formats, files of logs, the dump tool's output, and lines of the log.
+storage that kaput formats, files of logs, and lines of the log.
 """
 
 from __future__ import annotations

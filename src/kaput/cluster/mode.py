@@ -59,7 +59,7 @@ class KraftMode:
     def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> CollectedEvents:
         """The events that these nodes recorded. `distribution`: one that can read them. Raises LabError."""
         best = max(filter(None, map(metadata_log, plan)), key=log_progress)
-        return read_cluster_events(distribution, self._java, best)
+        return read_cluster_events(distribution.jars, best)
 
 
 def metadata_log(layout: NodeLayout) -> Path | None:

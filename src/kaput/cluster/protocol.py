@@ -16,10 +16,12 @@ with warnings.catch_warnings():
     from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
     from kafka.protocol.parser import KafkaProtocol
     from kafka.record.default_records import DefaultRecordBatchBuilder
+    from kafka.record.util import calc_crc32c
 
     from kaput.cluster import messages
 
 __all__ = [
-    "DefaultRecordBatchBuilder", "KafkaError", "KafkaProtocol", "admin", "consumer", "for_code",
-    "get_sasl_mechanism", "infer_broker_version_from_api_versions", "messages", "metadata", "sasl",
+    "DefaultRecordBatchBuilder", "KafkaError", "KafkaProtocol", "admin", "calc_crc32c", "consumer",
+    "for_code", "get_sasl_mechanism",
+    "infer_broker_version_from_api_versions", "messages", "metadata", "sasl",
 ]  # fmt: skip

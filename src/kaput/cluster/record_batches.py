@@ -25,6 +25,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = _HEADER.size
 _BEFORE_LENGTH_BYTES = 12  # the base offset and the length itself
 _MAGIC, _MAGIC_AT = 2, 16
+_CRC_AT, _CRC_END = 17, 21  # it covers what follows
 _LATER_MAGIC_MAX = 9  # higher numbers are damage rather than a format
 _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20  # of the attributes
 _BATCH_BYTES_MAX = 1 << 28
@@ -94,6 +95,14 @@ class StoredBatch(NamedTuple):
 
     head: Header
     data: bytes
+
+    @property
+    def intact(self) -> bool:
+        """Whether its checksum is right."""
+        from kaput.cluster.protocol import calc_crc32c  # here, since few need it
+
+        crc, covered = self.data[_CRC_AT:_CRC_END], self.data[_CRC_END : self.head.size]
+        return bool(int.from_bytes(crc, "big") == calc_crc32c(covered))
 
     def unpacked(self) -> Batch:
         """The batch with its records decompressed. Raises ValueError."""

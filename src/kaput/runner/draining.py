@@ -26,6 +26,7 @@ from kaput.evidence.sealing import whole_batches
 from kaput.runner.mirrors.drain import await_mirrored, record_mirrored
 from kaput.runner.progress import Progress
 from kaput.runner.run_cluster import RunCluster, RunClusters
+from kaput.scenario.fault_kinds import DELETE_TOPIC
 from kaput.scenario.groups import DEAD_LETTERS
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Group, Scenario, pipes
@@ -86,17 +87,18 @@ class RunDrain:
             cluster=cluster.column,
         )
         with ThreadPoolExecutor(max_workers=1) as pool:
-            # Kafka's dump tool is a separate process: it works while the log is read.
+            # While the log is read, most of which is waiting.
             events = pool.submit(cluster.events)
             began = time.monotonic()
-            unread = reader.read(rest.ends, _left_s(limit), progress.drained)
+            ends = dict.fromkeys(self._deleted(cluster), 0) | rest.ends
+            unread = reader.read(ends, _left_s(limit), progress.drained)
             took_s = time.monotonic() - began
             readers = [group for group in self._groups_at(cluster) if group.id not in processed]
             drained = self._await_groups(cluster, readers, reader.readable_ends, _left_s(limit))
             # A group that was still reading may have lost its position to retention meanwhile.
             if readers and reader.is_outdated(_log_starts(cluster, rest.ends)):
                 again_s = max(_left_s(limit), 2 * took_s)
-                unread = reader.read(rest.ends, again_s, progress.drained)
+                unread = reader.read(ends, again_s, progress.drained)
             self.troubles += [cluster.prefixed(text) for text in unread]
             self.notes += [cluster.prefixed(f"{text}.") for text in reader.removed()]
             for group in self._groups_at(cluster):
@@ -113,12 +115,23 @@ class RunDrain:
         return [group for group in groups if (moved(group.id) or group.cluster) == cluster.column]
 
     def _existing_topics(self, cluster: RunCluster) -> list[str]:
-        """The run's topics that exist in that cluster: a mirror that never ran has created none."""
+        """The run's topics that exist in that cluster: a mirror that never ran has created none, and a step
+        may have deleted one.
+        """
         made = [topic for topic in self._scenario.topics if topic.cluster == cluster.column]
-        if len(made) == len(cluster.topics):
+        if deleted := {place.topic for place in self._deleted(cluster)}:
+            made = [topic for topic in made if topic.name not in deleted]
+        elif len(made) == len(cluster.topics):
             return cluster.topics
         known = set(cluster.admin.topics()) | {topic.name for topic in made}
         return [topic for topic in cluster.topics if topic in known]
+
+    def _deleted(self, cluster: RunCluster) -> list[TopicPartition]:
+        """The partitions of topics that steps delete for good: those that are not there have nothing."""
+        hit = {step.target.whole_topic for step in self._scenario.faults if step.fault == DELETE_TOPIC}
+        topics = (self._scenario.topic(name) for name in hit if name is not None)
+        mine = [topic for topic in topics if topic is not None and topic.cluster == cluster.column]
+        return [TopicPartition(topic.name, p) for topic in mine for p in range(topic.partitions)]
 
     def _drain_mirrors(self, limit: float) -> None:
         """Waits for every running mirror, then stops them all, so that the logs no longer grow."""

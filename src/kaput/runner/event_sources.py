@@ -24,11 +24,11 @@ from pathlib import Path
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.frames.frame_proxy import FrameProxy, FrameRule, SeenFrame
 from kaput.cluster.kafka_cluster import ClusterEvent
-from kaput.cluster.metadata_log import Image, decode_metadata
+from kaput.cluster.metadata_log import Image, MetadataDecoder, log_events
 from kaput.cluster.node import Node
 from kaput.cluster.record_batches import read_records
 from kaput.cluster.segments import FollowedLog
-from kaput.core import TopicPartition, qualified
+from kaput.core import MS, TopicPartition, qualified
 from kaput.errors import LabError, UnknownFormat
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.tails import StreamTail
@@ -112,9 +112,6 @@ class MemberEvents:
             tail.close()
 
 
-_MS = 1_000_000
-
-
 class Occurrences:
     """Converts partition events to the occurrences that steps wait for. `topics`: the names of each."""
 
@@ -147,8 +144,10 @@ class MetadataEvents:
 
     events = PARTITION_EVENTS
 
-    def __init__(self, logs: Sequence[Path], topics: Mapping[str, Sequence[str]]) -> None:
-        self._log = FollowedLog(logs, enough=len(logs) // 2 + 1)
+    def __init__(
+        self, logs: Sequence[Path], topics: Mapping[str, Sequence[str]], decoder: MetadataDecoder
+    ) -> None:
+        self._log, self._decoder = FollowedLog(logs, enough=len(logs) // 2 + 1), decoder
         self._image, self._occurrences = Image(), Occurrences(topics)
 
     def take(self) -> list[Occurrence]:
@@ -156,8 +155,7 @@ class MetadataEvents:
         return [
             occurrence
             for batch in self._log.take()
-            for kind, data, at_ms in decode_metadata(batch)
-            for event in self._image.apply(kind, data, at_ms * _MS)
+            for event in log_events(self._decoder.decode(batch), self._image)
             for occurrence in self._occurrences.of(event, event.at_ns)
         ]
 
@@ -223,7 +221,7 @@ class TransactionEvents:
                         continue
                     last[name] = None
                     if state := _PENDING.get(_state(record.value)):
-                        at_ns = record.timestamp_ms * _MS
+                        at_ns = record.timestamp_ms * MS
                         last[name] = Occurrence(MARKERS_PENDING, (name,), state, at_ns, noticed)
         return [occurrence for occurrence in last.values() if occurrence]
 
@@ -264,9 +262,10 @@ def _partition_events(stack: ExitStack, cluster: RunCluster, first: bool) -> Eve
     topics = {name: [qualified(cluster.column, name)] for name in cluster.topics}
     if first and cluster.column is not None:
         topics = {name: [*names, name] for name, names in topics.items()}
-    if logs := cluster.kafka.metadata_logs:
-        return MetadataEvents(logs, topics)
-    return PolledEvents(stack.enter_context(cluster.kafka.admin(SAMPLE_S)), topics)
+    kafka = cluster.kafka
+    if kafka.metadata_logs and kafka.distribution is not None:
+        return MetadataEvents(kafka.metadata_logs, topics, MetadataDecoder(kafka.distribution.jars))
+    return PolledEvents(stack.enter_context(kafka.admin(SAMPLE_S)), topics)
 
 
 def _transaction_events(cluster: RunCluster, scenario: Scenario) -> EventSource:

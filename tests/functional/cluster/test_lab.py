@@ -170,7 +170,7 @@ def test_only_an_unintended_broker_death_is_a_trouble(
     assert kinds == [("stopped", 1), ("stopped", 2)]
     # A killed controller's files are still readable.
     pair.nodes[101].kill()
-    events = read_cluster_events(distribution, java, pair.metadata_logs[0]).events
+    events = read_cluster_events(distribution.jars, pair.metadata_logs[0]).events
     pair.nodes[101].start()
     pair.wait_ready(PATIENCE_S)
     assert {event.broker for event in events if event.kind == "unfenced"} == {1, 2}

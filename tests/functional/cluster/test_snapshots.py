@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kaput.cluster.admin import Admin
-from kaput.cluster.distribution import Distribution
+from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.kafka_cluster import ClusterEvent
-from kaput.cluster.metadata_log import read_cluster_events
+from kaput.cluster.metadata_log import MetadataDecoder, read_cluster_events, read_records
 from kaput.cluster.own_cluster import OwnCluster
+from kaput.cluster.segments import segments
 from kaput.java import Java
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Cluster, Topic
 from waiting import eventually
 
+_RECORD = re.compile(r"\| offset: \d+ CreateTime: (\d+) .*? payload: (\{.*\})$")
 # A snapshot each second, and small segments.
 _SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 1,
@@ -78,16 +85,16 @@ def state(events: list[ClusterEvent]) -> dict[object, object]:
 
 @pytest.mark.long
 def test_metadata_log_state_is_known_after_truncation_to_a_snapshot(
-    recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
+    recorded: Path, distribution: Distribution, tmp_path: Path
 ) -> None:
     """From the first snapshot on, and from the last; what was given up is a trouble where anything moved."""
-    whole = read_cluster_events(distribution, java, recorded)
+    whole = read_cluster_events(distribution.jars, recorded)
     assert whole.troubles == []
     assert state(whole.events)[2] == "fenced"
     moved = False
     for number, begin in enumerate([begins(recorded)[0], begins(recorded)[-1]]):
         cut = copied(recorded, tmp_path / str(number), begin)
-        events, troubles = read_cluster_events(distribution, java, cut)
+        events, troubles = read_cluster_events(distribution.jars, cut)
         created = {key: value for key, value in state(whole.events).items() if key in state(events)}
         assert state(events) == created
         moved = any(event.source == "metadata-snapshot" and (event.leader_epoch or 0) > 0 for event in events)
@@ -95,22 +102,57 @@ def test_metadata_log_state_is_known_after_truncation_to_a_snapshot(
     assert moved
 
 
-def test_incomplete_metadata_log_is_reported(
-    recorded: Path, distribution: Distribution, java: Java, tmp_path: Path
+def test_metadata_records_are_those_that_kafkas_dump_tool_prints(
+    recorded: Path, distribution: Distribution, java: Java
 ) -> None:
-    """Damaged, cut within a batch (where Kafka's own tool ends with 0), and without its snapshot."""
+    """Kind, time, and every field that is not the default, which the tool prints as well."""
+    files = [*segments(recorded), *recorded.glob("*.checkpoint")]
+    for file in files:
+        main, names = "org.apache.kafka.tools.DumpLogSegments", ["--files", file]
+        command = java_command(java, distribution, main, ["--cluster-metadata-decoder", *names])
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        printed = [each for each in map(_RECORD.match, lines) if each is not None]
+        theirs = [(int(at), json.loads(payload)) for at, payload in map(re.Match.groups, printed)]
+        read = read_records([file], MetadataDecoder(distribution.jars))
+        ours = [each for each in read.records if each.kind != "SnapshotHeaderRecord"]
+        kinds = {each.kind.removesuffix("Record").upper() for each in ours}
+        theirs = [each for each in theirs if each[1]["type"].replace("_", "").removesuffix("RECORD") in kinds]
+        assert read.problem is None and len(ours) == len(theirs)
+        for (at_ms, printed_), each in zip(theirs, ours, strict=True):
+            given = {name[0].upper() + name[1:]: value for name, value in printed_["data"].items()}
+            assert (at_ms, given) == (
+                each.at_ms,
+                {name: _shown(each.data[name], given[name]) for name in given},
+            )
+
+
+def _shown(ours: Any, theirs: Any) -> Any:
+    """A value as the tool prints it: ids in base64, and the names of fields in lower case."""
+    if isinstance(ours, bytes):
+        return base64.urlsafe_b64encode(ours).decode().rstrip("=")
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return [_shown(one, other) for one, other in zip(ours, theirs, strict=True)]
+    if isinstance(ours, dict):
+        return {name[0].lower() + name[1:]: _shown(value, None) for name, value in ours.items()}
+    return ours
+
+
+def test_incomplete_metadata_log_is_reported(
+    recorded: Path, distribution: Distribution, tmp_path: Path
+) -> None:
+    """Damaged, cut within a batch, and without its snapshot."""
     cut = shutil.copytree(recorded, tmp_path / "cut")
     last = max(path for path in cut.glob("*.log") if path.stat().st_size)
     last.write_bytes(last.read_bytes()[:-7])
     last.write_bytes(last.read_bytes() + bytes(7))
-    assert "did not print all" in " ".join(read_cluster_events(distribution, java, cut).troubles)
+    assert "could be read (" in " ".join(read_cluster_events(distribution.jars, cut).troubles)
     torn = shutil.copytree(recorded, tmp_path / "torn")
     last = max(path for path in torn.glob("*.log") if path.stat().st_size)
     last.write_bytes(last.read_bytes()[:-7])
-    assert "did not print all" in " ".join(read_cluster_events(distribution, java, torn).troubles)
+    assert "could be read (" in " ".join(read_cluster_events(distribution.jars, torn).troubles)
     bare = copied(recorded, tmp_path / "bare", begins(recorded)[0])
     for path in bare.glob("*.checkpoint"):
         path.unlink()
-    events, troubles = read_cluster_events(distribution, java, bare)
+    events, troubles = read_cluster_events(distribution.jars, bare)
     assert "are not known" in troubles[0]
     assert all(event.source == "metadata-log" for event in events)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from kaput.cluster.distribution import resolve
-from kaput.cluster.frames.error_answers import ErrorAnswer, Schema, _Codec, error_answer, schemas
+from kaput.cluster.frames.error_answers import ErrorAnswer, error_answer
+from kaput.cluster.message_schemas import MessageCodec, Schema, read_schemas
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import LabError
 from kaput.java import find_java
@@ -71,7 +72,12 @@ def oracle(kafka: Any) -> Iterator[Oracle]:
     made.close()
 
 
-def request(codec: _Codec, fields: list[Schema]) -> dict[str, Any]:
+def schemas(jar: Path, api: str) -> list[Schema]:
+    """Those of its request and its response."""
+    return read_schemas([jar], "message", [f"{api}Request", f"{api}Response"])
+
+
+def request(codec: MessageCodec, fields: list[Schema]) -> dict[str, Any]:
     """Values in JSON for all fields of a request: a topic `orders` with the partitions 3 and 4, and so on."""
     return {
         field["name"][0].lower() + field["name"][1:]: value(codec, field, field["type"])
@@ -79,7 +85,7 @@ def request(codec: _Codec, fields: list[Schema]) -> dict[str, Any]:
     }
 
 
-def value(codec: _Codec, field: Schema, type_: str) -> Any:
+def value(codec: MessageCodec, field: Schema, type_: str) -> Any:
     """Of one field."""
     if type_ == "[]int32":
         return [3, 4]
@@ -115,12 +121,12 @@ def test_kafka_reads_each_error_response_and_finds_the_code_in_it(
     """In each version; in the response itself or in its parts, which are those of the request."""
     both = schemas(jar, api)
     for version in versions(both[0]):
-        asked = json.dumps(request(_Codec(both[0], version), both[0]["fields"]))
+        asked = json.dumps(request(MessageCodec(both[0], version), both[0]["fields"]))
         frame = bytes.fromhex(oracle.ask("encode", api, version, asked))
         for whole in [where for where, names in ((True, 0), (False, 1)) if ERRORS_OF[api][names]]:
             answered = error_answer(both, frame, ErrorAnswer(api, 42, whole))
             assert answered is not None and answered[:4] == (7).to_bytes(4)
-            head = 5 if _Codec(both[1], version).flexible else 4
+            head = 5 if MessageCodec(both[1], version).flexible else 4
             read = json.loads(oracle.ask("decode", api, version, answered[head:].hex()))
             given = [code for code in codes(read) if code]
             assert given and set(given) == {42}, (api, version, whole, read)
@@ -137,7 +143,7 @@ def test_fetch_of_a_share_group_that_failed_has_acknowledged_nothing(
     """Otherwise its member would count what it accepted with that request as confirmed."""
     both = schemas(jar, "ShareFetch")
     for version in versions(both[0]):
-        asked = request(_Codec(both[0], version), both[0]["fields"])
+        asked = request(MessageCodec(both[0], version), both[0]["fields"])
         if not acknowledges:
             asked["topics"][0]["partitions"][0]["acknowledgementBatches"] = []
         frame = bytes.fromhex(oracle.ask("encode", "ShareFetch", version, json.dumps(asked)))
@@ -170,7 +176,7 @@ def test_every_api_has_a_key() -> None:
 def test_produce_request_without_acks_gets_no_answer(oracle: Oracle, jar: Path) -> None:
     """Its client expects none, and would take it for the answer to its next request."""
     both = schemas(jar, "Produce")
-    asked = request(_Codec(both[0], 12), both[0]["fields"]) | {"acks": 0}
+    asked = request(MessageCodec(both[0], 12), both[0]["fields"]) | {"acks": 0}
     frame = bytes.fromhex(oracle.ask("encode", "Produce", 12, json.dumps(asked)))
     assert error_answer(both, frame, ErrorAnswer("Produce", 6, False)) is None
 

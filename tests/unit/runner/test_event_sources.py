@@ -13,11 +13,14 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from fakes.cluster import FakeAdmin, FakeNode
 from fakes.segments import batch, write_segment
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.distribution import resolve
 from kaput.cluster.frames.frame_proxy import FrameRule, SeenFrame
+from kaput.cluster.metadata_log import MetadataDecoder
 from kaput.cluster.segments import FollowedLog
-from kaput.core import TopicPartition
+from kaput.core import NEWEST_KAFKA, TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.faults.event_triggers import Occurrence
+from kaput.java import find_java
 from kaput.runner.event_sources import (
     FrameEvents,
     MemberEvents,
@@ -79,9 +82,16 @@ def log(tmp_path: Path) -> Path:
     return write_segment(tmp_path / "log", 0, batch(0, [b"leader change"], control=True), batch(1, records))
 
 
-def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(log: Path) -> None:
+@pytest.fixture(scope="module")
+def decoder() -> MetadataDecoder:
+    return MetadataDecoder(resolve(NEWEST_KAFKA, find_java()).jars)
+
+
+def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(
+    log: Path, decoder: MetadataDecoder
+) -> None:
     """Creations are none, nor are other topics' changes; an epoch without a leader is no election."""
-    source = MetadataEvents([log.parent], {"orders": ["dc1:orders", "orders"]})
+    source = MetadataEvents([log.parent], {"orders": ["dc1:orders", "orders"]}, decoder)
     assert source.take() == []
     fenced = [changed(OTHER, t1=struct.pack(">i", 2)), changed(ID, t0=ints(2, 3), t1=struct.pack(">i", 2))]
     with log.open("ab") as more:
@@ -103,9 +113,9 @@ def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(log: Pa
 
 
 @pytest.mark.parametrize("record", [changed(ID, t0=ints(1))[:-2], bytes([2, 5, 0]), b""])
-def test_malformed_metadata_record_is_an_error(log: Path, record: bytes) -> None:
+def test_malformed_metadata_record_is_an_error(log: Path, decoder: MetadataDecoder, record: bytes) -> None:
     """And not an event that never comes without a reason."""
-    source = MetadataEvents([log.parent], {"orders": ["orders"]})
+    source = MetadataEvents([log.parent], {"orders": ["orders"]}, decoder)
     with log.open("ab") as more:
         more.write(batch(6, [record]))
     with pytest.raises(ValueError, match=r"metadata record|the metadata log has"):

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from kaput.cluster.frames.error_answers import ErrorAnswer, Schema, schemas
+from kaput.cluster.frames.error_answers import ErrorAnswer
+from kaput.cluster.message_schemas import Schema, read_schemas
 from kaput.cluster.network.interface import Network
 from kaput.cluster.properties import NodeLayout
 from kaput.errors import LabError
@@ -119,7 +120,10 @@ class FrameProxy:
     def put(self, rule: FrameRule, on_frame: OnFrame) -> None:
         """Puts a rule in force. `on_frame`: called from a thread for each reported frame. Raises LabError."""
         self._listeners[rule.id] = on_frame
-        both = [] if rule.error is None else self._schemas(rule.error.api)
+        both: list[Schema] = []
+        if rule.error is not None:
+            api = rule.error.api
+            both = read_schemas(self._jars, "message", [f"{api}Request", f"{api}Response"])
         spec = asdict(rule)
         self._send({"rule": spec.pop("id"), "from": spec.pop("from_"), **spec, "schemas": both})
         self._wait_for(rule.id, "in_force", _ANSWER_S)
@@ -135,12 +139,6 @@ class FrameProxy:
         if self._process is not None and self._process.running:
             self._stopped = True
             self._process.kill()
-
-    def _schemas(self, api: str) -> list[Schema]:
-        for jar in self._jars:
-            if jar.name.startswith("kafka-clients-"):
-                return schemas(jar, api)
-        raise LabError(f"the {self.title} does not know Kafka's jars, and cannot answer {api}")
 
     def _send(self, what: dict[str, Any]) -> None:
         assert self._process is not None and self._process.popen.stdin is not None

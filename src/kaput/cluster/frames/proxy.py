@@ -26,7 +26,8 @@ from kaput.cluster.frames.connection_end import (
     Request,
     Splitter,
 )
-from kaput.cluster.frames.error_answers import ErrorAnswer, Schema, error_answer
+from kaput.cluster.frames.error_answers import ErrorAnswer, error_answer
+from kaput.cluster.message_schemas import Schema
 
 # Size, API key and version, correlation id, no client id. Sent in place of a request that gets an error, so
 # that the error takes the place of Kafka's answer and keeps the order.
