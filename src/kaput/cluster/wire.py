@@ -12,6 +12,7 @@ import socket
 import ssl
 import struct
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kaput.cluster.access import OPEN, Access
@@ -81,44 +82,68 @@ def unreachable(servers: str, why: str) -> LabError:
 
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response, over `connection` if given. Raises Unanswered, AccessRefused, UnknownFormat."""
-    limit = time.monotonic() + timeout_s
-    where = f"{endpoint.host}:{endpoint.port}"
-    try:
-        opened = connection or socket.create_connection(endpoint.address, timeout_s)
-        with contextlib.closing(_with_tls(opened, endpoint, limit)) as talking:
-            exchange = _Exchange(talking, endpoint, limit, timeout_s)
-            if endpoint.access.mechanism is not None:
-                _sign_in(exchange, endpoint)
-            return exchange.answer_to(request)
-    except (OSError, KafkaError) as error:
-        raise Unanswered(f"{where}: {_why(error)}") from None
+    with contextlib.closing(Connection(endpoint, timeout_s, connection)) as talking:
+        return talking.ask_in_time(request)
 
 
 class Connection:
     """A connection for many requests in turn, such as those of a reader. Close it after use."""
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
-        """Connects and signs in. Raises Unanswered; AccessRefused if the node refuses access."""
-        self._timeout_s, self._where = timeout_s, f"{endpoint.host}:{endpoint.port}"
-        limit = time.monotonic() + timeout_s
-        try:
-            opened = socket.create_connection(endpoint.address, timeout_s)
-            self._socket = _with_tls(opened, endpoint, limit)
-            self._exchange = _Exchange(self._socket, endpoint, limit, timeout_s)
+    def __init__(self, endpoint: Endpoint, timeout_s: float, opened: socket.socket | None = None) -> None:
+        """Connects, unless `opened` is given, and signs in. Raises Unanswered; AccessRefused if the node
+        refuses access.
+        """
+        self._endpoint, self._where = endpoint, f"{endpoint.host}:{endpoint.port}"
+        self._timeout_s, self._limit = timeout_s, time.monotonic() + timeout_s
+        self._protocol = KafkaProtocol(client_id="kaput")
+        self._first = True
+        with self._errors():
+            opened = opened or socket.create_connection(endpoint.address, timeout_s)
+            self._socket = _with_tls(opened, endpoint, self._limit)
             if endpoint.access.mechanism is not None:
-                _sign_in(self._exchange, endpoint)
-        except (OSError, KafkaError) as error:
-            raise Unanswered(f"{self._where}: {_why(error)}") from None
+                try:
+                    _sign_in(self, endpoint)
+                except BaseException:
+                    self.close()
+                    raise
 
     def ask(self, request: Any, timeout_s: float | None = None) -> Any:
         """The node's response. Raises Unanswered; after that the connection is of no use."""
-        try:
-            return self._exchange.answer_within(request, self._timeout_s if timeout_s is None else timeout_s)
-        except (OSError, KafkaError) as error:
-            raise Unanswered(f"{self._where}: {_why(error)}") from None
+        self._limit = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+        return self.ask_in_time(request)
+
+    def ask_in_time(self, request: Any) -> Any:
+        """The same, within the time that is left of the last limit."""
+        with self._errors():
+            self._protocol.send_request(request)
+            self._socket.sendall(self._protocol.send_bytes())
+            while (left_s := self._limit - time.monotonic()) > 0:
+                self._socket.settimeout(left_s)
+                data = self._socket.recv(_RECEIVED_BYTES)
+                if not data:
+                    raise Unanswered(f"{self._where} closed the connection")
+                if self._first and data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
+                    raise WrongProtocol(self._endpoint, "requires TLS")
+                self._first = False  # later on, data may begin with any bytes
+                try:
+                    for _, response in self._protocol.receive_bytes(data):
+                        return response
+                except (struct.error, ValueError, LookupError, TypeError) as error:
+                    what = f"{self._where} answered {type(request).__name__} with bytes ({error})"
+                    raise UnknownFormat(what) from None
+        raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
     def close(self) -> None:
         self._socket.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, KafkaError) as error:
+            # `Connection refused`, without the number that the system has for it.
+            why = getattr(error, "strerror", None) or error
+            raise Unanswered(f"{self._where}: {why}") from None
 
 
 def error_name(code: int) -> str:
@@ -130,45 +155,6 @@ def trouble(what: str, code: int, message: str | None = None) -> LabError:
     """The exception `what: why` for an error code (AccessRefused or not); `message`: Kafka's own."""
     kind = AccessRefused if code in REFUSALS else LabError
     return kind(f"{what}: {message or error_name(code)}")
-
-
-def _why(error: Exception) -> str:
-    """`Connection refused`, without the number that the system has for it."""
-    return str(getattr(error, "strerror", None) or error)
-
-
-class _Exchange:
-    """Sends requests on one connection and reads the answers."""
-
-    def __init__(self, connection: socket.socket, endpoint: Endpoint, limit: float, timeout_s: float) -> None:
-        self._connection, self._limit, self._timeout_s = connection, limit, timeout_s
-        self._endpoint, self._where = endpoint, f"{endpoint.host}:{endpoint.port}"
-        self._protocol = KafkaProtocol(client_id="kaput")
-        self._first = True
-
-    def answer_within(self, request: Any, timeout_s: float) -> Any:
-        """The answer to another request, with its own time limit."""
-        self._limit = time.monotonic() + timeout_s
-        return self.answer_to(request)
-
-    def answer_to(self, request: Any) -> Any:
-        self._protocol.send_request(request)
-        self._connection.sendall(self._protocol.send_bytes())
-        while (left_s := self._limit - time.monotonic()) > 0:
-            self._connection.settimeout(left_s)
-            data = self._connection.recv(_RECEIVED_BYTES)
-            if not data:
-                raise Unanswered(f"{self._where} closed the connection")
-            if self._first and data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
-                raise WrongProtocol(self._endpoint, "requires TLS")
-            self._first = False  # later on, data may begin with any bytes
-            try:
-                for _, response in self._protocol.receive_bytes(data):
-                    return response
-            except (struct.error, ValueError, LookupError, TypeError) as error:
-                what = f"{self._where} answered {type(request).__name__} with bytes ({error})"
-                raise UnknownFormat(what) from None
-        raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
 
 def _with_tls(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket.socket:
@@ -189,11 +175,11 @@ def _with_tls(opened: socket.socket, endpoint: Endpoint, limit: float) -> socket
         raise
 
 
-def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
+def _sign_in(connection: Connection, endpoint: Endpoint) -> None:
     """Signs in with SASL. Raises AccessRefused with the broker's message, which contains no secrets."""
     access, where = endpoint.access, f"{endpoint.host}:{endpoint.port}"
     given = access.kafka_python()
-    known = exchange.answer_to(sasl.SaslHandshakeRequest(version=1, mechanism=access.mechanism))
+    known = connection.ask_in_time(sasl.SaslHandshakeRequest(version=1, mechanism=access.mechanism))
     if known.error_code:
         raise AccessRefused(
             f"{where} does not support {access.mechanism}; it supports {', '.join(known.mechanisms)}"
@@ -202,7 +188,7 @@ def _sign_in(exchange: _Exchange, endpoint: Endpoint) -> None:
         mechanism = get_sasl_mechanism(access.mechanism)(host=endpoint.host, **given)
         while not mechanism.is_done():
             proof = sasl.SaslAuthenticateRequest(version=1, auth_bytes=mechanism.auth_bytes())
-            answer = exchange.answer_to(proof)
+            answer = connection.ask_in_time(proof)
             if answer.error_code:
                 raise AccessRefused(f"{where} refused {access.principal}: {answer.error_message}")
             mechanism.receive(answer.auth_bytes)
