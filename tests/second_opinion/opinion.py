@@ -132,6 +132,7 @@ class Examiner:
         yield self.ended_by(
             f"{words}: ended_by {row.get('ended_by')}", scope, silence, {ended, not open_}, row
         )
+        yield from self._fencings(words, scope, silence, row.get("waited_for") or [])
 
     def _missing(self, scope: Scope, rows: list[Row]) -> Iterator[Opinion]:
         if self._left_out(scope, rows) or (scope.group is None and not self.tables.acked_times_known):
@@ -183,6 +184,36 @@ class Examiner:
                     yield Opinion(f"no unavailability of {scope_words(scope)}", FALSE, "there was a silence")
 
     # What a silence waited for.
+
+    def _fencings(self, words: str, scope: Scope, silence: Silence, waits: list[Row]) -> Iterator[Opinion]:
+        """Whether each election that followed a fencing did: of the one that led before, in the silence, and
+        not before the one that is elected was fenced itself.
+        """
+        places = self._resumed(scope, silence)
+        rows = [e for e in self.tables.rows("cluster_events") if e["kind"] == "fenced"]
+        for wait in waits:
+            allowed: set[int | None] = set()
+            last = False
+            for place in places:
+                since = min(self._begins(scope, place, silence)) // MS * MS
+                elections = [e for e in self.tables.events_of(place) if e["kind"] == "leader"]
+                for number, event in enumerate(elections):
+                    if number == 0 or event["at_ns"] > wait["to_ns"] + MS or event["at_ns"] < since:
+                        continue
+                    before = [e for e in elections[:number] if e["leader"] not in (None, -1)]
+                    # Of several elections in one ms, which came first is not certain.
+                    led = {e["leader"] for e in before[-1:]}
+                    led |= {e["leader"] for e in before if e["at_ns"] // MS == event["at_ns"] // MS}
+                    of = [e for e in rows if e["cluster"] == event["cluster"] and since <= e["at_ns"]]
+                    then = {e["broker"]: e["at_ns"] for e in of if e["at_ns"] <= event["at_ns"] + MS}
+                    found = {one for one in led if then.get(one, 0) > then.get(event["leader"], 0)}
+                    allowed |= found
+                    last |= len(led) == len(found) == 1 and event["at_ns"] // MS == wait["to_ns"] // MS
+            if wait["condition"] != "election":
+                allowed = {None}
+            elif not last or places[1:] or any(map(self.tables.polled, places)):
+                allowed.add(None)
+            yield one_of(f"{words}: fenced", wait.get("fenced"), allowed)
 
     def story(self, place: Place, reading: Any) -> Story:
         """Stories of a partition in one reading."""
