@@ -82,7 +82,7 @@ def compare_command(
     """
 
     from kaput.analysis.spark.engines import engine_for
-    from kaput.cli.progress import StepsProgress
+    from kaput.cli.progress import CountProgress
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
     from kaput.processes.signals import interrupts
 
@@ -98,14 +98,14 @@ def compare_command(
     )
     with interrupts(), ExitStack() as stack:
         folder = stack.enter_context(Scratch()).directory() if rows is None else _empty(rows)
-        bar = stack.enter_context(StepsProgress(f"{source} and {target}"))
+        bar = stack.enter_context(CountProgress(f"{source} and {target}", late=True))
 
         def session(records: int) -> SparkContext:
             engine = engine_for(records)
             stack.enter_context(engine)
             return engine.session()
 
-        answer = ClusterComparison(request, folder, session, bar.tell).run()
+        answer = ClusterComparison(request, folder, session, bar.step).run()
     if html is not None:
         _write_page(html, answer)
     if json:

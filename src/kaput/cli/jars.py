@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kaput.cli.verbs import note
+
 if TYPE_CHECKING:
     from kaput.cluster.distribution import Distribution
     from kaput.java import Java
@@ -71,10 +73,3 @@ def _fetching(what: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if bar.live.is_started:
             bar.stop()
-
-
-def note(text: str) -> None:
-    """Prints a line on stderr."""
-    from kaput.console import Console
-
-    Console(stderr=True, soft_wrap=True).print(text)

@@ -197,12 +197,12 @@ def _replayed(
     exactly_once: bool,
     include_in_flight: bool,
 ) -> Replayed:
-    from kaput.cli.progress import RecordsProgress
+    from kaput.cli.progress import CountProgress
     from kaput.clients import keep
     from kaput.clients.keep.store import count
 
     total = count(store, topic)
-    with RecordsProgress(f"replay of {store.name}") as bar:
+    with CountProgress(f"replay of {store.name}") as bar:
         return keep.replay(
             store, settings, topic=topic, rate=rate, exactly_once=exactly_once,
             include_in_flight=include_in_flight,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +11,10 @@ import typer
 from typer import Option
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, milliseconds, servers_of
+from kaput.cli.verbs import write_note
 from kaput.errors import Interrupted, UsageError
-from kaput.printable import printable
 
 if TYPE_CHECKING:
-    from kaput.monitor.series import SeriesTable
     from kaput.monitor.sources.cluster_state import ClusterState
 
 Listen = Annotated[
@@ -94,7 +92,7 @@ def _print_once(servers: str, state: ClusterState) -> None:
             raise unreachable(servers, "; ".join(troubles))
         metrics.polling.look()
         for text in dict.fromkeys(troubles):
-            _note(text)
+            write_note(text)
         sys.stdout.write(Exposition(metrics.tables).text()[0].decode())
     finally:
         state.close()
@@ -107,24 +105,22 @@ def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None
 
     address = listen_address(listen, "--listen")
     bound = bind(address, "--listen")
-    metrics = ClusterMetrics(state, _note, every_s)
-    pushing = nullcontext() if otlp is None else _pushing(otlp, metrics.tables)
+    metrics = ClusterMetrics(state, write_note, every_s)
+    pushing: AbstractContextManager[object] = nullcontext()
+    if otlp is not None:
+        from kaput.monitor.otlp import OtlpPush
+
+        pushing = OtlpPush(otlp, metrics.tables, write_note)
     metrics.polling.look()  # here, so that a wrong password or protocol ends the program
     with interrupts(), serving(Exposition(metrics.tables), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
-            _note(f"other machines can read this: {where.host} is not a loopback address")
+            write_note(f"other machines can read this: {where.host} is not a loopback address")
         with metrics, pushing, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
             _wait(for_s)
             return
     raise typer.Exit(Interrupted.exit_status)
-
-
-def _pushing(url: str, look: Callable[[], list[SeriesTable]]) -> AbstractContextManager[object]:
-    from kaput.monitor.otlp import OtlpPush
-
-    return OtlpPush(url, look, _note)
 
 
 def _wait(for_s: float | None) -> None:
@@ -139,8 +135,3 @@ def _seconds(option: str, text: str) -> float:
     if seconds <= 0:
         raise UsageError(f"{option} {text}: must be longer than 0")
     return seconds
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(f"kaput: {printable(text)}\n")
-    sys.stderr.flush()

@@ -35,14 +35,16 @@ _STATUS = TextColumn("{task.fields[status]}", markup=False)
 
 
 class _ProgressBar:
-    """A bar on a terminal within the block; elsewhere lines. `doing`: a word after the title of the bar."""
+    """A bar on a terminal within the block; elsewhere lines (`late`: the first one after a while). `doing`: a
+    word after the title of the bar.
+    """
 
-    def __init__(self, title: str, *columns: ProgressColumn, doing: str = "") -> None:
+    def __init__(self, title: str, *columns: ProgressColumn, doing: str = "", late: bool = False) -> None:
         self._title = title
         self._console = Console(stderr=True)
         self._live = self._console.is_terminal and not Verbosity.lines
         self._began_at = time.monotonic()
-        self._shown_at = 0.0
+        self._shown_at = self._began_at if late else 0.0
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -85,7 +87,7 @@ class RunProgress(_ProgressBar):
         if self._live:
             self._bar.update(self._task, description=printable(f"{self._title}: {self._phase}"))
         else:
-            self._line(self._phase)
+            self._write(self._phase)
 
     def messages(self, attempted: int, acked: int, total: int | None) -> None:
         self._acked = acked
@@ -101,10 +103,10 @@ class RunProgress(_ProgressBar):
                 self._faults[step] = what
             else:
                 self._faults.pop(step, None)
-        self._line(f"{state}: {what}")
+        self._write(f"{state}: {what}")
 
     def note(self, text: str) -> None:
-        self._line(text)
+        self._write(text)
 
     def _status(self) -> str:
         with self._lock:
@@ -117,9 +119,9 @@ class RunProgress(_ProgressBar):
         elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
             self._shown_at = time.monotonic()
             of = f" of {total:,}" if total else ""
-            self._line(f"{done:,}{of} {verb}" + (f", {status}" if status else ""))
+            self._write(f"{done:,}{of} {verb}" + (f", {status}" if status else ""))
 
-    def _line(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         elapsed = f"{time.monotonic() - self._began_at:7.2f} s  " if Verbosity.lines else ""
         line = printable(f"{elapsed}{self._title}: {text}")
         if self._live:
@@ -129,38 +131,21 @@ class RunProgress(_ProgressBar):
             sys.stderr.flush()
 
 
-class JudgeProgress(_ProgressBar):
-    """Shows how many parts of an analysis are done. `tell` is called at most twice a second."""
+class CountProgress(_ProgressBar):
+    """Shows how much is done. `line`: the sentence with both numbers. `tell` may be called at any rate."""
 
-    def __init__(self, title: str) -> None:
-        super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), doing="judging")
-        self._shown_at = time.monotonic()
-
-    def tell(self, done: int, total: int) -> None:
-        """The number of parts done."""
-        self._show(f"counted {done:,} of {total:,} parts", completed=done, total=total)
-
-
-class RecordsProgress(_ProgressBar):
-    """Shows how many offsets have been copied. `tell` may be called at any rate."""
-
-    def __init__(self, title: str) -> None:
-        super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    def __init__(
+        self, title: str, line: str = "{:,} of {:,} offsets", doing: str = "", late: bool = False
+    ) -> None:
+        columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        super().__init__(title, *columns, doing=doing, late=late)
+        self._line = line
 
     def tell(self, done: int, total: int) -> None:
-        """The number of offsets copied."""
-        self._show(f"{done:,} of {total:,} offsets", completed=done, total=total)
+        self._show(self._line.format(done, total), completed=done, total=total)
 
-
-class StepsProgress(_ProgressBar):
-    """Shows work in several steps, each with its own count. `tell` may be called at any rate."""
-
-    def __init__(self, title: str) -> None:
-        super().__init__(title, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._shown_at = time.monotonic()
-
-    def tell(self, what: str, done: int, total: int) -> None:
-        """The progress of a step."""
+    def step(self, what: str, done: int, total: int) -> None:
+        """The same of a step with its own count."""
         text = printable(f"{self._title}: {what}")
         self._show(f"{what}: {done:,} of {total:,}", description=text, completed=done, total=total)
 

@@ -41,7 +41,7 @@ def replay_command(
     Example: kaput replay orders orders-again --rate 1000
     """
 
-    from kaput.cli.progress import RecordsProgress
+    from kaput.cli.progress import CountProgress
     from kaput.operate.topic_copy import TopicCopy, replay
 
     given = pairs("--client-setting", client_setting)
@@ -49,7 +49,7 @@ def replay_command(
     name = id_ or f"kaput-replay-{source}-{target}"
     access = access_of(bootstrap_servers, cluster, command_config)
     settings = {**access.librdkafka(), **given}
-    with RecordsProgress(f"{source} to {target}") as bar:
+    with CountProgress(f"{source} to {target}") as bar:
 
         def tell(state: Mapping[int, CopyProgress]) -> None:
             ends = list(state.values())

@@ -10,8 +10,8 @@ from typer import Option
 
 from kaput.cli.options import Columns, JudgedRuns, columns_of
 from kaput.cli.results import Result, entries, print_json, result_of, width_of
+from kaput.cli.verbs import write_note
 from kaput.errors import UsageError
-from kaput.printable import printable
 
 if TYPE_CHECKING:
     from kaput.evidence.findings import Findings
@@ -122,5 +122,6 @@ def _read(run_dirs: list[Path]) -> list[Result]:
             (unjudged if path.exists() else mistakes).append(str(error))
     if mistakes or not results:
         raise UsageError("\n".join([*mistakes, *unjudged]))
-    sys.stderr.writelines(f"kaput: left out: {printable(text)}\n" for text in unjudged)
+    for text in unjudged:
+        write_note(f"left out: {text}")
     return results

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -20,7 +19,7 @@ from typer import Option
 from kaput.api import judging
 from kaput.api.judging import PartsDone, Scratch, has_report, judge
 from kaput.cli.options import TableOptions
-from kaput.cli.verbs import write_error
+from kaput.cli.verbs import write_error, write_note
 from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError, UsageError
 from kaput.printable import printable_lines
 
@@ -168,25 +167,21 @@ def judge_folder(
     ledger: LedgerRows = "stretches",
 ) -> Findings:
     """Judges one folder (api/judging.py)."""
-    bar = partial(_bar, evidence.folder.path.name)
-    return judge(evidence, session, scratch, ledger, bar, _note)
+
+    @contextmanager
+    def bar() -> Iterator[PartsDone]:
+        from kaput.cli.progress import CountProgress
+
+        line = "counted {:,} of {:,} parts"
+        with CountProgress(evidence.folder.path.name, line, doing="judging", late=True) as progress:
+            yield progress.tell
+
+    return judge(evidence, session, scratch, ledger, bar, write_note)
 
 
 def keep_report(folder: RunFolder, findings: Findings) -> None:
     """Writes report.html (api/judging.py)."""
-    judging.keep_report(folder, findings, _note)
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[PartsDone]:
-    from kaput.cli.progress import JudgeProgress
-
-    with JudgeProgress(name) as progress:
-        yield progress.tell
-
-
-def _note(text: str) -> None:
-    sys.stderr.write(f"kaput: {text}\n")
+    judging.keep_report(folder, findings, write_note)
 
 
 @dataclass(frozen=True)

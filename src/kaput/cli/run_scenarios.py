@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kaput.api.judging import Scratch, mirror_comparison, sealed_evidence
 from kaput.cli.results import PlannedRun, Result, Series, judge_folder, keep_report, play
+from kaput.cli.verbs import note, write_note
 from kaput.errors import DistributionError, Interrupted, KaputError, UsageError
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _played_together(plans: Sequence[PlannedRun], trials: Trials) -> Series:
         if one.folder is not None and one.findings is not None:
             series.results.append(Result(one.folder, one.findings, plan.variant))
         else:
-            sys.stderr.write(f"kaput: run {number} of {len(plans)} failed: {one.error}\n")
+            write_note(f"run {number} of {len(plans)} failed: {one.error}")
             series.failed.append(plan)
     return series
 
@@ -235,7 +236,6 @@ def _fetch_others(scenarios: list[Scenario], java: Java) -> None:
 
 def _install_clients(named: Iterable[tuple[str, Scenario]]) -> None:
     """Installs versions of confluent-kafka that scenarios name. Raises UsageError, DistributionError."""
-    from kaput.cli.jars import note
     from kaput.workload.librdkafka.versions import packages
 
     for name, scenario in named:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from kaput.cli.jars import note
 from kaput.cli.options import naming
 from kaput.cli.settings import Setting, cluster_defaults
+from kaput.cli.verbs import note
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.fault_kinds import COMMAND

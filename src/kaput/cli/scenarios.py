@@ -11,7 +11,7 @@ from typer import Argument, Option
 from kaput.cli import completion
 from kaput.cli.options import AllowUnknown, Json
 from kaput.cli.run import Overrides
-from kaput.cli.verbs import Verb, group
+from kaput.cli.verbs import Verb, group, note
 from kaput.core import plural
 from kaput.errors import UsageError
 
@@ -116,7 +116,6 @@ def check_command(
 
 def _note_commands(scenarios: dict[str, Scenario]) -> None:
     """Says which steps need a cluster that kaput did not start."""
-    from kaput.cli.jars import note
 
     for name, scenario in scenarios.items():
         if steps := _commands(scenario):
@@ -134,7 +133,6 @@ def _commands(scenario: Scenario) -> list[str]:
 
 def _check_settings(scenarios: dict[str, Scenario], allow_unknown: bool) -> None:
     """Raises UsageError for settings that nothing would read; says which could not be compared."""
-    from kaput.cli.jars import note
     from kaput.runner.setting_check import wrong_here
 
     mistakes: list[str] = []

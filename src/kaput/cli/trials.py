@@ -114,15 +114,16 @@ def play(trials: Sequence[Trial], runs: Path, budget: str | None, resume: bool, 
 
 
 def _play(trials: Sequence[Trial], runs: Path, clock: TrialBudget, title: str, played: TrialResults) -> None:
-    from kaput.cli.progress import StepsProgress
+    from kaput.cli.progress import CountProgress
     from kaput.cli.run_scenarios import prepare
     from kaput.java import find_java
     from kaput.processes.signals import interrupts
     from kaput.trials.trials import Trials
 
     prepare([(trial.name, trial.scenario) for trial in trials], find_java())
-    with interrupts(), StepsProgress(title) as progress, Trials(runs, together=TOGETHER) as running:
-        progress.tell("first run", 0, len(trials))
+    bar = CountProgress(title, late=True)
+    with interrupts(), bar as progress, Trials(runs, together=TOGETHER) as running:
+        progress.step("first run", 0, len(trials))
         try:
             sealed = not_judged(trials, runs)
             left = [trial for trial in trials if key_of(trial) not in sealed]
@@ -141,7 +142,7 @@ def _play(trials: Sequence[Trial], runs: Path, clock: TrialBudget, title: str, p
                 if judged.error is not None:
                     played.failed.append(f"{judged.trial.name}: {judged.error}")
                     write_error(played.failed[-1])
-                progress.tell(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
+                progress.step(f"{_result(judged)}; {clock.left(done, len(trials))}", done, len(trials))
         except (Exception, Interrupted) as error:  # noqa: BLE001
             played.ended = error  # raised again after the results are shown
 

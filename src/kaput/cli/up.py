@@ -30,7 +30,7 @@ from kaput.cli.options import (
     cluster_block,
 )
 from kaput.cli.settings import cluster_defaults, read_settings
-from kaput.cli.verbs import print_json
+from kaput.cli.verbs import note, print_json
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import LabError, UsageError
 
@@ -121,7 +121,7 @@ def _run_here(
     from kaput.processes.signals import interrupts
 
     bound = None if metrics is None else lab_metrics.socket_at(listen_address(metrics, lab_metrics.OPTION))
-    made = StandingCluster(scenario, folder=directory.folder, note=_note, **cluster)
+    made = StandingCluster(scenario, folder=directory.folder, note=note, **cluster)
     # With a progress bar if jars have to be fetched.
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     if made.spec.network == "namespaces":
@@ -245,7 +245,3 @@ def _show(entry: ClusterEntry, json: bool) -> None:
     typer.echo(
         f"  kaput status{which}; kaput fault inject kill --target 'broker 1'{which}; kaput down{which}"
     )
-
-
-def _note(text: str) -> None:
-    typer.echo(text, err=True)

@@ -67,9 +67,19 @@ class Verbosity:
         cls.errors, cls.lines = None, False
 
 
+def note(text: str) -> None:
+    """Writes a line to stderr, but not with --quiet."""
+    typer.echo(text, err=True)
+
+
+def write_note(text: str, stream: TextIO | None = None) -> None:
+    """Writes a sentence of kaput's to stderr, but not with --quiet."""
+    (stream or sys.stderr).write(f"kaput: {printable_lines(text.rstrip())}\n")
+
+
 def write_error(text: str) -> None:
-    """Writes a sentence to stderr, with --quiet too."""
-    (Verbosity.errors or sys.stderr).write(f"kaput: {printable_lines(text.rstrip())}\n")
+    """The same, with --quiet too."""
+    write_note(text, Verbosity.errors)
 
 
 def _quiet(ctx: typer.Context, value: bool) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
@@ -26,15 +26,14 @@ from kaput.cli.options import (
     milliseconds,
     servers_of,
 )
-from kaput.cli.verbs import Runs, pairs
+from kaput.cli.verbs import Runs, note, pairs
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
-    from kaput.cli.watch_text import Display, Look
+    from kaput.cli.watch_text import Look
     from kaput.watch.findings_topic import FindingsTopic
-    from kaput.watch.ledger_job import WatchOptions
     from kaput.watch.monitoring import Monitor
     from kaput.watch.topics import AuditOptions, TopicWatch
     from kaput.watch.watching import Watch
@@ -199,7 +198,9 @@ def watch_command(
     from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
+    from kaput.watch.findings_topic import FindingsTopic
     from kaput.watch.ledger_job import WatchOptions
+    from kaput.watch.topics import AuditWatch, TopicWatch
     from kaput.watch.watching import Watch
 
     limit_s = None if for_ is None else milliseconds("--for", for_) / 1000
@@ -215,26 +216,27 @@ def watch_command(
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts():
         reap_orphans()
-        topic_watch = _topic_watch(options, topics, numbering, audited, from_start) if topics else None
-        chosen = topic_watch or Watch(options, _note, resume)
-        with chosen as watch, monitored as monitor, _publisher(findings_topic, options, watch) as published:
+        chosen: Watch | TopicWatch
+        if audited is not None:
+            chosen = AuditWatch(options, topics, audited, note, from_start=from_start)
+        elif topics:
+            chosen = TopicWatch(options, topics, numbering, note, from_start=from_start)
+        else:
+            chosen = Watch(options, note, resume)
+        with chosen as watch, monitored as monitor, ExitStack() as stack:
+            published = None
+            if findings_topic is not None:
+                published = FindingsTopic(options, findings_topic, watch.folder.path.name)
+                stack.enter_context(published)
             final = _run_watch(watch, monitor, published, limit_s, json)
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
 
 
-def _topic_watch(
-    options: WatchOptions,
-    topics: list[str],
-    numbering: Numbering | None,
-    audited: AuditOptions | None,
-    from_start: bool,
-) -> TopicWatch:
-    from kaput.watch.topics import AuditWatch, TopicWatch
-
-    if audited is not None:
-        return AuditWatch(options, topics, audited, _note, from_start=from_start)
-    return TopicWatch(options, topics, numbering, _note, from_start=from_start)
+def _status(final: dict[str, Any]) -> int:
+    if final.get("missing"):
+        return 1
+    return 0 if final.get("complete") and not final["troubles"] else 3
 
 
 def _run_watch(
@@ -245,38 +247,21 @@ def _run_watch(
     json: bool,
 ) -> dict[str, Any]:
     """Runs a watch to its end; returns the final status."""
+    from kaput.cli.watch_text import Lines, Screen
     from kaput.processes.signals import interrupts
 
-    _note(f"watching {monitor.servers}; findings are in {watch.folder.path}")
+    note(f"watching {monitor.servers}; findings are in {watch.folder.path}")
     if monitor.address is not None:
-        _note(f"metrics are at {monitor.address.url}")
-    with _display(json) as shown:
+        note(f"metrics are at {monitor.address.url}")
+    shown: Screen | Lines = Screen() if sys.stdout.isatty() and not json else Lines(json)
+    with shown:
         _run_until(watch, monitor, published, limit_s, shown.show)
-    _note("reading everything back; Ctrl-C stops immediately")
+    note("reading everything back; Ctrl-C stops immediately")
     with interrupts():
         final = watch.finish()
     if published is not None:
         published.write(final, final=True)
     return final
-
-
-def _display(json: bool) -> Display:
-    from kaput.cli.watch_text import Lines, Screen
-
-    return Screen() if sys.stdout.isatty() and not json else Lines(json)
-
-
-@contextmanager
-def _publisher(
-    topic: str | None, options: WatchOptions, watch: Watch | TopicWatch
-) -> Iterator[FindingsTopic | None]:
-    from kaput.watch.findings_topic import FindingsTopic
-
-    if topic is None:
-        yield None
-        return
-    with FindingsTopic(options, topic, watch.folder.path.name) as published:
-        yield published
 
 
 class _Stderr(io.TextIOBase):
@@ -306,7 +291,7 @@ def _monitor(
     ]
     access = Access.of(config)
     bound = None if metrics is None else bind(listen_address(metrics, "--metrics"), "--metrics")
-    return Monitor(servers, access, rules, all_channels, bound, _note)
+    return Monitor(servers, access, rules, all_channels, bound, note)
 
 
 def _run_until(
@@ -330,14 +315,4 @@ def _run_until(
                 published.write({**watch.status(), "firing": monitor.firing})
     except Interrupted:
         if limit_s is not None:
-            _note("stopping early")
-
-
-def _status(final: dict[str, Any]) -> int:
-    if final.get("missing"):
-        return 1
-    return 0 if final.get("complete") and not final["troubles"] else 3
-
-
-def _note(text: str) -> None:
-    typer.echo(text, err=True)
+            note("stopping early")

@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import typer
 
@@ -23,19 +23,8 @@ _ODD = ("missing", "late", "duplicated", "reordered")
 Look = Callable[[], dict[str, Any]]  # returns the current status; called only when it is shown
 
 
-class Display(Protocol):
-    """Displays a watch within its block."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def show(self, look: Look) -> None:
-        """Shows the current status, if it is time to."""
-
-
 class Lines:
-    """A line of text or JSON at intervals."""
+    """Displays a watch within its block: a line of text or JSON at intervals."""
 
     def __init__(self, json: bool) -> None:
         self._json = json
@@ -57,7 +46,7 @@ class Lines:
 
 
 class Screen:
-    """A live screen in a terminal; other output appears above it."""
+    """The same as a live screen in a terminal; other output appears above it."""
 
     def __init__(self) -> None:
         from rich.live import Live

@@ -13,7 +13,7 @@ from kaput.cli.exit_status import status_of
 from kaput.cli.fault import _show as show_faults
 from kaput.cli.main import Streams, program
 from kaput.cli.peek import _line
-from kaput.cli.progress import RecordsProgress, RunProgress
+from kaput.cli.progress import CountProgress, RunProgress
 from kaput.cli.status_text import render as status_text
 from kaput.cluster.record_batches import LogRecord
 from kaput.console import Console
@@ -71,7 +71,7 @@ def progress() -> None:
         bar.phase("load")
         bar.fault("1", POISON, "injected")
         bar.note(POISON + "\nforged")
-    with RecordsProgress(POISON) as records:
+    with CountProgress(POISON) as records:
         records.tell(1, 2)
 
 
