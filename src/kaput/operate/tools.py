@@ -21,132 +21,99 @@ from kaput.processes.mounts import tool
 from kaput.scenario.cluster import release_of
 from kaput.scenario.nearest import nearest
 
-_TOOLS, _ADMIN = "org.apache.kafka.tools.", "kafka.admin."
 BOOTSTRAP = "--bootstrap-server"
 CONFIG = "--command-config"
 _CONFIG_EVERYWHERE = (4, 2)  # from this version on every tool takes CONFIG
+_CONTROLLER = ("--bootstrap-controller",)
 _PRODUCER, _CONSUMER = "--producer.config", "--consumer.config"
+_PACKAGES = ("org.apache.kafka.tools.", "kafka.admin.", "kafka.tools.")  # the last two: in older versions
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool's main class (the first of `mains` that the jars have), and its options for brokers."""
+    """A tool's main class (in one of _PACKAGES, or with its own; empty: any), and its options for brokers."""
 
-    mains: tuple[str, ...]
     about: str
+    main: str
     bootstrap: str | None = BOOTSTRAP  # the option that takes HOST:PORT,...; None: it contacts no brokers
     others: tuple[str, ...] = ()  # equivalent options: with them `bootstrap` is not added
     first: bool = False  # whether the brokers must precede its subcommand
     more: str | None = None  # the lock file of the additional jars that it needs
     config: str | None = CONFIG  # the option for client properties before Kafka 4.2; None: it has none
 
+    @property
+    def mains(self) -> tuple[str, ...]:
+        """The names that the main class may have; the first one that the jars have is it."""
+        if not self.main or self.main.startswith(("kafka.", "org.")):
+            return (self.main,) if self.main else ()
+        return tuple(package + self.main for package in _PACKAGES)
 
-def _in_tools(
-    name: str, about: str, *older: str, bootstrap: str | None = BOOTSTRAP, config: str | None = CONFIG
-) -> Tool:
-    return Tool((f"{_TOOLS}{name}", *older), about, bootstrap, config=config)
 
-
-_CONTROLLER = ("--bootstrap-controller",)
 TOOLS: dict[str, Tool] = {
-    "acls": Tool((f"{_TOOLS}AclCommand", f"{_ADMIN}AclCommand"), "manage access rules", others=_CONTROLLER),
-    "broker-api-versions": _in_tools(
-        "BrokerApiVersionsCommand",
-        "show the API versions of each broker",
-        f"{_ADMIN}BrokerApiVersionsCommand",
+    "acls": Tool("manage access rules", "AclCommand", others=_CONTROLLER),
+    "broker-api-versions": Tool("show the API versions of each broker", "BrokerApiVersionsCommand"),
+    "client-metrics": Tool("configure metrics that clients report", "ClientMetricsCommand"),
+    "cluster": Tool("show the cluster's id", "ClusterTool", others=_CONTROLLER, config="--config"),
+    "configs": Tool("change settings of topics, brokers, groups", "ConfigCommand", others=_CONTROLLER),
+    "console-consumer": Tool("print the records of a topic", "consumer.ConsoleConsumer", config=_CONSUMER),
+    "console-producer": Tool("send lines from stdin", "ConsoleProducer", config=_PRODUCER),
+    "console-share-consumer": Tool(
+        "print records as a member of a share group", "consumer.ConsoleShareConsumer", config=_CONSUMER
     ),
-    "client-metrics": _in_tools("ClientMetricsCommand", "configure metrics that clients report"),
-    "cluster": Tool(
-        (f"{_TOOLS}ClusterTool", "kafka.tools.ClusterTool"),
-        "show the cluster's id",
-        others=_CONTROLLER,
-        config="--config",
+    "consumer-groups": Tool("show members, offsets and lag of groups", "consumer.group.ConsumerGroupCommand"),
+    "consumer-perf-test": Tool(
+        "measure how fast a topic can be read", "ConsumerPerformance", config=_CONSUMER
     ),
-    "configs": Tool(
-        (f"{_TOOLS}ConfigCommand", f"{_ADMIN}ConfigCommand"),
-        "change settings of topics, brokers, groups",
-        others=_CONTROLLER,
-    ),
-    "console-consumer": _in_tools(
-        "consumer.ConsoleConsumer", "print the records of a topic", config=_CONSUMER
-    ),
-    "console-producer": _in_tools(
-        "ConsoleProducer", "send lines from stdin", "kafka.tools.ConsoleProducer", config=_PRODUCER
-    ),
-    "console-share-consumer": _in_tools(
-        "consumer.ConsoleShareConsumer", "print records as a member of a share group", config=_CONSUMER
-    ),
-    "consumer-groups": _in_tools(
-        "consumer.group.ConsumerGroupCommand", "show members, offsets and lag of groups"
-    ),
-    "consumer-perf-test": _in_tools(
-        "ConsumerPerformance", "measure how fast a topic can be read", config=_CONSUMER
-    ),
-    "delegation-tokens": _in_tools("DelegationTokenCommand", "manage delegation tokens"),
-    "delete-records": _in_tools("DeleteRecordsCommand", "delete records up to an offset"),
-    "dump-log": _in_tools(
-        "DumpLogSegments", "print the records in a log file", "kafka.tools.DumpLogSegments", bootstrap=None
-    ),
-    "features": Tool(
-        (f"{_TOOLS}FeatureCommand", f"{_ADMIN}FeatureCommand"),
-        "show and change feature levels",
-        others=_CONTROLLER,
-        first=True,
-    ),
-    "get-offsets": _in_tools("GetOffsetShell", "show first and last offsets"),
-    "groups": _in_tools("GroupsCommand", "list groups of all types"),
-    "jmx": _in_tools("JmxTool", "print metrics of a JVM", bootstrap=None),
-    "leader-election": _in_tools(
-        "LeaderElectionCommand", "trigger leader elections", config="--admin.config"
-    ),
-    "log-dirs": _in_tools("LogDirsCommand", "show the size of replicas in each log directory"),
+    "delegation-tokens": Tool("manage delegation tokens", "DelegationTokenCommand"),
+    "delete-records": Tool("delete records up to an offset", "DeleteRecordsCommand"),
+    "dump-log": Tool("print the records in a log file", "DumpLogSegments", bootstrap=None),
+    "features": Tool("show and change feature levels", "FeatureCommand", others=_CONTROLLER, first=True),
+    "get-offsets": Tool("show first and last offsets", "GetOffsetShell"),
+    "groups": Tool("list groups of all types", "GroupsCommand"),
+    "jmx": Tool("print metrics of a JVM", "JmxTool", bootstrap=None),
+    "leader-election": Tool("trigger leader elections", "LeaderElectionCommand", config="--admin.config"),
+    "log-dirs": Tool("show the size of replicas in each log directory", "LogDirsCommand"),
     "metadata-quorum": Tool(
-        (f"{_TOOLS}MetadataQuorumCommand",),
-        "show the voters and leader of the quorum",
-        others=_CONTROLLER,
-        first=True,
+        "show the voters and leader of the quorum", "MetadataQuorumCommand", others=_CONTROLLER, first=True
     ),
     "mirror-maker": Tool(
-        ("org.apache.kafka.connect.mirror.MirrorMaker",),
         "copy topics between clusters (Connect)",
-        None,
+        "org.apache.kafka.connect.mirror.MirrorMaker",
+        bootstrap=None,
         more="mirror",
     ),
-    "producer-perf-test": _in_tools(
-        "ProducerPerformance", "measure how fast messages can be sent", config=_PRODUCER
+    "producer-perf-test": Tool(
+        "measure how fast messages can be sent", "ProducerPerformance", config=_PRODUCER
     ),
     "reassign-partitions": Tool(
-        (f"{_TOOLS}reassign.ReassignPartitionsCommand",),
-        "move partitions to other brokers",
-        others=_CONTROLLER,
+        "move partitions to other brokers", "reassign.ReassignPartitionsCommand", others=_CONTROLLER
     ),
     "replica-verification": Tool(
-        (f"{_TOOLS}ReplicaVerificationTool",), "check that replicas are equal", "--broker-list", config=None
+        "check that replicas are equal", "ReplicaVerificationTool", bootstrap="--broker-list", config=None
     ),
-    "run-class": Tool((), "run any main class of the jars", None),
-    "server-start": Tool(("kafka.Kafka",), "start a broker or controller from its server.properties", None),
-    "share-consumer-perf-test": _in_tools(
-        "ShareConsumerPerformance", "measure how fast a share group can read", config=_CONSUMER
+    "run-class": Tool("run any main class of the jars", "", bootstrap=None),
+    "server-start": Tool(
+        "start a broker or controller from its server.properties", "kafka.Kafka", bootstrap=None
     ),
-    "share-groups": _in_tools("consumer.group.ShareGroupCommand", "show members and offsets of share groups"),
-    "storage": Tool(("kafka.tools.StorageTool",), "format or inspect a node's directories", None),
-    "streams-application-reset": _in_tools(
-        "StreamsResetter",
-        "reset a Streams application",
-        "kafka.tools.StreamsResetter",
-        config="--config-file",
+    "share-consumer-perf-test": Tool(
+        "measure how fast a share group can read", "ShareConsumerPerformance", config=_CONSUMER
     ),
-    "streams-groups": _in_tools("streams.StreamsGroupCommand", "show groups of Streams applications"),
-    "topics": _in_tools("TopicCommand", "create, describe, change and delete topics"),
-    "transactions": Tool((f"{_TOOLS}TransactionsCommand",), "find and end transactions", first=True),
-    "verifiable-consumer": _in_tools(
-        "VerifiableConsumer", "read, and report everything as JSON", config=_CONSUMER
+    "share-groups": Tool("show members and offsets of share groups", "consumer.group.ShareGroupCommand"),
+    "storage": Tool("format or inspect a node's directories", "kafka.tools.StorageTool", bootstrap=None),
+    "streams-application-reset": Tool(
+        "reset a Streams application", "StreamsResetter", config="--config-file"
     ),
-    "verifiable-producer": _in_tools(
-        "VerifiableProducer", "send numbers, and report everything as JSON", config=_PRODUCER
+    "streams-groups": Tool("show groups of Streams applications", "streams.StreamsGroupCommand"),
+    "topics": Tool("create, describe, change and delete topics", "TopicCommand"),
+    "transactions": Tool("find and end transactions", "TransactionsCommand", first=True),
+    "verifiable-consumer": Tool(
+        "read, and report everything as JSON", "VerifiableConsumer", config=_CONSUMER
     ),
-    "verifiable-share-consumer": _in_tools(
-        "VerifiableShareConsumer", "the same in a share group", config=_CONSUMER
+    "verifiable-producer": Tool(
+        "send numbers, and report everything as JSON", "VerifiableProducer", config=_PRODUCER
+    ),
+    "verifiable-share-consumer": Tool(
+        "the same in a share group", "VerifiableShareConsumer", config=_CONSUMER
     ),
 }
 # Old names of tools.
@@ -205,53 +172,37 @@ def command(
         main = rest.pop(0)
     else:
         main = _main_class(call, distribution)
+    access = None
+    if properties is not None and call.tool.config is not None:
+        of_today = distribution.release >= _CONFIG_EVERYWHERE
+        access = CONFIG if of_today else call.tool.config, str(properties)
     return java_command(
         java,
         distribution,
         main,
-        _arguments(
-            call,
-            rest,
-            servers,
-            None if properties is None else _config_option(call, properties, distribution),
-        ),
+        _arguments(call, rest, servers, access),
         archive=archive,
         heap=("-Xms32m", "-Xmx512m"),
         flags=["-Dlog4j2.configurationFile=" + str(Path(__file__).with_name("tools-log4j2.xml"))],
     )
 
 
-def _config_option(call: ToolCall, properties: Path, distribution: Distribution) -> tuple[str, str] | None:
-    """The option for client properties and its value; None if the tool has none."""
-    if call.tool.config is None:
-        return None
-    of_today = distribution.release >= _CONFIG_EVERYWHERE
-    return CONFIG if of_today else call.tool.config, str(properties)
-
-
 def _arguments(
     call: ToolCall, given: Sequence[str], servers: str | None, access: tuple[str, str] | None
 ) -> list[str]:
-    brokers = _broker_arguments(call.tool, given, servers)
-    options = {word.partition("=")[0] for word in given}
-    # If the arguments name brokers, client properties are up to them too.
-    if brokers and access is not None and not options & {CONFIG, call.tool.config}:
-        brokers += access
-    own = [*given, *_not_given(call.arguments, given)]
-    return [*brokers, *own] if call.tool.first else [*own, *brokers]
-
-
-def _not_given(wanted: Sequence[str], given: Sequence[str]) -> list[str]:
-    return [] if not wanted or wanted[0] in given else list(wanted)
-
-
-def _broker_arguments(tool: Tool, given: Sequence[str], servers: str | None) -> list[str]:
-    options = {word.partition("=")[0] for word in given}
-    if servers is None or tool.bootstrap is None or options & {tool.bootstrap, *tool.others}:
-        return []
-    if options & {"--help", "--version"}:
-        return []
-    return [tool.bootstrap, servers]
+    """`access`: the option for client properties and its value."""
+    tool, options = call.tool, {word.partition("=")[0] for word in given}
+    brokers: list[str] = []
+    named = options & {tool.bootstrap, *tool.others, "--help", "--version"}
+    if servers is not None and tool.bootstrap is not None and not named:
+        brokers = [tool.bootstrap, servers]
+        # If the arguments name brokers, client properties are up to them too.
+        if access is not None and not options & {CONFIG, tool.config}:
+            brokers += access
+    own = list(given)
+    if call.arguments and call.arguments[0] not in own:
+        own += call.arguments
+    return [*brokers, *own] if tool.first else [*own, *brokers]
 
 
 def _main_class(call: ToolCall, distribution: Distribution) -> str:
