@@ -12,6 +12,7 @@ members move (librdkafka/member.py, command/member.py).
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -106,17 +107,8 @@ class MovableSender(Protocol):
     def idle(self) -> bool:
         """Whether no outcome is pending, or it is stopping."""
 
-    @property
-    def ending(self) -> bool:
-        """Whether it is stopping."""
-
-    @property
-    def counts(self) -> memoryview:
-        """Its live counters (counters.py)."""
-
-    @property
-    def next_seq(self) -> int:
-        """The number of its next message."""
+    stopping: threading.Event
+    counts: memoryview  # its live counters (counters.py); the first is the number of its next message
 
     def serve(self, timeout_s: float) -> None: ...
 
@@ -142,7 +134,7 @@ class ProducerMove:
         move, while it is held. `moves`: if not, a move is for later.
         """
         sender = self._sender
-        while not sender.ending and (self.instructions.waiting or (self.held and waits)):
+        while not sender.stopping.is_set() and (self.instructions.waiting or (self.held and waits)):
             match self.instructions.next(_TICK_S):
                 case Hold() as hold:
                     self._hold(hold)
@@ -163,7 +155,7 @@ class ProducerMove:
         self.held = True
         notify(
             "held", producer=sender.spec.producer, began_ns=began_ns, at_ns=time.time_ns(),
-            next_seq=sender.next_seq, given_up=given_up,
+            next_seq=sender.counts[0], given_up=given_up,
         )  # fmt: skip
 
     def _move(self, move: MoveTo) -> None:
@@ -176,5 +168,5 @@ class ProducerMove:
         self.held = False
         notify(
             "moved", producer=sender.spec.producer, cluster=move.to.cluster, at_ns=time.time_ns(),
-            next_seq=sender.next_seq, acked=sender.counts[FIELDS.index("acked")], error=error,
+            next_seq=sender.counts[0], acked=sender.counts[FIELDS.index("acked")], error=error,
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import uuid
 from array import array
 from collections.abc import Iterator
@@ -275,11 +276,12 @@ def _stored_and_committed(servers: str, group: str, messages: int, offset: int) 
 class _Sender:
     """What `ProducerMove` asks of a producer; it notes where its client was opened."""
 
-    idle, ending, next_seq = True, False, 7
+    idle = True
 
     def __init__(self) -> None:
         self.opened: list[str] = []
         self.spec = SimpleNamespace(producer=0)
+        self.stopping = threading.Event()
         self.counts = memoryview(array("q", [0] * len(FIELDS)))
 
     def serve(self, timeout_s: float) -> None: ...

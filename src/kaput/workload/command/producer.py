@@ -46,26 +46,15 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
         self._moves_to: str | None = None  # the cluster it was told to move to
         self._recording = threading.Lock()
         self._outstanding: dict[int, int] = {}  # attempt_ns by seq
-        self._attempted = self.first
         self._flushed_at = time.monotonic()
         self.program = ClientProgram(
             spec.command, stderr, spec.patience_ms / 1000, self.on_line, self.stopping
         )
 
     @property
-    def ending(self) -> bool:
-        """Whether it is stopping."""
-        return self.stopping.is_set()
-
-    @property
     def idle(self) -> bool:
         """Whether no outcome is pending, or it is stopping."""
         return self.stopping.is_set() or not self._outstanding
-
-    @property
-    def next_seq(self) -> int:
-        """The number of its next message."""
-        return self._attempted
 
     def serve(self, timeout_s: float) -> None:
         """Waits for outcomes."""
@@ -134,7 +123,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
             self.attempts.attempt(seq, at_ns)
             self._outstanding[seq] = at_ns
             lines.append(self._line(seq, at_ns))
-        self._attempted = self.counts[0] = end
+        self.counts[0] = end
         self.program.write(b"".join(lines))
         for n in self.watch.look() if self.watch.left else ():
             notify("threshold", n=n, at_ns=time.time_ns())
@@ -187,7 +176,7 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
             return "offset and partition are numbers from 0 on, or left out"
         attempt_ns = self._outstanding.pop(seq, None)
         if attempt_ns is None:
-            return "a second outcome for that seq" if seq < self._attempted else "it was not given that seq"
+            return "a second outcome for that seq" if seq < self.counts[0] else "it was not given that seq"
         if partition is None and self.spec.chooses:
             partition = seq % self.spec.partitions
         error = line.get("error")

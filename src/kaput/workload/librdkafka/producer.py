@@ -69,19 +69,9 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.client = self.make_client({**self.settings, **callbacks, **self._requests.settings()})
 
     @property
-    def ending(self) -> bool:
-        """Whether it is stopping."""
-        return self.stopping.is_set()
-
-    @property
     def idle(self) -> bool:
         """Whether no outcome is pending, or it is stopping."""
         return self.stopping.is_set() or not len(self.client)
-
-    @property
-    def next_seq(self) -> int:
-        """The number of its next message."""
-        return int(self.counts[0])
 
     def on_instruction(self, message: Mapping[str, Any]) -> None:
         """Handles a line of stdin (client_spec.py: Instruction), from another thread."""
@@ -210,7 +200,7 @@ class Sender(NumberedProducer[ProducerSpec]):
 
     def await_others(self, all_sent: threading.Event) -> None:
         """Runs callbacks until the other producers of its process have sent everything; moves with them."""
-        while not (all_sent.is_set() or self.ending):
+        while not (all_sent.is_set() or self.stopping.is_set()):
             self.serve(0.05)
             self.move.follow(waits=False)
 
