@@ -48,13 +48,14 @@ class Daemon:
         )
         self._observer = Observer(lab, lab.fault_history)
         self._down = threading.Event()
+        named = {"cluster": directory.name}
         self._requests: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "status": self._status,
-            "observe": self._observe,
-            "kinds": self._kinds,
+            "status": lambda _: {**lab.status(), **named},
+            "observe": lambda _: {**self._observer.document(), **named},
+            "kinds": lambda _: [each._asdict() for each in possible_on(lab.spec)],
             "inject": self._inject,
             "heal": self._heal,
-            "faults": self._faults,
+            "faults": lambda _: lab.fault_history(),
             "grow": self._grow,
             "down": self._end,
         }
@@ -104,16 +105,6 @@ class Daemon:
         except (ValueError, KeyError, TypeError) as error:
             return {"error": f"invalid request: {error!r}", "usage": True}
 
-    def _status(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {**self.lab.status(), "cluster": self.directory.name}
-
-    def _observe(self, request: dict[str, Any]) -> dict[str, Any]:
-        return {**self._observer.document(), "cluster": self.directory.name}
-
-    def _kinds(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        """The faults that can be injected into this cluster's nodes."""
-        return [each._asdict() for each in possible_on(self.lab.spec)]
-
     def _inject(self, request: dict[str, Any]) -> dict[str, Any]:
         injected = self.lab.inject_for(
             request.get("for_ms"), request["fault"], request["target"], **request["options"]
@@ -127,9 +118,6 @@ class Daemon:
 
     def _entry(self, fault: str) -> dict[str, Any]:
         return next(each for each in self.lab.fault_history() if each["id"] == fault)
-
-    def _faults(self, request: dict[str, Any]) -> list[dict[str, Any]]:
-        return self.lab.fault_history()
 
     def _grow(self, request: dict[str, Any]) -> dict[str, Any]:
         try:

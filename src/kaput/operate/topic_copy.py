@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -30,24 +30,12 @@ from kaput.errors import LabError, UsageError
 from kaput.workload.client_spec import NotAuthorizedError
 from kaput.workload.librdkafka.client_setup import AuthorizationErrors, quiet_logger
 
-_INTERNAL = frozenset(
-    {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
-)
+_INTERNAL = {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
 # Settings that exactly-once copying depends on.
-_FIXED = frozenset(
-    {
-        "bootstrap.servers",
-        "metadata.broker.list",
-        "group.id",
-        "enable.auto.commit",
-        "auto.commit.enable",
-        "auto.offset.reset",
-        "isolation.level",
-        "enable.partition.eof",
-        "transactional.id",
-        "partitioner",
-    }
-)
+_FIXED = {
+    "bootstrap.servers", "metadata.broker.list", "group.id", "enable.auto.commit", "auto.commit.enable",
+    "auto.offset.reset", "isolation.level", "enable.partition.eof", "transactional.id", "partitioner",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,8 +70,7 @@ _POLL_S = 0.5
 _TRANSACTION_S = 1.0
 
 
-@dataclass(frozen=True)
-class CopyProgress:
+class CopyProgress(NamedTuple):
     """A partition: records copied in all and in this call, the offset reached and the one to reach."""
 
     copied: int
@@ -101,7 +88,10 @@ def replay(wanted: TopicCopy, on_progress: OnProgress = lambda _: None) -> dict[
     records copied before that stay copied, and are not copied again.
     """
     check(wanted)
-    copier = _create_copier(wanted, on_progress)
+    try:
+        copier = _Copier(wanted, on_progress)
+    except KafkaException as error:  # settings that librdkafka does not accept
+        raise UsageError(f"--client-setting: {error.args[0].str()}") from None
     if wanted.access is not None:
         check_access(wanted.servers, wanted.access)
     try:
@@ -111,14 +101,6 @@ def replay(wanted: TopicCopy, on_progress: OnProgress = lambda _: None) -> dict[
         raise LabError(f"replay {wanted.id} failed: {why}; run it again to continue") from None
     except NotAuthorizedError as error:
         raise LabError(str(error)) from None
-
-
-def _create_copier(wanted: TopicCopy, on_progress: OnProgress) -> _Copier:
-    """Creates the copier. Raises UsageError for settings that librdkafka does not accept."""
-    try:
-        return _Copier(wanted, on_progress)
-    except KafkaException as error:
-        raise UsageError(f"--client-setting: {error.args[0].str()}") from None
 
 
 class _Copier:
@@ -273,12 +255,12 @@ class _Copier:
             if error is not None:
                 # A partition may end with transaction markers, which consumers do not receive.
                 offset = min(progress.end, max(progress.offset, message.offset() or 0))
-                state[partition] = CopyProgress(progress.copied, progress.now, offset, progress.end)
+                state[partition] = progress._replace(offset=offset)
             elif self._in_range(message):
                 offset = (message.offset() or 0) + 1
                 state[partition] = CopyProgress(progress.copied + 1, progress.now + 1, offset, progress.end)
             else:
-                state[partition] = CopyProgress(progress.copied, progress.now, progress.end, progress.end)
+                state[partition] = progress._replace(offset=progress.end)
         return state
 
     def _in_range(self, message: Message) -> bool:

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from kaput.cluster.admin.reassignments import Configs
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign.moves import Move, to_kafka_json
@@ -35,6 +37,9 @@ class MoveJournal:
     brokers: Configs
     topics: Configs
     rollback: str
+
+
+_JOURNAL = TypeAdapter(MoveJournal)
 
 
 class Folder:
@@ -83,14 +88,10 @@ class Folder:
             data = json.loads(path.read_text())
             if data.pop("schema") != SCHEMA:
                 raise UsageError(f"{path}: written by another version of kaput")
-            moves = [
-                Move(**{**each, "before": tuple(each["before"]), "after": tuple(each["after"])})
-                for each in data.pop("moves")
-            ]
-            return MoveJournal(moves=moves, **data)
+            return _JOURNAL.validate_python(data)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{path}: not a journal of kaput reassign: {error}") from None
 
     def begin(self, journal: MoveJournal) -> MoveJournal:
