@@ -20,7 +20,7 @@ from kaput.evidence.findings_groups import RebalanceFindings
 from kaput.evidence.findings_parts import ResizedForGroup
 from kaput.report.document import NOTHING, number
 from kaput.report.sentences import verdict_word
-from kaput.report.statistics import Summary, summarise
+from kaput.report.statistics import Summary, summary_of
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES
 from kaput.scenario.fault_kinds import RESIZE
 from kaput.scenario.nearest import hint
@@ -45,6 +45,11 @@ class Entry:
     scenario: str
     varied: Mapping[str, JsonValue]
     findings: Findings | None
+
+
+def judged(entries: Iterable[Entry]) -> list[Findings]:
+    """The findings of the runs that have some."""
+    return [entry.findings for entry in entries if entry.findings is not None]
 
 
 @dataclass(frozen=True)
@@ -209,33 +214,23 @@ def compare(entries: Sequence[Entry], every: bool = False) -> RunsTable:
     scenarios = {entry.scenario for entry in entries}
     of = f" of {min(scenarios)}" if len(scenarios) == 1 else ""
     means = ": means (minimum to maximum)" if repeated else ""
-    return RunsTable(
-        f"Runs{of}{means}",
-        naming,
-        [*(each for each in others if each.differs), *(each for each in others if not each.differs)],
-    )
+    return RunsTable(f"Runs{of}{means}", naming, sorted(others, key=lambda each: not each.differs))
 
 
 def figures_of(entries: Sequence[Entry]) -> list[RunFigure]:
     """The figures to compare: those that are always shown, and the others that apply to any of these runs."""
-    judged = [entry.findings for entry in entries if entry.findings is not None]
-    shared = any(len(group.members) > 1 for findings in judged for group in findings.groups)
-    resized = any(findings.resized for findings in judged)
+    runs = judged(entries)
+    shared = any(len(group.members) > 1 for findings in runs for group in findings.groups)
+    resized = any(findings.resized for findings in runs)
     more = [*(_MEMBER_FIGURES if shared else ()), *(_RESIZE_FIGURES if resized else ())]
-    rare = [figure for figure in _RARE_FIGURES if any(figure.of(findings) for findings in judged)]
+    rare = [figure for figure in _RARE_FIGURES if any(map(figure.of, runs))]
     return [*FIGURES, *more, *rare]
 
 
 def _column(figure: RunFigure, lines: Sequence[Sequence[Entry]]) -> RunColumn:
-    found = [_summary(figure, line) for line in lines]
+    found = [summary_of(map(figure.of, judged(line))) for line in lines]
     cells = [_cell(summary, len(line)) for summary, line in zip(found, lines, strict=True)]
     return RunColumn(figure.name, cells, intervals=[one.interval if one else NOTHING for one in found])
-
-
-def _summary(figure: RunFigure, line: Sequence[Entry]) -> Summary | None:
-    judged = [entry.findings for entry in line if entry.findings is not None]
-    values = [value for findings in judged if (value := figure.of(findings)) is not None]
-    return summarise(values) if values else None
 
 
 def _cell(summary: Summary | None, runs: int) -> str:
@@ -255,12 +250,9 @@ def _naming(lines: Sequence[Sequence[Entry]], repeated: bool) -> list[RunColumn]
     columns = []
     if len({entry.scenario for entry in first}) > 1:
         columns.append(RunColumn("scenario", [entry.scenario for entry in first], left=True, names=True))
-    for key, short in short_names(
-        list(dict.fromkeys(key for entry in first for key in entry.varied))
-    ).items():
-        columns.append(
-            RunColumn(short, [value_of(entry.varied, key) for entry in first], left=True, names=True)
-        )
+    for key, short in _short_names(key for entry in first for key in entry.varied).items():
+        values = [_value_of(entry.varied, key) for entry in first]
+        columns.append(RunColumn(short, values, left=True, names=True))
     if not columns or len(set(zip(*(column.cells for column in columns), strict=True))) < len(lines):
         columns.append(RunColumn("run", [entry.run for entry in first], left=True, names=True))
     columns.append(RunColumn("verdict", [_verdicts(line) for line in lines], left=True))
@@ -279,7 +271,8 @@ def _other_naming(lines: Sequence[Sequence[Entry]], naming: Sequence[RunColumn])
         "run": RunColumn("run", [line[0].run if len(line) == 1 else NOTHING for line in lines], left=True),
         "runs": RunColumn("runs", [str(len(line)) for line in lines]),
     }
-    return (of[name] for name in of.keys() - {column.name for column in naming})
+    there = {column.name for column in naming}
+    return (column for name, column in of.items() if name not in there)
 
 
 def _verdicts(line: Sequence[Entry]) -> str:
@@ -309,13 +302,13 @@ def _ends_of_outages(line: Sequence[Entry]) -> str:
 def labels(entries: Sequence[Entry]) -> list[str]:
     """A label for each run: its scenario, if several, and varied settings; only repetitions share it."""
     several = len({entry.scenario for entry in entries}) > 1
-    short = short_names(list(dict.fromkeys(key for entry in entries for key in entry.varied)))
+    short = _short_names(key for entry in entries for key in entry.varied)
     found: dict[str, str] = {}
     often: Counter[str] = Counter()
     for entry in entries:
         if entry.variant in found:
             continue
-        words = [f"{short[key]} {value_of(entry.varied, key)}" for key in entry.varied]
+        words = [f"{short[key]} {_value_of(entry.varied, key)}" for key in entry.varied]
         label = ", ".join([*([entry.scenario] if several or not words else []), *words])
         often[label] += 1
         found[entry.variant] = f"{label} ({often[label]})" if often[label] > 1 else label
@@ -332,7 +325,7 @@ def unique_labels(entries: Sequence[Entry]) -> list[str]:
     ]
 
 
-def value_of(varied: Mapping[str, JsonValue], key: str) -> str:
+def _value_of(varied: Mapping[str, JsonValue], key: str) -> str:
     """The value of a varied setting; `-` if it was not varied in this run."""
     if key not in varied:
         return NOTHING
@@ -340,21 +333,15 @@ def value_of(varied: Mapping[str, JsonValue], key: str) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def short_names(keys: Sequence[str]) -> dict[str, str]:
+def _short_names(keys: Iterable[str]) -> dict[str, str]:
     """The shortest distinct suffixes of setting keys; a name below `config` is not split."""
     ends = {key: _ends(key) for key in keys}
     found = {}
-    for key in keys:
-        others = [ends[other] for other in keys if other != key]
-        longer = (".".join(ends[key][-n:]) for n in range(1, len(ends[key]) + 1))
-        found[key] = next(
-            (
-                short
-                for n, short in enumerate(longer, 1)
-                if short != "verdict" and not any(other[-n:] == ends[key][-n:] for other in others)
-            ),
-            key,
-        )
+    for key, own in ends.items():
+        others = [other for each, other in ends.items() if each != key]
+        suffixes = (own[-n:] for n in range(1, len(own) + 1))
+        distinct = (end for end in suffixes if not any(other[-len(end) :] == end for other in others))
+        found[key] = next((short for end in distinct if (short := ".".join(end)) != "verdict"), key)
     return found
 
 
@@ -365,7 +352,7 @@ def _ends(key: str) -> list[str]:
 
 def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
     """`lost,ack-p99-ms` as column names, or those of `varied`. Raises UsageError for an unknown name."""
-    short = short_names(list(dict.fromkeys(varied)))
+    short = _short_names(varied)
     known = {key_of(name): name for name in (*NAMING, *short.values(), *EVERY_FIGURE)}
     known |= {key_of(key): name for key, name in short.items() if key_of(key) not in known}
     names = []

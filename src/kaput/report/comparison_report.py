@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from rich.text import Text
 
 from kaput.core import plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.report.comparison import FIGURES, Entry, RunColumn, RunsTable, chosen, compare, unique_labels
+from kaput.report.comparison import (
+    FIGURES,
+    Entry,
+    RunColumn,
+    RunsTable,
+    chosen,
+    compare,
+    judged,
+    unique_labels,
+)
 from kaput.report.document import NOTHING, Block, Bullets, Document, Head, Paragraph, Section, Table, number
 from kaput.report.render import terminal
 from kaput.report.sections.availability import load_warning
 from kaput.report.sentences import verdict_sentence, verdict_word
-from kaput.report.statistics import LEAST, Summary, summarise
+from kaput.report.statistics import LEAST, summary_of
 
 _MOST_WARNINGS = 5
 _FOOT = "Each run's own page, with examples and proof, is report.html in its run folder. Works offline."
@@ -38,7 +46,9 @@ def overview(
     if not paths:
         return text
     worth_a_look = notable(entries)
-    sections = [*([worth_a_look] if worth_a_look else []), reports(entries, paths)]
+    rows = list(zip(unique_labels(entries), paths, strict=False))
+    reports = Section("Reports", [Table(["run", "report"], rows, "ll")])
+    sections = [*([worth_a_look] if worth_a_look else []), reports]
     # No width, so that the table of paths is never transposed.
     return text.append("\n").append_text(terminal.render(Document(Head(""), sections)))
 
@@ -66,10 +76,10 @@ def to_html(
     sections = [
         *_tables(entries, columns),
         *comparison_charts.sections(runs, entries),
-        folders([folder.path for folder, _ in runs]),
+        Section("The runs", [Bullets([str(folder.path) for folder, _ in runs])]),
     ]
-    judged = [findings for _, findings in runs]
-    top = replace(head(compare(entries), judged), answer=answer, outages=load_warnings(entries))
+    top = head(compare(entries), [findings for _, findings in runs])
+    top = replace(top, answer=answer, outages=load_warnings(entries))
     return html.render(Document(top, sections, _FOOT, links))
 
 
@@ -134,24 +144,20 @@ def _grid(columns: Sequence[RunColumn]) -> Table:
 
 def statistics(entries: Sequence[Entry]) -> Section | None:
     """A line for each figure; None unless there are several judged runs, all of one variant."""
-    judged = [entry.findings for entry in entries if entry.findings is not None]
-    if len(judged) < 2 or len({entry.variant for entry in entries if entry.findings is not None}) > 1:
+    runs = judged(entries)
+    if len(runs) < 2 or len({entry.variant for entry in entries if entry.findings is not None}) > 1:
         return None
-    intervals = len(judged) >= LEAST
+    intervals = len(runs) >= LEAST
     rows = []
     for figure in FIGURES:
-        values = [value for one in judged if (value := figure.of(one)) is not None]
-        cells = _cells(summarise(values)) if values else ["0", *[NOTHING] * 4]
+        cells = ["0", *[NOTHING] * 4]
+        if found := summary_of(map(figure.of, runs)):
+            cells = [str(found.n), *map(number, (found.mean, found.minimum, found.maximum)), found.interval]
         rows.append([figure.name, *cells][: 6 if intervals else 5])
     header = ["", "runs", "mean", "minimum", "maximum", *(["95 % interval"] if intervals else [])]
     more = f"With {LEAST} or more runs, a 95 % interval of the mean is shown as well."
     blocks: list[Block] = [Table(header, rows), *([] if intervals else [Paragraph(more, "fine")])]
-    return Section(f"Statistics over {len(judged)} runs: {_verdicts(judged)}", blocks)
-
-
-def _cells(summary: Summary) -> list[str]:
-    figures = (number(value) for value in (summary.mean, summary.minimum, summary.maximum))
-    return [str(summary.n), *figures, summary.interval]
+    return Section(f"Statistics over {len(runs)} runs: {_verdicts(runs)}", blocks)
 
 
 def notable(entries: Sequence[Entry]) -> Section | None:
@@ -162,12 +168,3 @@ def notable(entries: Sequence[Entry]) -> Section | None:
         if (findings := entry.findings) is not None and (findings.verdict != "held" or findings.lost)
     ]
     return Section("Runs that did not hold, or lost messages", [Bullets(lines)]) if lines else None
-
-
-def reports(entries: Sequence[Entry], paths: Sequence[str]) -> Section:
-    rows = list(zip(unique_labels(entries), paths, strict=False))
-    return Section("Reports", [Table(["run", "report"], rows, "ll")])
-
-
-def folders(paths: Sequence[Path]) -> Section:
-    return Section("The runs", [Bullets([str(path) for path in paths])])

@@ -92,7 +92,7 @@ def _joined(
 
 def _data(drawn: Sequence[tuple[TimelineData, Sequence[DrawnRow]]]) -> Iterator[tuple[str, Any]]:
     for timeline, rows in drawn:
-        yield f"{timeline.key}steps", steps(timeline)
+        yield f"{timeline.key}steps", steps(timeline.overview)
         yield from data_of(timeline, rows).items()
 
 

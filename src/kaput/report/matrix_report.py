@@ -28,7 +28,7 @@ from kaput.report.document import (
     number,
 )
 from kaput.report.sentences import verdict_word
-from kaput.report.statistics import Summary, summarise, wilson
+from kaput.report.statistics import Summary, summary_of, wilson
 from kaput.scenario.matrix import MatrixCell, MatrixFile
 
 LOST, DUPLICATE, UNAVAILABLE = "lost", "duplicate", "unavailable ms"
@@ -63,8 +63,7 @@ class CellRuns:
 
     def summary(self, figure: str) -> Summary | None:
         """The summary of a figure over the conclusive runs that have it; None if none has it."""
-        values = [value for one in self.counted if (value := FIGURES[figure](one)) is not None]
-        return summarise(values) if values else None
+        return summary_of(map(FIGURES[figure], self.counted))
 
     def to_json(self) -> dict[str, Any]:
         """The cell as JSON, with every run."""

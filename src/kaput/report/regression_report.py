@@ -33,7 +33,7 @@ from kaput.report.document import (
     Table,
     number,
 )
-from kaput.report.statistics import Summary, summarise
+from kaput.report.statistics import Summary, summarise, summary_of
 
 _EXACT = 14  # pairs: up to here all 2**n sign vectors are tried, beyond it _DRAWS random ones
 _DRAWS = 20_000
@@ -299,8 +299,8 @@ def _conclusive(runs: Runs) -> list[Findings]:
 
 
 def _values(runs: Runs, of: Callable[[Findings], float | None]) -> str:
-    values = [value for one in _conclusive(runs) if (value := of(one)) is not None]
-    return summarise(values).text if values else NOTHING
+    found = summary_of(map(of, _conclusive(runs)))
+    return NOTHING if found is None else found.text
 
 
 def _row(one: Difference) -> list[str | Cell]:

@@ -8,7 +8,7 @@ the number sent. With fewer than five values it would suggest more than is known
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, median
@@ -52,6 +52,12 @@ def summarise(values: Sequence[float]) -> Summary:
     mean, least, most = fmean(values), min(values), max(values)
     low, high = _interval(sorted(values)) if len(values) >= LEAST else (None, None)
     return Summary(len(values), min(max(mean, least), most), median(values), least, most, low, high)
+
+
+def summary_of(values: Iterable[float | None]) -> Summary | None:
+    """The summary of those that were measured; None if none was."""
+    measured = [value for value in values if value is not None]
+    return summarise(measured) if measured else None
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:

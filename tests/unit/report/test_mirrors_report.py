@@ -89,7 +89,7 @@ def test_the_timeline_has_the_plan_and_the_mirror(tmp_path: Path) -> None:
     ]
     assert [(one.group, one.lag) for one in timeline.mirror_lag] == [("dc1->dc2", 3)]
     rows = {row.name: row for row in timeline_rows(timeline)}
-    assert len(rows["moves"].data["moves"]) == 6 and len(rows["mirror_lag"].data["mirror_lag"]) == 1
+    assert len(rows["moves"].data) == 6 and len(rows["mirror_lag"].data) == 1
 
 
 def test_run_without_mirrors_has_no_mirror_section(tmp_path: Path) -> None:

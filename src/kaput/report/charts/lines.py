@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Any, NamedTuple
@@ -25,21 +25,20 @@ from kaput.report.charts.parts import (
     y_axis,
 )
 from kaput.report.document import ChartRow
-from kaput.report.timeline.reading import LagPoint, TimelineData
+from kaput.report.timeline.reading import LagPoint, StepFigures, TimelineData
 
 MOST_GROUPS = 8
 PEAK = 3  # times the send rate: higher peaks are cut off where runs are compared
 
-Spec = dict[str, Any]
-Data = dict[str, list[dict[str, Any]]]
+Data = dict[str, Sequence[dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnRow(ChartRow):
-    """One row of a timeline with its chart. `data`: the data sets that only this row uses."""
+    """One row of a timeline with its chart. `data`: the data set of the row's name, if it has its own."""
 
     chart: alt.LayerChart
-    data: Data = field(default_factory=dict)
+    data: Sequence[dict[str, Any]] | None = None
 
 
 class Scales(NamedTuple):
@@ -199,22 +198,18 @@ def _decades(low: float, high: float) -> list[float]:
     return [float(10.0**power) for power in range(_exponent(low), _exponent(high) + 2)]
 
 
-def lag(timeline: TimelineData) -> DrawnRow:
-    """The uncommitted messages of each group."""
-    about = "Messages that a group had not committed yet, in partitions whose leaders answered."
-    return _samples(timeline, "lag", "Consumer lag", about, timeline.lag)
+_LAGS = {  # title, and what it shows
+    "lag": (
+        "Consumer lag",
+        "Messages that a group had not committed yet, in partitions whose leaders answered.",
+    ),
+    "mirror_lag": ("Mirror lag", "Records in the source cluster that a mirror had not copied yet."),
+}
 
 
-def mirror_lag(timeline: TimelineData) -> DrawnRow:
-    """The records that each mirror had not copied yet, as bands."""
-    about = "Records in the source cluster that a mirror had not copied yet."
-    return _samples(timeline, "mirror_lag", "Mirror lag", about, timeline.mirror_lag, band=True)
-
-
-def _samples(
-    timeline: TimelineData, name: str, title: str, about: str, samples: Sequence[LagPoint], band: bool = False
-) -> DrawnRow:
-    """A line, or a band, for each of the first groups (or mirrors)."""
+def lag(timeline: TimelineData, name: str) -> DrawnRow:
+    """A line for each of the first groups (`lag`), or a band for each of the first mirrors (`mirror_lag`)."""
+    samples, band = getattr(timeline, name), name == "mirror_lag"
     colors = series(list(dict.fromkeys(point.group for point in samples))[:MOST_GROUPS])
     shown = [
         point for group in colors for point in _with_gaps([one for one in samples if one.group == group])
@@ -224,7 +219,7 @@ def _samples(
     stack = None if band else alt.Undefined
     y = alt.Y("lag:Q", title=None, stack=stack, axis=y_axis())
     drawn = layers(timeline, marks.encode(x("at"), y, color_of("group", colors, legend())), height=70)
-    return DrawnRow(name, title, about, colors, chart=drawn, data={name: shown})
+    return DrawnRow(name, *_LAGS[name], colors, chart=drawn, data=shown)
 
 
 def _with_gaps(points: Sequence[LagPoint]) -> Iterator[dict[str, Any]]:
@@ -251,17 +246,12 @@ def in_stores(timeline: TimelineData) -> DrawnRow:
     about = "Messages kept by stores that no replay had delivered yet."
     chart = layers(timeline, area, height=50)
     shown = [one._asdict() for one in timeline.in_stores]
-    return DrawnRow("in_stores", "Kept by stores", about, colors, chart=chart, data={"in_stores": shown})
+    return DrawnRow("in_stores", "Kept by stores", about, colors, chart=chart, data=shown)
 
 
-def steps(timeline: TimelineData) -> list[dict[str, float | None]]:
+def steps(figures: StepFigures) -> list[dict[str, float | None]]:
     """The data set `steps` of the charts: a row for each step, with rates in place of counts."""
-    return [_step(row, timeline.overview.width_s) for row in timeline.overview.rows]
-
-
-def fine_steps(timeline: TimelineData) -> list[dict[str, float | None]]:
-    """The data set `steps` at the finest resolution, for a zoomed view."""
-    return [_step(row, timeline.fine.width_s) for row in timeline.fine.rows]
+    return [_step(row, figures.width_s) for row in figures.rows]
 
 
 def _step(row: Mapping[str, float | None], width_s: float) -> dict[str, float | None]:

@@ -54,7 +54,7 @@ def layers(timeline: TimelineData, *drawn: alt.Chart, height: int) -> alt.LayerC
     )
 
 
-def shared(timeline: TimelineData) -> dict[str, list[dict[str, Any]]]:
+def shared(timeline: TimelineData) -> dict[str, Sequence[dict[str, Any]]]:
     """The data sets that all rows share, by name: bands and moments."""
     moments = sorted({(mark.at, mark.kind) for mark in timeline.marks if mark.kind in _MARKED})
     return {

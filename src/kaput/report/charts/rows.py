@@ -6,7 +6,7 @@ The data comes from timeline/, the common parts from parts.py; pages and images 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +17,9 @@ from kaput.report.charts.lines import (
     Data,
     DrawnRow,
     Scales,
-    fine_steps,
     in_stores,
     lag,
     latency,
-    mirror_lag,
     rates,
     scales,
     steps,
@@ -57,10 +55,8 @@ def timeline_rows(timeline: TimelineData) -> list[DrawnRow]:
 
 def data_of(timeline: TimelineData, rows: Sequence[DrawnRow]) -> Data:
     """Every data set of the rows except `steps`, by name."""
-    found = shared(timeline)
-    for row in rows:
-        found |= row.data
-    return {timeline.key + name: rows for name, rows in found.items()}
+    own = {row.name: row.data for row in rows if row.data is not None}
+    return {timeline.key + name: data for name, data in (shared(timeline) | own).items()}
 
 
 def page_data(timeline: TimelineData, rows: Sequence[DrawnRow], label: str = "") -> dict[str, Any]:
@@ -70,8 +66,8 @@ def page_data(timeline: TimelineData, rows: Sequence[DrawnRow], label: str = "")
         "key": timeline.key,
         "charts": {row.name: _for_page(row.chart.to_dict(validate=False)) for row in rows},
         "data": data_of(timeline, rows),
-        "overview": _columns(timeline.overview.width_s, steps(timeline)),
-        "fine": _columns(timeline.fine.width_s, fine_steps(timeline)),
+        "overview": _columns(timeline.overview.width_s, steps(timeline.overview)),
+        "fine": _columns(timeline.fine.width_s, steps(timeline.fine)),
         "faults": [bar._asdict() for bar in timeline.faults],
         "leaders": [bar._asdict() for bar in timeline.leaders[:MOST_BARS]],
     }
@@ -102,7 +98,7 @@ def _rows(timeline: TimelineData, heights: Scales) -> Iterator[DrawnRow]:
     if timeline.in_stores:
         yield in_stores(timeline)
     if timeline.mirror_lag:
-        yield mirror_lag(timeline)
+        yield lag(timeline, "mirror_lag")
     if timeline.leaders:
         yield _gantt(timeline, "leaders", "Leader of each partition", _LEADERS, timeline.leaders)
     if timeline.isrs:
@@ -110,7 +106,7 @@ def _rows(timeline: TimelineData, heights: Scales) -> Iterator[DrawnRow]:
     if timeline.owners:
         yield _gantt(timeline, "owners", "Owner of each partition", _OWNERS, timeline.owners)
     if timeline.lag:
-        yield lag(timeline)
+        yield lag(timeline, "lag")
 
 
 _LEADERS = "Leader and epoch; below it, a deposed leader that went on acknowledging."
@@ -122,9 +118,7 @@ def faults(timeline: TimelineData) -> DrawnRow:
     """Faults, loss windows, rebalances, the drain."""
     kinds = {"fault": RED, "loss": AMBER, "rebalance": PURPLE, "drain": GREY}
     about = "Faults, from effective to healed; when lost messages were acknowledged; rebalances; the drain."
-    shown = list(_grouped(timeline.faults))
-    chart = bar_row(timeline, "faults", shown, kinds)
-    return DrawnRow("faults", "Faults and rebalances", about, chart=chart, data=_data("faults", shown))
+    return _bars(timeline, "faults", "Faults and rebalances", about, list(_grouped(timeline.faults)), kinds)
 
 
 def moves(timeline: TimelineData) -> DrawnRow:
@@ -134,8 +128,14 @@ def moves(timeline: TimelineData) -> DrawnRow:
         "Steps of the plan; RTO: from the last acknowledgement (delivery) in one cluster to the first in the "
         "other; RPO: since when acknowledged messages are not in the other."
     )
-    chart = bar_row(timeline, "moves", timeline.moves, kinds)
-    return DrawnRow("moves", "Plan, RTO and RPO", about, chart=chart, data=_data("moves", timeline.moves))
+    return _bars(timeline, "moves", "Plan, RTO and RPO", about, timeline.moves, kinds)
+
+
+def _bars(
+    timeline: TimelineData, name: str, title: str, about: str, shown: Sequence[Bar], colors: Mapping[str, str]
+) -> DrawnRow:
+    chart = bar_row(timeline, name, shown, colors)
+    return DrawnRow(name, title, about, chart=chart, data=[bar._asdict() for bar in shown])
 
 
 def _grouped(found: Sequence[Bar]) -> Iterator[Bar]:
@@ -154,12 +154,7 @@ def _gantt(timeline: TimelineData, name: str, title: str, about: str, found: Seq
     colors = _isr_colors(kinds) if name == "isr" else series(kinds)
     if left_out:
         about += f" {left_out} more partitions, those with the fewest changes, are not drawn."
-    chart = bar_row(timeline, name, shown, colors)
-    return DrawnRow(name, title, about, chart=chart, data=_data(name, shown))
-
-
-def _data(name: str, shown: Sequence[Bar]) -> Data:
-    return {name: [bar._asdict() for bar in shown]}
+    return _bars(timeline, name, title, about, shown, colors)
 
 
 def _few(found: Sequence[Bar]) -> tuple[Sequence[Bar], int]:

@@ -4,7 +4,7 @@ rule against its threshold, the coverage of a search.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import altair as alt
 from altair.utils import schemapi
 
 from kaput.report.charts.parts import AMBER, BLUE, GREEN, GREY, PURPLE, RED, color_of
-from kaput.report.comparison import Entry, RunFigure, figures_of, labels
+from kaput.report.comparison import Entry, RunFigure, figures_of, judged, labels
 from kaput.report.document import Chart, number
 from kaput.report.timeline.bars import Bar
 
@@ -37,36 +37,26 @@ def dot_plots(entries: Sequence[Entry]) -> list[DotPlot]:
     """Each run a dot, each variant a row, so that the spread is visible: plots of the figures that differ
     between the runs, in the order of the table of runs.
     """
-    judged = [entry for entry in entries if entry.findings is not None]
-    named = dict(zip((id(entry) for entry in entries), labels(entries), strict=True))
+    runs = list(zip(entries, labels(entries), strict=True))
     found: list[DotPlot] = []
     for figure in figures_of(entries):
-        points = _points(figure, judged, named)
+        points = _points(figure, runs)
         if len({point["value"] for point in points}) > 1:
-            found.append(_plot(figure, points, len(judged) - len(points), len(found)))
+            found.append(_plot(figure, points, len(judged(entries)) - len(points), len(found)))
     return found[:_MOST]
 
 
-def _points(figure: RunFigure, judged: Sequence[Entry], named: dict[int, str]) -> list[dict[str, Any]]:
-    """A point for each run; points of the same variant are spread vertically a little."""
-    often: defaultdict[str, int] = defaultdict(int)
+def _points(figure: RunFigure, runs: Sequence[tuple[Entry, str]]) -> list[dict[str, Any]]:
+    """A point for each run, with its label; points of the same variant are spread vertically a little."""
+    often: Counter[str] = Counter()
     points = []
-    for entry in judged:
-        value = figure.of(entry.findings) if entry.findings is not None else None
-        if value is not None and entry.findings is not None:
-            variant = named[id(entry)]
+    for entry, variant in runs:
+        if entry.findings is not None and (value := figure.of(entry.findings)) is not None:
             nth = often[variant]
             often[variant] += 1
-            spread = (nth + 1) // 2 * (1 if nth % 2 else -1)
-            points.append(
-                {
-                    "variant": variant,
-                    "value": value,
-                    "spread": spread % 4 if spread > 0 else -(-spread % 4),
-                    "verdict": entry.findings.verdict,
-                    "run": entry.run,
-                }
-            )
+            spread = (nth + 1) // 2 % 4 * (1 if nth % 2 else -1)
+            names = {"verdict": entry.findings.verdict, "run": entry.run}
+            points.append({"variant": variant, "value": value, "spread": spread, **names})
     return points
 
 
@@ -87,7 +77,7 @@ def _chart(points: list[dict[str, Any]], by_variant: Mapping[str, Sequence[float
     axis = alt.Axis(minExtent=150, maxExtent=150, labelLimit=145)
     y = alt.Y("variant:N", sort=list(by_variant), title=None, axis=axis)
     x = alt.X("value:Q", title=None, axis=alt.Axis(tickCount=6), scale=alt.Scale(zero=True))
-    verdicts = list(_COLORS)
+    shapes = alt.Scale(domain=list(_COLORS), range=list(_SHAPES.values()))
     dots = (
         alt.Chart(alt.InlineData(values=points))
         .mark_point(filled=True, size=46, opacity=0.75)
@@ -96,9 +86,7 @@ def _chart(points: list[dict[str, Any]], by_variant: Mapping[str, Sequence[float
             y,
             alt.YOffset("spread:Q", scale=alt.Scale(domain=[-6, 6])),
             color_of("verdict", _COLORS),
-            alt.Shape(
-                "verdict:N", scale=alt.Scale(domain=verdicts, range=list(_SHAPES.values())), legend=None
-            ),
+            alt.Shape("verdict:N", scale=shapes, legend=None),
         )
     )
     means = [

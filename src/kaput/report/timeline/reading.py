@@ -7,7 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +106,7 @@ def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
     fine = next((width for width, rows in levels.items() if _span(width, rows) <= MOST_STEPS), widest)
     overview = next((width for width, rows in levels.items() if _span(width, rows) <= _OVERVIEW), widest)
     shown = {
-        width: StepFigures(width / 1e9, _seconds(_dense(levels[width], width), began_ns))
+        width: StepFigures(width / 1e9, [_in_seconds(row, began_ns) for row in _dense(levels[width], width)])
         for width in {fine, overview, widest}
     }
     end_s = _end_s(findings, began_ns, (shown[fine].rows[-1]["s"] or 0.0) + fine / 1e9)
@@ -162,13 +162,10 @@ def _dense(rows: Sequence[dict[str, Any]], width: int) -> Sequence[Mapping[str, 
     return [known.get(at_ns, {"at_ns": at_ns, **nothing}) for at_ns in every]
 
 
-def _seconds(rows: Iterable[Mapping[str, Any]], began_ns: int) -> list[dict[str, Any]]:
-    return [{"s": round((row["at_ns"] - began_ns) / 1e9, 3)} | _rest(row) for row in rows]
-
-
-def _rest(row: Mapping[str, Any]) -> dict[str, Any]:
+def _in_seconds(row: Mapping[str, Any], began_ns: int) -> dict[str, Any]:
     latencies = {name: None if row[name] is None else float(f"{row[name]:.4g}") for name in LATENCIES}
-    return {name: row[name] for name in COUNTS} | latencies
+    counts = {name: row[name] for name in COUNTS}
+    return {"s": round((row["at_ns"] - began_ns) / 1e9, 3), **counts, **latencies}
 
 
 def _began_ns(findings: Findings, first_ns: int) -> int:
@@ -226,14 +223,10 @@ def aligned(timelines: Sequence[TimelineData]) -> list[TimelineData]:
     first fault of each run took effect. A run without a fault is not shifted.
     """
     zeros = [_first_fault(timeline) for timeline in timelines]
-    begin = min(
-        (timeline.begin_s - zero for timeline, zero in zip(timelines, zeros, strict=True)), default=0.0
-    )
-    end = max((timeline.end_s - zero for timeline, zero in zip(timelines, zeros, strict=True)), default=1.0)
-    return [
-        _shifted(timeline, zero, begin, end, f"{number}-")
-        for number, (timeline, zero) in enumerate(zip(timelines, zeros, strict=True))
-    ]
+    both = list(zip(timelines, zeros, strict=True))
+    begin = min((timeline.begin_s - zero for timeline, zero in both), default=0.0)
+    end = max((timeline.end_s - zero for timeline, zero in both), default=1.0)
+    return [_shifted(*each, begin, end, f"{number}-") for number, each in enumerate(both)]
 
 
 def _first_fault(timeline: TimelineData) -> float:
