@@ -76,13 +76,9 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         logical = line.lstrip(_BLANKS)
         if logical in ("", "\\") or logical[0] in "#!":
             continue  # a comment that ends in a backslash is not continued
-        while _is_continued(logical):
+        while (len(logical) - len(logical.rstrip("\\"))) % 2 == 1:
             logical = logical[:-1] + next(lines, (0, ""))[1].lstrip(_BLANKS)
         yield number, logical
-
-
-def _is_continued(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _unescaped(text: str) -> str:

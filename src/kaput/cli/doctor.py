@@ -7,7 +7,8 @@ findings on a scratch cluster, without and with the fix.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from kaput.operate.doctor.diagnosis import Finding
     from kaput.operate.doctor.experiments import Pair
     from kaput.operate.doctor.fixing import Fix
-    from kaput.operate.doctor.snapshot import ClusterSnapshot
+    from kaput.operate.doctor.snapshot import ClusterSnapshot, InterruptedReassignment
 
 
 _STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}
@@ -111,13 +112,11 @@ def doctor_command(
         quiet = shown != "text"
         if not quiet:
             _show(shown, findings, snapshot.unknown)
-        fixed = list[str]()
+        fixed, fixing = list[str](), _Fixing(servers, command_config, yes, dry_run, quiet)
         if snapshot.interrupted is not None:
-            fixed = resume_fixes(snapshot, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet)
+            fixed = fixing.resume(snapshot.interrupted)
             snapshot, findings = look()
-        fixed += apply_fixes(
-            snapshot, findings, servers, command_config, yes=yes, dry_run=dry_run, quiet=quiet
-        )
+        fixed += fixing.apply(snapshot, findings)
         if dry_run and not quiet:
             return _status(findings, fail_on)
         snapshot, findings = look()
@@ -190,74 +189,74 @@ def text_of(findings: Sequence[Finding], unknown: Sequence[str]) -> Text:
 
 def _status(findings: list[Finding], fail_on: Severity) -> int:
     """The exit status: 1 if any finding is at least that severe."""
-    from kaput.operate.doctor.checks import SEVERITIES
     from kaput.operate.doctor.diagnosis import at_or_above
 
-    bad = [severity for severity in SEVERITIES if severity == fail_on]  # none for "never"
-    return int(any(at_or_above(findings, severity) for severity in bad))
+    return int(fail_on != "never" and at_or_above(findings, fail_on))
 
 
-def resume_fixes(
-    snapshot: ClusterSnapshot,
-    servers: str,
-    command_config: Path | None,
-    *,
-    yes: bool,
-    dry_run: bool,
-    quiet: bool,
-) -> list[str]:
-    """Finishes an interrupted reassignment; a sentence, or "". Raises UsageError, LabError."""
-    from kaput.cluster.access import Access
-    from kaput.cluster.admin.reassignments import reassignment_client
-    from kaput.operate.reassign.journal import Folder
-
-    assert snapshot.interrupted is not None
-    typer.echo("\nfix KP023: resume the interrupted reassignment", err=quiet)
-    if dry_run:
-        return []
-    access = Access.of(command_config)
-    with reassignment_client(servers, access) as connection:
-        done = Reassignment(connection, connection.view(), Folder(), quiet, yes).resume(None, False)
-    return [f"the interrupted reassignment of {snapshot.interrupted.partitions} partitions"] if done else []
-
-
-def apply_fixes(
-    snapshot: ClusterSnapshot,
-    findings: Sequence[Finding],
-    servers: str,
-    command_config: Path | None,
-    *,
-    yes: bool,
-    dry_run: bool,
-    quiet: bool,
-) -> list[str]:
-    """Applies fixes and returns a sentence for each: none for a dry run. `quiet`: no output on stdout.
-
-    Raises UsageError, LabError; fixes that were already applied stay applied.
+@dataclass(frozen=True)
+class _Fixing:
+    """Applies fixes. `yes`: without asking; `dry_run`: none; `quiet`: no output on stdout. Its methods raise
+    UsageError and LabError; fixes that were already applied stay applied.
     """
-    from kaput.cluster.access import Access
-    from kaput.cluster.admin.reassignments import reassignment_client
-    from kaput.operate.doctor.fixing import remedies
-    from kaput.operate.reassign.journal import Folder
 
-    fixes = remedies(snapshot, findings)
-    done = []
-    access = Access.of(command_config)
-    with reassignment_client(servers, access) as connection:
-        for each in fixes.fixes:
-            typer.echo(f"\nfix {', '.join(each.ids)}: {each.title}", err=quiet)
-            work = Reassignment(connection, connection.view(), Folder(), quiet, yes)
-            if each.goal is None:
-                _show_fix(each, quiet)
-                if not dry_run and confirmed("Set this?", yes):
-                    connection.configure("broker", each.brokers)
-                    connection.configure("topic", each.configs)
-                    done.append(each.title)
-            elif _moved(work, connection, each, dry_run):
-                done.append(each.title)
-    for finding, why in fixes.cannot:
-        typer.echo(f"not fixed: {finding.id} {finding.resource}: {why}", err=quiet)
-    return done
+    servers: str
+    command_config: Path | None
+    yes: bool
+    dry_run: bool
+    quiet: bool
+
+    def resume(self, interrupted: InterruptedReassignment) -> list[str]:
+        """Finishes a reassignment; returns a sentence if it did."""
+        typer.echo("\nfix KP023: resume the interrupted reassignment", err=self.quiet)
+        if self.dry_run:
+            return []
+        with self._connected() as connection:
+            done = self._work(connection).resume(None, False)
+        return [f"the interrupted reassignment of {interrupted.partitions} partitions"] if done else []
+
+    def apply(self, snapshot: ClusterSnapshot, findings: Sequence[Finding]) -> list[str]:
+        """Returns a sentence for each fix that was applied."""
+        from kaput.operate.doctor.fixing import remedies
+
+        fixes = remedies(snapshot, findings)
+        with self._connected() as connection:
+            done = [each.title for each in fixes.fixes if self._applied(connection, each)]
+        for finding, why in fixes.cannot:
+            typer.echo(f"not fixed: {finding.id} {finding.resource}: {why}", err=self.quiet)
+        return done
+
+    def _applied(self, connection: ReassignmentClient, fix: Fix) -> bool:
+        from kaput.operate.reassign.applying import elect_all
+
+        typer.echo(f"\nfix {', '.join(fix.ids)}: {fix.title}", err=self.quiet)
+        if fix.goal is None:
+            _show_fix(fix, self.quiet)
+            if self.dry_run or not confirmed("Set this?", self.yes):
+                return False
+            connection.configure("broker", fix.brokers)
+            connection.configure("topic", fix.configs)
+            return True
+        work = self._work(connection)
+        moves = work.plan(fix.goal, list(fix.topics))
+        work.show(moves, None)
+        if self.dry_run or not work.confirmed():
+            return False
+        if moves:
+            work.apply(moves, rate_of(DEFAULT_THROTTLE), DEFAULT_IN_FLIGHT)
+        elect_all(connection)
+        return True
+
+    def _connected(self) -> AbstractContextManager[ReassignmentClient]:
+        from kaput.cluster.access import Access
+        from kaput.cluster.admin.reassignments import reassignment_client
+
+        return reassignment_client(self.servers, Access.of(self.command_config))
+
+    def _work(self, connection: ReassignmentClient) -> Reassignment:
+        from kaput.operate.reassign.journal import Folder
+
+        return Reassignment(connection, connection.view(), Folder(), self.quiet, self.yes)
 
 
 def _show_fix(fix: Fix, quiet: bool) -> None:
@@ -268,20 +267,6 @@ def _show_fix(fix: Fix, quiet: bool) -> None:
             typer.echo(f"  {name}: {key}={value}" if value is not None else f"  {name}: no {key}", err=quiet)
     if len(every) > 30:
         typer.echo(f"  and {len(every) - 30:,} more", err=quiet)
-
-
-def _moved(work: Reassignment, connection: ReassignmentClient, fix: Fix, dry_run: bool) -> bool:
-    from kaput.operate.reassign.applying import elect_all
-
-    assert fix.goal is not None
-    moves = work.plan(fix.goal, list(fix.topics))
-    work.show(moves, None)
-    if dry_run or not work.confirmed():
-        return False
-    if moves:
-        work.apply(moves, rate_of(DEFAULT_THROTTLE), DEFAULT_IN_FLIGHT)
-    elect_all(connection)
-    return True
 
 
 NOT_SHOWN = 3
