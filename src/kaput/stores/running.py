@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -33,7 +32,7 @@ from kaput.cluster.network.loopback import HOST, Ports
 from kaput.errors import DistributionError, LabError
 from kaput.java import Java, find_java
 from kaput.processes.ownership import OwnedProcess, Owner
-from kaput.processes.pausable import cpu_seconds, is_stopped
+from kaput.processes.pausable import PausableProcess
 from kaput.scenario.stores import Store
 
 # From Maven Central, where they are published for integration tests: without plugins and without Java.
@@ -183,36 +182,25 @@ class StoreServer:
         self._started().wait(10)
         return time.time_ns()
 
-    def pause(self) -> None:
-        """SIGSTOP; see is_stopped for when all threads have stopped."""
-        for process in self._processes():
-            process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        for process in self._processes():
-            process.send_signal(signal.SIGCONT)
-
-    def is_stopped(self) -> bool:
-        """Whether all of its processes are stopped."""
-        return all(is_stopped(process.pid) for process in self._processes())
-
     @property
     def pid(self) -> int | None:
         """The process id of its last start."""
         return None if self._process is None else self._process.pid
 
-    def cpu_seconds(self) -> float:
-        """The CPU time that its processes have used. Raises LabError if they have ended."""
-        used = [cpu_seconds(process.pid) for process in self._processes()]
-        if not used or None in used:
-            raise LabError(f"{self.kind} has ended")
-        return sum(each or 0.0 for each in used)
-
     def _started(self) -> OwnedProcess:
         if self._process is None:
             raise LabError(f"{self.kind} has not been started")
         return self._process
+
+    @property
+    def pids(self) -> list[int]:
+        """All of its processes."""
+        return [process.pid for process in self._processes()]
+
+    def signal(self, number: int) -> None:
+        """Sends it to all of its processes."""
+        for process in self._processes():
+            process.send_signal(number)
 
     def _processes(self) -> list[psutil.Process]:
         """All of its processes: Elasticsearch's launcher has the server as a child."""
@@ -265,18 +253,23 @@ COLLECTION = "kept"
 _WARM_UPS = 5
 
 
-class StoreTarget:
+class StoreTarget(PausableProcess):
     """A store as a target of faults: its server, if kaput started one, and its data folder."""
 
     def __init__(self, number: int, name: str, data: Path, server: StoreServer | None) -> None:
-        self.id, self.title, self.data, self._server = number, f"store {name}", data, server
+        self.id, self._name, self.data, self._server = number, name, data, server
 
     @property
-    def server(self) -> StoreServer:
-        """The store's server. Raises LabError if it has none."""
+    def title(self) -> str:
+        return f"store {self._name}"
+
+    def _started(self) -> StoreServer:
         if self._server is None:
             raise LabError(f"{self.title} has no process")
         return self._server
+
+    def is_stopped(self) -> bool:
+        return self._server is not None and super().is_stopped()
 
     @property
     def pid(self) -> int | None:
@@ -290,32 +283,16 @@ class StoreTarget:
 
     def start(self) -> None:
         """Starts its server, unless it runs, and waits until it answers. Raises LabError."""
-        self.server.start()
-        self.server.wait_ready()
+        self._started().start()
+        self._started().wait_ready()
 
     def kill(self) -> int:
         """SIGKILL; returns when (ns) the server was gone. Raises LabError."""
-        return self.server.kill()
+        return self._started().kill()
 
     def terminate(self, timeout_s: float) -> bool:
         """Always raises LabError."""
         raise LabError("stores are not ended")
-
-    def pause(self) -> None:
-        """SIGSTOP. Raises LabError."""
-        self.server.pause()
-
-    def resume(self) -> None:
-        """SIGCONT. Raises LabError."""
-        self.server.resume()
-
-    def is_stopped(self) -> bool:
-        """Whether it is stopped, with all of its threads."""
-        return self._server is not None and self._server.running and self._server.is_stopped()
-
-    def cpu_seconds(self) -> float:
-        """The CPU time that the server has used. Raises LabError."""
-        return self.server.cpu_seconds()
 
     def expect_down(self) -> None:
         """Does nothing: the end of a store is not watched."""

@@ -104,7 +104,7 @@ def test_a_server_can_be_killed_paused_and_started_again(tmp_path: Path) -> None
         assert target.kill() > 0 and not target.running
         with pytest.raises(ProcessLookupError):
             os.kill(first, 0)
-        with pytest.raises(LabError, match="mongodb has ended"):
+        with pytest.raises(LabError, match="store far has ended"):
             target.cpu_seconds()
         target.start()
         assert target.running and target.pid != first
