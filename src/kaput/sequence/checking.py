@@ -85,17 +85,11 @@ class ProducerSequence:
 
     def take(self, producer: int, lines: Parsed) -> CheckedLines:
         """Checks lines, in their order."""
-        wanted = self._wanted(lines.number)
-        if not wanted.all():
-            self.unexpected += int((~wanted).sum())
-        first = np.zeros(len(wanted), np.bool_)
+        first = np.zeros(len(lines.number), np.bool_)
+        wanted = ~first if self.sent.expected is None else self.sent.expected.contains(lines.number)
+        self.unexpected += int((~wanted).sum())
         first[wanted] = self._add(lines.number[wanted], lines.time_ns[wanted])
         return CheckedLines(producer, self.sent, lines, first)
-
-    def _wanted(self, numbers: Longs) -> Bools:
-        if self.sent.expected is None:
-            return np.ones(len(numbers), np.bool_)
-        return self.sent.expected.contains(numbers)
 
     def _add(self, numbers: Longs, times: Longs) -> Bools:
         """Adds numbers. Returns whether each came for the first time."""

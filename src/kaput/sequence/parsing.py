@@ -18,13 +18,11 @@ import numpy as np
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
 from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
-from kaput.sequence.intervals import Bools
+from kaput.sequence.intervals import Bools, Longs
 from kaput.sequence.reading import Place, Places
 from kaput.sequence.tool_lines import DoubleColumn, Fields, LineMeaning, Role, Skipped
 from kaput.workload.payload import HEADER_BYTES, MAGIC, Codec
 from kaput.workload.payload_bulk import BulkDecoder, Stamps
-
-Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Times:
@@ -129,14 +127,10 @@ class Parsed:
 
     def of(self, chosen: Bools | slice) -> Parsed:
         """The chosen numbered lines."""
-        return Parsed(
-            self.number[chosen],
-            self.time_ns[chosen],
-            self.producer[chosen],
-            self.line[chosen],
-            self.lines,
-            self.unreadable,
-        )
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
+
+
+_COLUMNS = ("number", "time_ns", "producer", "line")
 
 
 class LineFormat(Protocol):
@@ -226,29 +220,18 @@ class TextFormat:
 def _together(one: Parsed, other: Parsed) -> Parsed:
     """Two parts of a block in the order of its lines."""
     order = np.argsort(np.concatenate((one.line, other.line)), kind="stable")
-    return Parsed(
-        np.concatenate((one.number, other.number))[order],
-        np.concatenate((one.time_ns, other.time_ns))[order],
-        np.concatenate((one.producer, other.producer))[order],
-        np.concatenate((one.line, other.line))[order],
-        one.lines + other.lines,
-        np.sort(np.concatenate((one.unreadable, other.unreadable))),
-    )
+    columns = {name: np.concatenate((getattr(one, name), getattr(other, name)))[order] for name in _COLUMNS}
+    unreadable = np.sort(np.concatenate((one.unreadable, other.unreadable)))
+    return Parsed(**columns, lines=one.lines + other.lines, unreadable=unreadable)
 
 
 def _columns(found: Bytes, fields: Longs) -> tuple[Longs, Longs, Longs]:
     """Number, time and producer of valid lines. `fields`: the number of fields of each line."""
-    values = np.fromstring(found.tobytes(), np.int64, sep=" ") if len(fields) else np.empty(0, np.int64)
-    if len(fields) and (fields == fields[0]).all():
-        table = values.reshape(-1, int(fields[0])).T
-        number, *rest = (np.ascontiguousarray(column) for column in table)
-        time = rest[0] if rest else np.full(len(number), NULL_LONG)
-        return number, time, rest[1] if len(rest) > 1 else np.full(len(number), _NAMELESS)
+    # Two more numbers, so that the last line may have but one.
+    values = np.append(np.fromstring(found.tobytes(), np.int64, sep=" "), (0, 0)) if len(fields) else fields
     first = np.cumsum(fields) - fields
-    last = len(values) - 1
-    time = np.where(fields > 1, values.take(np.minimum(first + 1, last)) if len(fields) else 0, NULL_LONG)
-    producer = np.where(fields > 2, values.take(np.minimum(first + 2, last)) if len(fields) else 0, _NAMELESS)
-    return values[first], time, producer
+    time = np.where(fields > 1, values[first + 1], NULL_LONG)
+    return values[first], time, np.where(fields > 2, values[first + 2], _NAMELESS)
 
 
 class ProducerNumbers:

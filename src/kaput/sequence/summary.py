@@ -56,11 +56,13 @@ def windows(producer: int, gaps: Sequence[Gap], join_ms: float = JOIN_MS) -> lis
             groups[-1].append(gap)
         else:
             groups.append([gap])
-    return [_window(producer, some) for some in groups if any(_dated(gap) for gap in some)]
-
-
-def _dated(gap: Gap) -> bool:
-    return gap.before_ns != NULL_LONG or gap.after_ns != NULL_LONG
+    found = []
+    for some in groups:
+        if any((gap.before_ns, gap.after_ns) != (NULL_LONG, NULL_LONG) for gap in some):
+            times = [None if ns == NULL_LONG else ns for ns in (some[0].before_ns, some[-1].after_ns)]
+            missing = sum(gap.numbers for gap in some)
+            found.append(Window(producer, some[0].first, some[-1].last, missing, *times))
+    return found
 
 
 def _follows(before: Gap, gap: Gap, join_ms: float) -> bool:
@@ -68,11 +70,6 @@ def _follows(before: Gap, gap: Gap, join_ms: float) -> bool:
     if NULL_LONG in (before.after_ns, gap.before_ns):
         return False
     return gap.before_ns - before.after_ns <= join_ms * MS
-
-
-def _window(producer: int, gaps: list[Gap]) -> Window:
-    times = [None if ns == NULL_LONG else ns for ns in (gaps[0].before_ns, gaps[-1].after_ns)]
-    return Window(producer, gaps[0].first, gaps[-1].last, sum(gap.numbers for gap in gaps), *times)
 
 
 _MAX_SHOWN = 20  # ranges, windows and producers in the text; JSON has all
@@ -323,8 +320,6 @@ def _window_texts(window: Window, of: str) -> str:
 
 def _moment(ns: int) -> str:
     """The time in UTC, to the ms; the number itself if it is out of range."""
-    if ns == NULL_LONG:
-        return "?"
     try:
         return datetime.fromtimestamp(ns / SECOND, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
