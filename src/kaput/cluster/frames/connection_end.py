@@ -1,15 +1,12 @@
-"""One end of a proxied connection. It pauses reading while the other end cannot keep up, or while bytes are
-spliced to it inside the kernel (`Splice`).
+"""One end of a proxied connection, which pauses reading while the other end cannot keep up; and the frames in
+what it reads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import struct
 from collections.abc import Callable, Container
-from contextlib import suppress
 from dataclasses import dataclass
 
 REQUEST = struct.Struct(">ih")  # size, API key
@@ -69,15 +66,6 @@ class Splitter:
         self._opaque = False
         self.seen = 0  # frames
 
-    @property
-    def bytes_to_skip(self) -> int:
-        """The bytes left of a frame that is not wanted."""
-        return self._skip
-
-    def skip(self, count: int) -> None:
-        """Records that `count` of these bytes have passed unread."""
-        self._skip -= count
-
     def split(self, data: bytes) -> list[bytes | Frame]:
         """The bytes to pass on and the wanted frames, in order. May buffer the end until more arrives."""
         if self._opaque:
@@ -121,95 +109,7 @@ class Splitter:
         self._buffered, self._missing = [begun], needed - len(begun)
 
 
-_CHUNK = memoryview(bytearray(1 << 18))  # shared by all connections: data is copied out at once
-_HEADER_BYTES = 1 << 12  # read this much of a long frame; the rest is spliced
-
-
-MIN_BYTES = 1 << 15  # fewer are not worth the additional calls
-SUPPORTED = hasattr(os, "splice")
-_PIPE_BYTES = 1 << 20  # the most for an ordinary user
-_TURN_BYTES = 1 << 22  # moved before other connections get their turn
-
-
-class Splice:
-    """Moves bytes from `source` to `target`, file descriptors of connected sockets. `on_passed` is called
-    with the number of bytes each time some were written; `on_end` at the end, with whether no bytes were lost
-    in between.
-    """
-
-    def __init__(
-        self, source: int, target: int, on_passed: Callable[[int], None], on_end: Callable[[bool], None]
-    ) -> None:
-        self._loop = asyncio.get_running_loop()
-        # asyncio does not let others watch a transport's own descriptors.
-        self._source, self._target = os.dup(source), os.dup(target)
-        self._out, self._in = os.pipe()
-        with suppress(OSError):
-            fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self._on_passed, self._on_end = on_passed, on_end
-        self._remaining = self._in_pipe = 0
-        self._turn: asyncio.Handle | None = None
-        self._closed = False
-
-    def begin(self, count: int) -> None:
-        """Moves the next `count` bytes as they arrive."""
-        self._remaining = count
-        self._transfer()
-
-    def close(self) -> None:
-        """Stops, and closes all descriptors."""
-        if self._closed:
-            return
-        self._closed = True
-        self._stop_waiting()
-        for descriptor in (self._source, self._target, self._out, self._in):
-            os.close(descriptor)
-
-    def _transfer(self) -> None:
-        self._stop_waiting()
-        limit = self._remaining - _TURN_BYTES
-        try:
-            while self._remaining or self._in_pipe:
-                if self._remaining <= limit and not self._in_pipe:
-                    self._turn = self._loop.call_soon(self._transfer)
-                    return
-                if not self._in_pipe and not self._fill():
-                    break  # the sender has disconnected
-                self._drain()
-        except BlockingIOError:
-            if self._in_pipe:
-                self._loop.add_writer(self._target, self._transfer)
-            else:
-                self._loop.add_reader(self._source, self._transfer)
-            return
-        except OSError:
-            pass  # an end is disconnected; its ConnectionEnd handles that
-        self._on_end(not self._in_pipe)
-
-    def _fill(self) -> int:
-        flags = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
-        read = os.splice(self._source, self._in, min(self._remaining, _PIPE_BYTES), flags=flags)
-        self._remaining -= read
-        self._in_pipe += read
-        return read
-
-    def _drain(self) -> None:
-        flags = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
-        if self._remaining:
-            flags |= os.SPLICE_F_MORE
-        written = os.splice(self._out, self._target, self._in_pipe, flags=flags)
-        self._in_pipe -= written
-        self._on_passed(written)
-
-    def _stop_waiting(self) -> None:
-        self._loop.remove_reader(self._source)
-        self._loop.remove_writer(self._target)
-        if self._turn is not None:
-            self._turn.cancel()
-            self._turn = None
-
-
-class ConnectionEnd(asyncio.BufferedProtocol):
+class ConnectionEnd(asyncio.Protocol):
     """The connection with a client or with the broker. `other`: the end that its bytes are sent to."""
 
     def __init__(self, received: Callable[[bytes], None], on_lost: Callable[[], None]) -> None:
@@ -219,8 +119,6 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         self.lost = False
         self.peer: tuple[str, int] = ("", 0)
         self._pause_reasons: set[str] = set()
-        self._splice: Splice | None = None
-        self._expects_long_frame = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -229,16 +127,11 @@ class ConnectionEnd(asyncio.BufferedProtocol):
         if self._pause_reasons:
             transport.pause_reading()
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return _CHUNK[:_HEADER_BYTES] if self._expects_long_frame else _CHUNK
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._received(bytes(_CHUNK[:nbytes]))
+    def data_received(self, data: bytes) -> None:
+        self._received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
-        for end in (self, self.other):
-            end._stop_splicing()
         self._on_lost()
 
     def pause_writing(self) -> None:
@@ -246,33 +139,6 @@ class ConnectionEnd(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.other.resume_reading("full")
-
-    def splice_to_other(self, count: int, on_passed: Callable[[int], None]) -> None:
-        """Splices the next `count` bytes, if possible. `on_passed`: called with each number of bytes sent."""
-        source, target = self.transport, self.other.transport
-        if source is None or target is None or source.is_closing() or target.is_closing():
-            return
-        before = self._pause_reasons or target.get_write_buffer_size()
-        self._expects_long_frame = SUPPORTED and count >= MIN_BYTES and not before
-        if not self._expects_long_frame:
-            return
-        if self._splice is None:
-            source_fd, target_fd = (_descriptor(each) for each in (source, target))
-            self._splice = Splice(source_fd, target_fd, on_passed, self._on_spliced)
-        self.stop_reading("passing")
-        self._splice.begin(count)
-
-    def _on_spliced(self, complete: bool) -> None:
-        if not complete:
-            self.abort()
-        self.resume_reading("passing")
-
-    def _stop_splicing(self) -> None:
-        """Stops the splice from this end: one of the two connections is lost."""
-        if self._splice is not None:
-            self._splice.close()
-            self._splice = None
-            self.resume_reading("passing")
 
     def stop_reading(self, reason: str) -> None:
         """Pauses until `resume_reading` has been called for every reason."""
@@ -291,7 +157,3 @@ class ConnectionEnd(asyncio.BufferedProtocol):
     def abort(self) -> None:
         if self.transport is not None:
             self.transport.abort()
-
-
-def _descriptor(transport: asyncio.Transport) -> int:
-    return int(transport.get_extra_info("socket").fileno())

@@ -105,8 +105,6 @@ class Link:
                 self._handle_request(part)
             elif isinstance(part, bytes):
                 self._to_broker(part)
-        if self._drops_requests is None and not self._waiting:
-            self.client.splice_to_other(self._requests.bytes_to_skip, self._requests.skip)
 
     def _handle_request(self, request: Request) -> None:
         if self._drops_requests is not None:
@@ -180,8 +178,6 @@ class Link:
             handlers.pop(0)(part.data)
             if handlers:
                 self._answer_handlers[part.correlation_id] = handlers
-        if self._drops_answers is None:
-            self.broker.splice_to_other(self._answers.bytes_to_skip, self._answers.skip)
 
     def _to_client(self, data: bytes) -> None:
         if self._drops_answers is None and self.client.transport is not None and not self.client.lost:
