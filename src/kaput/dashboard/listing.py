@@ -7,40 +7,36 @@ thousand stat calls and no reading.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
-from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.safe_files import Lenient, Runs
 from kaput.evidence.recording import first_holder
 from kaput.scenario.vocabulary import PROMISE
 
-_LENIENT = ConfigDict(frozen=True, extra="ignore")
 RECORDING, DEAD, UNJUDGED, UNREADABLE = "recording", "recorder dead", "not judged", "unreadable"
 STATES = ("held", "violated", "inconclusive", RECORDING, DEAD, UNJUDGED, UNREADABLE)
 LIVE = (RECORDING, DEAD)
 
 
-class _ListedManifest(BaseModel):
-    model_config = _LENIENT
+class _ListedManifest(Lenient):
     scenario: str
     state: str
     started_ns: int = 0
-    varied: dict[str, JsonValue] = {}
+    varied: dict[str, JsonValue] = Field(default={})
 
 
-class _ListedAnomaly(BaseModel):
-    model_config = _LENIENT
+class _ListedAnomaly(Lenient):
     name: str
     count: int
 
 
-class _ListedFindings(BaseModel):
+class _ListedFindings(Lenient):
     """The part of findings.json that a line shows: validating all of it takes ten times as long."""
 
-    model_config = _LENIENT
     verdict: str
     promise: str | None = None
     anomalies: list[_ListedAnomaly]
@@ -104,26 +100,23 @@ class Listing:
         try:
             manifest = _ListedManifest.model_validate_json(self._runs.read(name, "manifest.json"))
             varied = ", ".join(f"{key}={value}" for key, value in manifest.varied.items())
-            line = Line(name, manifest.scenario, varied, UNJUDGED, None, manifest.started_ns)
-            if manifest.state == RECORDING:
-                return Line(name, line.scenario, varied, RECORDING, None, line.started_ns)
-            if not judged:
+            state = RECORDING if manifest.state == RECORDING else UNJUDGED
+            line = Line(name, manifest.scenario, varied, state, started_ns=manifest.started_ns)
+            if state == RECORDING or not judged:
                 return line
             findings = _ListedFindings.model_validate_json(self._runs.read(name, "findings.json"))
         except (OSError, ValidationError) as error:
             return Line(name, message=(str(error).splitlines() or [type(error).__name__])[0])
         lost = sum(anomaly.count for anomaly in findings.anomalies if anomaly.name == "lost")
         state = findings.verdict if findings.verdict in STATES[:3] else UNREADABLE
-        return Line(name, line.scenario, varied, state, lost, line.started_ns, _unexpected(findings))
+        return replace(line, state=state, lost=lost, message=_unexpected(findings))
 
     def _alive(self, line: Line) -> Line:
         """The line, with state DEAD if its recorder has died, which no file shows."""
         if line.state != RECORDING:
             return line
         holder = first_holder(self._runs.root / line.name)
-        if holder is None or not holder.dead():
-            return line
-        return Line(line.name, line.scenario, line.varied, DEAD, None, line.started_ns)
+        return line if holder is None or not holder.dead() else replace(line, state=DEAD)
 
 
 def filtered(lines: Sequence[Line], words: str = "", state: str = "") -> list[Line]:

@@ -10,10 +10,18 @@ import os
 import stat
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
 from kaput.evidence.folder import RunFolder
 
 MOST_BYTES = 64 << 20  # of a file that is read as a whole: the report of 10 million messages has 3 MB
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe would block
+
+
+class Lenient(BaseModel):
+    """A document in these files, of which only some fields are wanted."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Runs:

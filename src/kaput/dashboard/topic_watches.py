@@ -15,30 +15,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 from starlette.exceptions import HTTPException
 
 from kaput.clients.audit_reports import TOPIC as REPORTS
 from kaput.dashboard.pages import render
-from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.safe_files import Lenient, Runs
 from kaput.dashboard.watching.run_tails import ANOMALIES, DIRECTORY, FINAL, STATUS
 
 _JOB = "job.json"
 _SILENT_S = 30.0  # a job without messages still writes its status every few seconds
-_LENIENT = ConfigDict(frozen=True, extra="ignore")
 WATCHING, ENDED, SILENT, STARTING = "watching", "ended", "not updated", "starting"
 
 
-class _WatchJob(BaseModel):
-    model_config = _LENIENT
+class _WatchJob(Lenient):
     topics: list[str]
     audit: dict[str, Any] | None = None
 
 
-class Place(BaseModel):
+class Place(Lenient):
     """Counts of one partition. `position`: the next offset to read."""
 
-    model_config = _LENIENT
     topic: str
     partition: int
     stored: int = 0
@@ -49,18 +46,16 @@ class Place(BaseModel):
     position: int | None = None
 
 
-class WatchStage(BaseModel):
+class WatchStage(Lenient):
     """One stage of an audited topic. `missing`: compared to the stage before it."""
 
-    model_config = _LENIENT
     count: int
     missing: int
 
 
-class _Status(BaseModel):
+class _Status(Lenient):
     """What status.json and final.json have; a watch by numbers has `places`, an audit has `audited`."""
 
-    model_config = _LENIENT
     at_ns: int = 0
     missing: int = 0
     late: int = 0
@@ -68,9 +63,9 @@ class _Status(BaseModel):
     reordered: int = 0
     complete: bool = False
     trouble: str | None = None
-    places: list[Place] = []
-    audited: dict[str, dict[str, WatchStage]] = {}
-    mirror_lag_ms: dict[str, int] = {}
+    places: list[Place] = Field(default=[])
+    audited: dict[str, dict[str, WatchStage]] = Field(default={})
+    mirror_lag_ms: dict[str, int] = Field(default={})
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from kaput.dashboard.safe_files import Runs
+from kaput.dashboard.safe_files import Lenient, Runs
 from kaput.evidence.attempts import SUFFIX
 from kaput.evidence.schemas import whole
 from kaput.evidence.tails import AttemptsTail, StreamTail
@@ -68,8 +68,7 @@ DIRECTORY, FINAL, STATUS = "watch", "final.json", "status.json"
 ANOMALIES = ("missing", "late", "duplicated", "reordered")
 
 
-class _LedgerDocument(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class _LedgerDocument(Lenient):
     acked: int
     missing: int
     late: int
