@@ -1,4 +1,4 @@
-"""Reads Java's properties files, and the login settings in them, exactly as Kafka's own clients do.
+"""Reads and writes Java's properties files, and reads the login settings in them, as Kafka's own clients do.
 
 The definitions: `java.util.Properties.load` (javadoc), and for `sasl.jaas.config` Kafka's
 `org.apache.kafka.common.security.JaasConfig`, which uses a `java.io.StreamTokenizer`. Not here: what the
@@ -8,10 +8,12 @@ settings mean (access.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from kaput.core import setting_text
 from kaput.errors import UsageError, unreadable
 
 _BOM = b"\xef\xbb\xbf"
@@ -79,6 +81,26 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         while (len(logical) - len(logical.rstrip("\\"))) % 2 == 1:
             logical = logical[:-1] + next(lines, (0, ""))[1].lstrip(_BLANKS)
         yield number, logical
+
+
+def properties_text(settings: Mapping[str, Any]) -> str:
+    """The text of a properties file, all ASCII."""
+    pairs = ((_escaped(key, "=: "), _escaped(setting_text(value), "")) for key, value in settings.items())
+    return "".join(f"{key}={value}\n" for key, value in pairs)
+
+
+def _escaped(text: str, more: str) -> str:
+    """Printable ASCII as it is, everything else as UTF-16 escapes."""
+    escaped = ""
+    for at, char in enumerate(text):
+        if char == "\\" or char in more or (at == 0 and char in " #!"):
+            escaped += f"\\{char}"
+        elif " " <= char <= "~":
+            escaped += char
+        else:
+            units = char.encode("utf-16-be", "surrogatepass")
+            escaped += "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+    return escaped
 
 
 def _unescaped(text: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.errors import UsageError
-from kaput.java_properties import login_options, read_properties, read_settings
+from kaput.java_properties import login_options, properties_text, read_properties, read_settings
 
 _MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required "
 _ALICE = {"username": "alice", "password": "secret1"}
@@ -106,3 +106,15 @@ def test_any_login_gives_options_or_a_value_error(text: str) -> None:
         assert len(str(error)) < 100
     else:
         assert all(isinstance(value, str) for value in options.values())
+
+
+def test_written_properties_are_read_again(tmp_path: Path) -> None:
+    """Whatever is in them, in ASCII, since Java reads ISO 8859-1."""
+    settings = {"a b": "c=d: e", "path": " C:\\x", "text": "n\u00e4h\n\U0001f600", "yes": True}
+    text = properties_text(settings)
+    assert text == "a\\ b=c=d: e\npath=\\ C:\\\\x\ntext=n\\u00e4h\\u000a\\ud83d\\ude00\nyes=true\n"
+    path = tmp_path / "x.properties"
+    path.write_text(text)
+    read = read_properties(path)
+    assert read.pop("text").encode("utf-16-be", "surrogatepass").decode("utf-16-be") == settings.pop("text")
+    assert read == settings | {"yes": "true"}

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from kaput.cluster.access import OPEN, Access
-from kaput.core import setting_text
+from kaput.java_properties import properties_text
 from kaput.scenario.model import Cluster
 
 Role = Literal["broker", "controller", "combined", "zookeeper", "mirror"]
@@ -106,10 +106,10 @@ def write_properties(
         **(identity or _kraft_identity)(layout, plan),
         **_rack_setting(layout, spec),
         **security,
-        **_scenario_settings(spec),
+        **spec.config,
     }
     layout.folder.mkdir(parents=True, exist_ok=True)
-    layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    layout.properties.write_text(properties_text(settings))
 
 
 def _kraft_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:
@@ -184,7 +184,3 @@ def _lab_settings(spec: Cluster) -> dict[str, str]:
         "num.io.threads": "4",
         "background.threads": "2",
     }
-
-
-def _scenario_settings(spec: Cluster) -> dict[str, str]:
-    return {key: setting_text(value) for key, value in spec.config.items()}

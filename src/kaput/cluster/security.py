@@ -32,6 +32,7 @@ from kaput.cluster.properties import NodeLayout
 from kaput.cluster.protocol import DefaultRecordBatchBuilder
 from kaput.cluster.record_batches import header
 from kaput.errors import UsageError
+from kaput.java_properties import properties_text
 from kaput.scenario.model import Cluster
 from kaput.scenario.vocabulary import CLIENT_USER, USERS
 
@@ -336,7 +337,7 @@ class Security(Unsecured):
             "sasl.jaas.config": f'{_SCRAM} required username="{user}" password="{password}";',
             **self._trust,
         }
-        return "".join(f"{key}={value}\n" for key, value in settings.items())
+        return properties_text(settings)
 
 
 def secrets_folder(nodes: Path, spec: Cluster) -> Path:

@@ -18,7 +18,6 @@ from kaput.cluster.mirrors.node import (
     MirroredCluster,
     MirrorEvent,
     MirrorNode,
-    as_file,
     mirror_command,
     mirror_layout,
     mirror_properties,
@@ -28,6 +27,7 @@ from kaput.errors import BrokerError, LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.java import Java
+from kaput.java_properties import properties_text
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
@@ -170,7 +170,7 @@ class RunMirrors:
         ends = (self._cluster_of(mirror.from_), self._cluster_of(mirror.to))
         back = (one for one in self._mirrors if (one.from_, one.to) == (mirror.to, mirror.from_))
         settings = mirror_properties(mirror, *ends, f"http://{layout.host}:{port}", next(back, None))
-        layout.properties.write_text(as_file(settings))
+        layout.properties.write_text(properties_text(settings))
         command = network.command(node_id, mirror_command(layout, makers.distribution, makers.java))
         return MirrorNode(makers.owner, layout, command, mirror, self._on_event)
 

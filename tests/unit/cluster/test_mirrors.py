@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kaput.cluster.access import Access
-from kaput.cluster.mirrors.node import MirroredCluster, MirrorNode, as_file, mirror_layout, mirror_properties
+from kaput.cluster.mirrors.node import MirroredCluster, MirrorNode, mirror_layout, mirror_properties
 from kaput.cluster.mirrors.records import (
     Checkpoint,
     OffsetSync,
@@ -21,6 +21,7 @@ from kaput.cluster.mirrors.records import (
 from kaput.cluster.network.loopback import Loopback
 from kaput.core import TopicPartition
 from kaput.errors import LabError
+from kaput.java_properties import properties_text
 from kaput.runner.mirrors.watching import mirror_lag
 from kaput.scenario.mirrors import Mirror
 
@@ -55,7 +56,7 @@ def test_mirror_settings_reference_secrets_by_file(tmp_path: Path) -> None:
     assert found["dc2.sasl.jaas.config"] == f"${{file:{path}:sasl.jaas.config}}"
     assert found["dc2.security.protocol"] == f"${{file:{path}:security.protocol}}"
     assert found["config.providers"] == "file" and "dc1.security.protocol" not in found
-    assert "hush" not in as_file(found)
+    assert "hush" not in properties_text(found)
 
 
 def test_group_offsets_are_synced_only_for_named_groups() -> None:
@@ -100,11 +101,6 @@ def test_scenario_settings_get_the_direction_or_cluster_prefix() -> None:
     assert found["dc1->dc2.offset.lag.max"] == found["dc2.offset.lag.max"] == "0"
     assert found["dc1.consumer.max.poll.records"] == "10"
     assert "dc1->dc2.dc1.consumer.max.poll.records" not in found
-
-
-def test_backslashes_are_escaped_in_properties() -> None:
-    """In a file of properties it would begin an escape."""
-    assert as_file({"a": "x\\y"}) == "a=x\\\\y\n"
 
 
 def text(word: str) -> bytes:

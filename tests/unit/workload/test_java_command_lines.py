@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from kaput.errors import DistributionError
 from kaput.java import Java
 from kaput.scenario.model import Group, Producers
 from kaput.scenario.producers import Transactions
-from kaput.workload.java.command_lines import JavaTools, patience_ms, write_properties
+from kaput.workload.java.command_lines import JavaTools, patience_ms
 
 TOOLS = ("VerifiableConsumer",)
 
@@ -125,16 +124,6 @@ def test_member_of_another_client_version(tools: JavaTools) -> None:
     assert "kafka-tools-3.9.2.jar" in after(words, "-cp") and "--consumer.config" in words
     with pytest.raises(DistributionError, match=r"Kafka 3\.9\.2 has no VerifiableShareConsumer"):
         tools.share_member("g-member-1", "h:1", "member-1", group)
-
-
-def test_properties_file_is_private_and_escaped_for_java(tmp_path: Path) -> None:
-    """Whatever is in them; nobody else may read them."""
-    path = tmp_path / "x.properties"
-    write_properties(path, {"a b": "c=d: e", "path": " C:\\x", "text": "näh\n\U0001f600", "yes": True})
-    assert path.read_text() == (
-        "a\\ b=c=d: e\npath=\\ C:\\\\x\ntext=n\\u00e4h\\u000a\\ud83d\\ude00\nyes=true\n"
-    )
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_producer_patience_covers_the_delivery_timeout() -> None:

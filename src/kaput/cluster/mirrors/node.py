@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -117,11 +117,6 @@ def _scenario_settings(mirror: Mirror) -> dict[str, str]:
         for name in [key] if own else [f"{mirror.name}.{key}", f"{mirror.to}.{key}"]:
             settings[name] = text
     return settings
-
-
-def as_file(settings: Mapping[str, str]) -> str:
-    """The settings as the text of a properties file, with backslashes escaped."""
-    return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in settings.items())
 
 
 def _name_patterns(names: list[str]) -> str:

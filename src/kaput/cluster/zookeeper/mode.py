@@ -19,6 +19,7 @@ from kaput.cluster.security import Unsecured
 from kaput.cluster.wire import Endpoint, Unanswered
 from kaput.cluster.zookeeper.event_log import read_cluster_events
 from kaput.errors import UsageError
+from kaput.java_properties import properties_text
 
 _DIRECTORY = Path(__file__).parent
 
@@ -57,7 +58,7 @@ def write_zookeeper(layout: NodeLayout, plan: list[NodeLayout]) -> None:
         settings |= {f"server.{p.id}": _server_line(p) for p in ensemble}
     layout.data.mkdir(parents=True)
     (layout.data / "myid").write_text(f"{layout.id}\n")
-    layout.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    layout.properties.write_text(properties_text(settings))
 
 
 def broker_identity(layout: NodeLayout, plan: list[NodeLayout]) -> dict[str, str]:

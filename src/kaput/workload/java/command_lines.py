@@ -6,20 +6,18 @@ Options on a tool's command line override its settings file. Not here: reading t
 
 from __future__ import annotations
 
-import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from kaput.cluster.access import OPEN, AccessOf
+from kaput.cluster.access import OPEN, AccessOf, write_secret
 from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, java_command, resolve
-from kaput.core import setting_text
 from kaput.errors import DistributionError
 from kaput.java import Java, find_java
+from kaput.java_properties import properties_text
 from kaput.scenario.model import Config, Group, Producers
 from kaput.scenario.vocabulary import CLIENT_USER
 
@@ -97,7 +95,8 @@ class JavaTools:
         user = str(settings.get("sasl.username", CLIENT_USER))
         credentials = self._access(group.cluster, user).properties
         path = (self._private() if credentials else self._scratch) / f"{name}.properties"
-        write_properties(path, {**settings, **credentials})
+        path.unlink(missing_ok=True)
+        write_secret(path, properties_text({**settings, **credentials}))
         words = [*arguments, _file_option(distribution, tool), str(path)]
         return self._jvm(java, distribution, find_archive(distribution, java), f"{_TOOLS}{tool}", words)
 
@@ -133,29 +132,6 @@ def patience_ms(spec: Producers) -> int:
     given = str(spec.config.get("delivery.timeout.ms", _DELIVERY_MS))
     delivery_ms = int(given) if given.isdecimal() else _DELIVERY_MS
     return max(spec.patience, delivery_ms + _SLACK_MS, _COORDINATOR_MS if spec.transactions else 0)
-
-
-def write_properties(path: Path, settings: Mapping[str, Any]) -> None:
-    """Writes a Java properties file that only its owner can read."""
-    pairs = ((_escaped(key, "=: "), _escaped(setting_text(value), "")) for key, value in settings.items())
-    lines = [f"{key}={value}\n" for key, value in pairs]
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.writelines(lines)
-
-
-def _escaped(text: str, more: str) -> str:
-    """Escapes for Java's Properties: printable ASCII as it is, everything else as UTF-16 escapes."""
-    text_out = ""
-    for at, char in enumerate(text):
-        if char == "\\" or char in more or (at == 0 and char in " #!"):
-            text_out += f"\\{char}"
-        elif " " <= char <= "~":
-            text_out += char
-        else:
-            units = char.encode("utf-16-be", "surrogatepass")
-            text_out += "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
-    return text_out
 
 
 def _file_option(distribution: Distribution, tool: str) -> str:
