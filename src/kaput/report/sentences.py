@@ -19,7 +19,11 @@ WITHOUT_RECORD = "markers of transactions, or what was removed"  # offsets witho
 def verdict_sentence(findings: Findings) -> str:
     """The result of a run in a sentence or two, starting with the verdict in capitals."""
     totals = findings.totals
-    parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged", _lost(findings)]
+    parts = [f"{totals.sent:,} sent", f"{totals.acked:,} acknowledged"]
+    for outcome, words in (("failed", "failed"), ("unknown", "of unknown outcome")):
+        if count := sum(fate.count for fate in findings.fates if fate.outcome == outcome):
+            parts.append(f"{count:,} {words}")
+    parts.append(_lost(findings))
     if removed := _removed_by_settings(findings):
         parts.append(f"{removed:,} removed as configured")
     if findings.kept is not None and findings.kept.kept:

@@ -32,8 +32,8 @@ def test_the_verdict_comes_first(findings: Findings) -> None:
     """The first line is the verdict with the counts that matter, and why the loss is permitted."""
     first = to_text(findings, Path("runs/x")).plain.splitlines()[0]
     assert first == (
-        "HELD, with permitted loss: 40,000 sent, 39,997 acknowledged, 23 acknowledged messages lost "
-        "(permitted: acks=1 promises nothing across a change of leader)."
+        "HELD, with permitted loss: 40,000 sent, 39,997 acknowledged, 3 of unknown outcome, "
+        "23 acknowledged messages lost (permitted: acks=1 promises nothing across a change of leader)."
     )
 
 
