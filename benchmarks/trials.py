@@ -51,7 +51,7 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-def trials(count: int) -> Iterator[Trial]:
+def trials(count: int, scale: float) -> Iterator[Trial]:
     """That many, which differ in their workload alone."""
     source = parse("leader-kill", yaml.safe_dump(SCENARIO))
     varied = itertools.cycle(itertools.product((1, 2), (100, 400, 1000), KINDS))
@@ -62,7 +62,7 @@ def trials(count: int) -> Iterator[Trial]:
             **{f"workload.producers.0.{key}": value for key, value in kind.items()},
         }
         scenario = resolve(source, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
-        yield Trial("leader-kill", scenario, number, settings)
+        yield Trial("leader-kill", scenario, number, settings, scale)
 
 
 class Used:
@@ -101,8 +101,8 @@ def together(runs: Path, batches: int, width: int, scale: float) -> Iterator[str
     """A row for each batch, one for all but the first, which waits for cluster and Spark, and verdicts."""
     verdicts: Counter[str] = Counter()
     used, warm = Used(), None
-    with Trials(runs, together=width, scale=scale) as played:
-        for number, judged in enumerate(played.run(trials(batches * width)), 1):
+    with Trials(runs, together=width) as played:
+        for number, judged in enumerate(played.run(trials(batches * width, scale)), 1):
             verdicts[judged.findings.verdict if judged.findings else f"error: {judged.error}"] += 1
             if number % width == 0:
                 yield used.row(f"{width} together, times x {scale:g}, batch {number // width}", width)

@@ -62,7 +62,8 @@ SHORT = "workload.producers.0.messages=1000"
 
 
 def trial(name: str, *changes: str) -> Trial:
-    return Trial(name, resolve(parse("orders", yaml.safe_dump(SCENARIO)), list(changes)), 7, {"of": name})
+    scenario = resolve(parse("orders", yaml.safe_dump(SCENARIO)), list(changes))
+    return Trial(name, scenario, 7, {"of": name}, scale=0.2)
 
 
 @dataclass
@@ -99,7 +100,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         trial("after", NO_FAULT, SHORT),
     ]
     progress = NotesOnly(played.notes.append)
-    with Trials(played.runs, progress=progress, scale=0.2, together=3) as trials:
+    with Trials(played.runs, progress=progress, together=3) as trials:
         played.take(trials.run(first))
     return played
 
@@ -185,7 +186,7 @@ def test_next_trial_reuses_the_cluster_without_earlier_evidence(played: Played) 
 def test_a_damaged_cluster_is_replaced(tmp_path: Path) -> None:
     """A broker died between two trials: the second one has another cluster."""
     played = Played(tmp_path / "runs")
-    with Trials(played.runs, progress=NotesOnly(played.notes.append), scale=0.2) as trials:
+    with Trials(played.runs, progress=NotesOnly(played.notes.append)) as trials:
         played.take(trials.run([trial("first", NO_FAULT, SHORT)]))
         brokers = [p for p in psutil.Process().children() if ".cluster-" in " ".join(p.cmdline())]
         assert brokers, (played.notes, played.judged)
@@ -203,7 +204,7 @@ def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
         "from test_trials import trial\nfrom kaput.trials.trials import Trials\n"
-        "with Trials(Path(sys.argv[1]), scale=0.5, together=2) as trials:\n"
+        "with Trials(Path(sys.argv[1]), together=2) as trials:\n"
         "    print('ended early:', [each.error for each in trials.run([trial('one'), trial('other')])])\n"
     )
     here = Path(__file__).parent

@@ -20,7 +20,6 @@ from kaput.search.space import Choices, Space, time_in_words
 from kaput.search.store import SearchStore, StoredExperiment
 from kaput.search.symptoms import symptoms
 from kaput.trials.batch import Judged, Trial
-from kaput.trials.scaling import scaled
 
 NEAR = "near: "
 _OUT, _BACK = ("fenced", "stopped"), ("unfenced", "started")
@@ -234,8 +233,8 @@ class Experiments:
         for one in wanted:
             scale = 1.0 if one.purpose == "final" else self.store.settings.scale
             labels = {**one.choices.settings, "faults": _summary(one.choices), "scale": scale}
-            scenario = scaled(self.space.scenario(one.choices, optional=True), scale)
-            trial = Trial(f"{self.space.name}-{one.id}", scenario, one.seed, labels)
+            scenario = self.space.scenario(one.choices, optional=True)
+            trial = Trial(f"{self.space.name}-{one.id}", scenario, one.seed, labels, scale)
             begun[trial.name] = one
             yield trial
 

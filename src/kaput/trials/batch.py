@@ -56,12 +56,15 @@ def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
 
 @dataclass(frozen=True)
 class Trial:
-    """One experiment to play. `labels`: the varied settings, for the manifest's `varied`."""
+    """One experiment to play. `labels`: the varied settings, for the manifest's `varied`; `scale`: the factor
+    of all times (scaling.py).
+    """
 
     name: str
     scenario: Scenario
     seed: int
     labels: Mapping[str, JsonValue] = field(default_factory=dict)
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -185,8 +188,8 @@ class StartBarrier:
 
 
 class TrialBatch:
-    """Experiments on one cluster. `number`: of the first trial, which is part of its names; `scale`: for the
-    manifests. All have the seed of the first, since they share its random choices.
+    """Experiments on one cluster. `number`: of the first trial, which is part of its names. All have the seed
+    of the first, since they share its random choices.
     """
 
     def __init__(
@@ -196,7 +199,6 @@ class TrialBatch:
         number: int,
         *,
         runs: Path,
-        scale: float,
         progress: Progress,
         stop: threading.Event,
     ) -> None:
@@ -221,9 +223,9 @@ class TrialBatch:
             for index, trial in enumerate(trials)
         ]
         names = [experiment.folder.name for experiment in self._experiments]
-        for experiment in self._experiments:
+        for experiment, trial in zip(self._experiments, trials, strict=True):
             others = [name for name in names if name != experiment.folder.name]
-            changes = {"scale": scale, "shares_cluster_with": others}
+            changes = {"scale": trial.scale, "shares_cluster_with": others}
             experiment.manifest = experiment.manifest.model_copy(update=changes)
 
     def _experiment(self, number: int, trial: Trial, seed: int, runs: Path, progress: Progress) -> Experiment:
@@ -347,7 +349,7 @@ def with_unique_names(scenario: Scenario, tag: str) -> Scenario:
     topics = {topic.name: f"{topic.name}-{tag}" for topic in scenario.topics}
     partitions = _partitions(scenario, "offsets.topic.num.partitions")
     groups = {
-        group.id: _with_same_coordinators(group.id, tag, partial(_with, group.id), partitions)
+        group.id: _with_same_coordinators(group.id, tag, [lambda new: new], partitions)
         for group in scenario.workload.groups
     }
     for block, topic in zip(document["topics"], scenario.topics, strict=True):
@@ -384,34 +386,24 @@ def assignment(scenario: Scenario, topic: str) -> list[list[int]]:
     ]
 
 
-def _with(old: str, new: str) -> list[tuple[str, str]]:
-    return [(new, old)]
-
-
 def _id_prefix(scenario: Scenario, tag: str) -> str:
     """The prefix of transactional ids: producers in targets keep the coordinators of their old ids."""
     hit = [step.target for step in scenario.faults if step.target.kind == "transaction-coordinator-of"]
     numbers = {target.number for target in hit if target.number is not None}
     partitions = _partitions(scenario, "transaction.state.log.num.partitions")
     return _with_same_coordinators(
-        ID_PREFIX,
-        tag,
-        lambda prefix: [(transactional_id(n, prefix), transactional_id(n)) for n in numbers],
-        partitions,
+        ID_PREFIX, tag, [partial(transactional_id, number) for number in numbers], partitions
     )
 
 
-def _with_same_coordinators(
-    name: str, tag: str, pairs: Callable[[str], list[tuple[str, str]]], partitions: int
-) -> str:
-    """NAME-TAG, or the first NAME-TAG-N for which all `pairs` (new, old) have the same coordinator."""
-    for number in itertools.count():
-        candidate = f"{name}-{tag}" + (f"-{number}" if number else "")
-        if all(
-            partition_of(new, partitions) == partition_of(old, partitions) for new, old in pairs(candidate)
-        ):
-            return candidate
-    raise AssertionError("itertools.count never ends")
+def _with_same_coordinators(name: str, tag: str, ids: Sequence[Callable[[str], str]], partitions: int) -> str:
+    """NAME-TAG, or the first NAME-TAG-N whose `ids` have the same coordinators as those of NAME."""
+    candidates = (f"{name}-{tag}" + (f"-{number}" if number else "") for number in itertools.count())
+    return next(
+        new
+        for new in candidates
+        if all(partition_of(id_(new), partitions) == partition_of(id_(name), partitions) for id_ in ids)
+    )
 
 
 def _partitions(scenario: Scenario, setting: str) -> int:

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from kaput.analysis.spark.in_process import WithoutSpark, load_analysis
@@ -37,14 +36,10 @@ from kaput.trials.warm import WarmClusters
 _STOP_S = 15.0  # for experiments to end when their results are no longer wanted
 
 
-def _silent(_text: str) -> None:
-    pass
-
-
 class Trials:
-    """A context manager that plays trials. `runs`: where run folders are created; `scale`: the factor of all
-    times; `together`: how many trials may share a cluster and its faults; `kafka_home`: an installation to
-    use instead of the locked jars. Entering raises JavaError, UsageError.
+    """A context manager that plays trials. `runs`: where run folders are created; `together`: how many trials
+    may share a cluster and its faults; `kafka_home`: an installation to use instead of the locked jars.
+    Entering raises JavaError, UsageError.
     """
 
     def __init__(
@@ -52,13 +47,11 @@ class Trials:
         runs: Path,
         *,
         progress: Progress | None = None,
-        scale: float = 1.0,
         together: int = 1,
         kafka_home: Path | None = None,
     ) -> None:
-        self._runs, self._kafka_home = runs, kafka_home
-        self._progress = progress or NotesOnly(_silent)
-        self._scale, self._together = scale, together
+        self._runs, self._kafka_home, self._together = runs, kafka_home, together
+        self._progress = progress or NotesOnly(lambda _text: None)
         self._engine = WithoutSpark(threads=1)  # the next trials are played meanwhile
         self._stack = ExitStack()
         self._count = 0  # of trials on warm clusters
@@ -78,10 +71,8 @@ class Trials:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     def run(self, trials: Iterable[Trial]) -> Iterator[Judged]:
         """Plays and judges trials; yields results in the order in which they finish. A trial is taken from
@@ -119,7 +110,7 @@ class Trials:
     def _play(self, batch: list[Trial], stop: threading.Event) -> list[PlayedTrial]:
         began = time.monotonic()
         try:
-            trials = [replace(trial, scenario=scaled(trial.scenario, self._scale)) for trial in batch]
+            trials = [replace(trial, scenario=scaled(trial.scenario, trial.scale)) for trial in batch]
             first = trials[0].scenario
             if first.cluster.network == "namespaces":
                 check_inside()
@@ -128,10 +119,7 @@ class Trials:
             self._progress.phase("provision")
             cluster = self._clusters.cluster(first)
             number, self._count = self._count + 1, self._count + len(trials)
-            made = TrialBatch(
-                trials, cluster, number, runs=self._runs, scale=self._scale, progress=self._progress,
-                stop=stop,
-            )  # fmt: skip
+            made = TrialBatch(trials, cluster, number, runs=self._runs, progress=self._progress, stop=stop)
             # The caller expects its own trials, with unscaled times.
             return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
         except KaputError as error:
@@ -149,12 +137,13 @@ class Trials:
             varied=trial.labels,
             compare=mirror_comparison(self._engine.session, self._scratch),
         )
-        experiment.manifest = experiment.manifest.model_copy(update={"scale": self._scale})
+        experiment.manifest = experiment.manifest.model_copy(update={"scale": trial.scale})
+        failure = None
         try:
             experiment.run()
         except KaputError as error:
-            return PlayedTrial(trial, experiment.folder, str(error), began)
-        return PlayedTrial(trial, experiment.folder, None, began)
+            failure = str(error)
+        return PlayedTrial(trial, experiment.folder, failure, began)
 
     def _judged(self, played: PlayedTrial) -> Judged:
         findings, error = None, played.error
@@ -177,9 +166,9 @@ def batched(trials: Iterable[Trial], most: int) -> Iterator[list[Trial]]:
     left = iter(trials)
     following = next(left, None)
     while following is not None:
-        batch, following = [following], None
+        first, batch, following = following, [following], None
         while len(batch) < most and (following := next(left, None)) is not None:
-            if not can_share(batch[0].scenario, following.scenario):
+            if first.scale != following.scale or not can_share(first.scenario, following.scenario):
                 break
             batch.append(following)
             following = None

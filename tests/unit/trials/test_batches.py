@@ -70,12 +70,18 @@ def test_no_trials_give_no_batches() -> None:
     assert list(batched([], 4)) == []
 
 
+def test_trials_with_other_times_do_not_share_a_cluster() -> None:
+    scenario = load_builtin(LEADER_KILL)
+    wanted = [Trial(str(scale), scenario, 1, scale=scale) for scale in (0.5, 0.5, 1.0)]
+    assert [[one.scale for one in batch] for batch in batched(wanted, 4)] == [[0.5, 0.5], [1.0]]
+
+
 def test_trial_that_cannot_be_scaled_is_reported_and_skipped(tmp_path: Path) -> None:
     wanted = [
-        Trial("mirrored", load_builtin("mirror"), 1),
-        Trial("moved", load_builtin("planned-switchover"), 2),
+        Trial("mirrored", load_builtin("mirror"), 1, scale=0.5),
+        Trial("moved", load_builtin("planned-switchover"), 2, scale=0.5),
     ]
-    with Trials(tmp_path / "runs", scale=0.5) as trials:
+    with Trials(tmp_path / "runs") as trials:
         judged = list(trials.run(wanted))
     assert [one.trial.name for one in judged] == ["mirrored", "moved"]
     assert all("cannot be scaled" in (one.error or "") and one.findings is None for one in judged)
