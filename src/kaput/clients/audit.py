@@ -59,7 +59,6 @@ class CountingProducer(confluent_kafka.Producer):
         super().produce(topic, value, key, partition, on_delivery=counting, **more)
 
     def poll(self, timeout: float = -1) -> int:
-        """As confluent-kafka's."""
         events = super().poll(timeout)
         self._counted.report_if_due()
         return events
@@ -71,7 +70,6 @@ class CountingProducer(confluent_kafka.Producer):
         return left
 
     def close(self) -> bool:
-        """As confluent-kafka's."""
         closed = super().close()
         self._counted.close()
         return closed
@@ -79,7 +77,6 @@ class CountingProducer(confluent_kafka.Producer):
     def produce_batch(  # type: ignore[override]
         self, topic: str, messages: list[dict[str, Any]], partition: int = -1, on_delivery: Any = None
     ) -> int:
-        """As confluent-kafka's."""
         counted = [
             {**each, "callback": partial(self._delivered, each.get("callback", on_delivery))}
             for each in messages
@@ -105,7 +102,6 @@ class CountingConsumer(confluent_kafka.Consumer):
         self._counted = _ClientCounts(settings, consumed_by(settings["group.id"]))
 
     def poll(self, timeout: float = -1) -> Message | None:
-        """As confluent-kafka's."""
         message = super().poll(timeout)
         if message is not None:
             _count(self._counted, message)
@@ -113,7 +109,6 @@ class CountingConsumer(confluent_kafka.Consumer):
         return message
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """As confluent-kafka's."""
         messages = super().consume(num_messages, timeout)
         for message in messages:
             _count(self._counted, message)
@@ -121,7 +116,6 @@ class CountingConsumer(confluent_kafka.Consumer):
         return messages
 
     def close(self) -> None:
-        """As confluent-kafka's."""
         super().close()
         self._counted.close()
 
@@ -146,7 +140,6 @@ class _ClientCounts:
         self._reported_s = time.monotonic()
 
     def add(self, topic: str, at_ms: int) -> None:
-        """Counts a message with this timestamp."""
         bucket = (topic, at_ms - at_ms % BUCKET_MS)
         self._counts[bucket] += 1
         self._changed.add(bucket)

@@ -15,7 +15,6 @@ PRODUCED = "produced"
 
 
 def consumed_by(group: str) -> str:
-    """The stage name of a group's members."""
     return f"consumed by {group}"
 
 
@@ -29,7 +28,6 @@ class CountReport(NamedTuple):
     n: int
 
     def write(self) -> str:
-        """The report as a record's value."""
         return json.dumps(self._asdict())
 
     @classmethod

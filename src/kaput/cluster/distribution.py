@@ -48,7 +48,6 @@ class Distribution:
 
     @property
     def classpath(self) -> str:
-        """For `java -cp`."""
         return os.pathsep.join(map(str, self.jars))
 
     def has_class(self, name: str) -> bool:

@@ -135,7 +135,6 @@ class KafkaCluster(ABC):
         """The security settings of a client that connects as this user."""
 
     def address(self, name: str) -> ClusterAddress:
-        """How to reach it, under that name."""
         return ClusterAddress(name, self.bootstrap_servers, self.access().path)
 
     def admin(self, timeout_s: float = 15.0) -> Admin:

@@ -22,8 +22,6 @@ LOCKS = Path(__file__).parent / "locks"
 
 @dataclass(frozen=True)
 class LockedJar:
-    """One jar: its Maven coordinates and SHA-256."""
-
     group: str
     artifact: str
     version: str
@@ -168,7 +166,6 @@ def _lock_entry(path: Path) -> LockedJar:
 
 
 def _slf4j_binding(entries: Sequence[LockedJar]) -> Module:
-    """The binding from SLF4J to this version's log4j."""
     versions = {jar.artifact: jar.version for jar in entries}
     slf4j = versions.get("slf4j-api", "none")
     if not slf4j.startswith("1.7."):

@@ -56,7 +56,6 @@ class MemoryGroup:
             raise _impossible(f"{place}: {error.strerror}") from None
 
     def entering(self, command: list[str]) -> list[str]:
-        """The command, started in this group."""
         return ["sh", "-c", _ENTER, str(self.path), *command]
 
     def usage(self) -> int:

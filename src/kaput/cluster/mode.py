@@ -46,14 +46,12 @@ class KraftMode:
         format_storage(layout, self._cluster_id, distribution, self._java, levels, security.records)
 
     def start_order(self, nodes: Iterable[Node]) -> list[Node]:
-        """The nodes in the order to start them."""
         return list(nodes)
 
     def before_restart(self, layout: NodeLayout, zookeepers: Mapping[int, Endpoint]) -> None:
         """Returns when the node may start again."""
 
     def command(self, layout: NodeLayout) -> NodeCommand:
-        """The node's main class, heap and JVM flags."""
         return MAIN, None, ()
 
     def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> CollectedEvents:

@@ -106,7 +106,6 @@ class Node(PausableProcess):
 
     @property
     def role(self) -> Role:
-        """broker, controller, combined or zookeeper"""
         return self.layout.role
 
     @property
@@ -154,7 +153,6 @@ class Node(PausableProcess):
         return versions[-1].decode() if versions else ""
 
     def upgrade(self, command: list[str]) -> None:
-        """Uses this command from its next start on."""
         self._command = command
 
     def start(self) -> None:

@@ -179,7 +179,6 @@ class OwnCluster(KafkaCluster):
 
     @property
     def controller_endpoints(self) -> dict[int, Endpoint]:
-        """The addresses of the metadata quorum's voters."""
         return {
             p.id: Endpoint(p.host, p.controller_port, p.controller_access)
             for p in self._layouts
@@ -223,7 +222,6 @@ class OwnCluster(KafkaCluster):
         self.wait_ready(timeout_s)
 
     def events(self) -> CollectedEvents:
-        """The events recorded so far, by the nodes' logs."""
         try:
             return self._mode.events(self._layouts, self.distribution)
         except LabError as error:
@@ -324,7 +322,6 @@ class OwnCluster(KafkaCluster):
                 proxy.start()
 
     def _prepare(self, layout: NodeLayout) -> None:
-        """Writes the node's settings and formats its storage."""
         layout.folder.mkdir(parents=True, exist_ok=True)
         for place in (*layout.all_data, layout.lost_data):
             self._owner.own_path(place)

@@ -71,7 +71,6 @@ class NodeLayout:
 
     @property
     def properties(self) -> Path:
-        """Its settings."""
         return self.folder / _SETTINGS_FILES.get(self.role, "server.properties")
 
     @property
@@ -81,7 +80,6 @@ class NodeLayout:
 
     @property
     def log(self) -> Path:
-        """The node's output."""
         return self.folder / "server.log"
 
 

@@ -50,7 +50,6 @@ class Header(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """The number of its compression codec."""
         return self.attributes & _CODEC
 
     @property
@@ -60,7 +59,6 @@ class Header(NamedTuple):
 
     @property
     def transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
@@ -98,7 +96,6 @@ class StoredBatch(NamedTuple):
 
     @property
     def intact(self) -> bool:
-        """Whether its checksum is right."""
         from kaput.cluster.protocol import calc_crc32c  # here, since few need it
 
         crc, covered = self.data[_CRC_AT:_CRC_END], self.data[_CRC_END : self.head.size]
@@ -335,7 +332,6 @@ class _BatchFields:
         self._data, self.at = data, at.copy()
 
     def varints(self) -> np.ndarray:
-        """A zigzag varint of each record."""
         import numpy as np
 
         byte = self._data[self.at].astype(np.uint64)

@@ -44,8 +44,6 @@ _BACKDATED = datetime.timedelta(days=1)
 
 
 class Authority:
-    """The certificate authority of one cluster."""
-
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(_AUTHORITY)
@@ -160,7 +158,6 @@ class User:
         return cls(name, salt, hashlib.sha512(client_key).digest(), server_key)
 
     def record(self) -> bytes:
-        """Its record in the metadata log."""
         return (
             _record_frame(_USER)
             + _text(self.name)

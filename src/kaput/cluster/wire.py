@@ -35,7 +35,6 @@ class Endpoint(NamedTuple):
 
     @property
     def address(self) -> tuple[str, int]:
-        """For sockets."""
         return self.host, self.port
 
 

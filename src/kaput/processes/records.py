@@ -129,7 +129,6 @@ class ProcessRecord:
         self._append("processes", [started.pid, started.start, started.name])
 
     def add_path(self, path: Path) -> None:
-        """Puts a directory on record."""
         self._append("paths", str(path))
 
     def processes(self) -> list[StartedProcess]:
@@ -158,7 +157,6 @@ class ProcessRecord:
 
 
 def all_records() -> list[ProcessRecord]:
-    """The records of all owners on this machine."""
     try:
         return [ProcessRecord(path) for path in sorted(registry().iterdir()) if path.is_dir()]
     except OSError:

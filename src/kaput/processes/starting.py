@@ -99,7 +99,6 @@ def _send(**message: Any) -> None:
 
 
 def main() -> None:
-    """Serves requests until the end of stdin."""
     # A shell's background jobs ignore SIGINT, and programs that they start would, too: nothing could stop
     # them. A handler is not inherited. This process itself ends with its stdin.
     signal.signal(signal.SIGINT, lambda *_: None)

@@ -58,7 +58,6 @@ class CreatedResources(BaseModel):
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing is left."""
         return not (self.topics or self.groups or self.pending_heals)
 
 

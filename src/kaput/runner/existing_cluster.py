@@ -65,7 +65,6 @@ class ExistingClusters:
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> Sequence[ExistingRunCluster]:
-        """The cluster for one run."""
         return [ExistingRunCluster(self, scenario, owner, folder, progress)]
 
 
@@ -101,7 +100,6 @@ class ExistingRunCluster(RunCluster):
         return self
 
     def clean_up(self) -> None:
-        """Deletes what the run created, as far as possible."""
         with shielded():
             for failure in clean_up(self._journal, self.kafka):
                 self._progress.note(failure)
@@ -149,7 +147,6 @@ class ExistingRunCluster(RunCluster):
             raise LabError("; ".join(refused))
 
     def watch(self, stack: ExitStack) -> None:
-        """Polls leaders, in-sync replicas and brokers."""
         admin = stack.enter_context(self.kafka.admin(POLLING_S))
         self._poller = stack.enter_context(Poller(admin, self.topics))
 
@@ -165,7 +162,6 @@ class ExistingRunCluster(RunCluster):
         return self._starts
 
     def events(self) -> CollectedEvents:
-        """The changes seen by polling."""
         events = self._poller.events() if self._poller else []
         return CollectedEvents(events, [] if events else [f"{UNKNOWN_LEADERS}: no broker answered"])
 

@@ -123,5 +123,4 @@ def open_folder(
 
 
 def resolved(scenario: Scenario) -> str:
-    """The text of scenario.yaml."""
     return yaml.safe_dump(scenario.dump(), sort_keys=False, allow_unicode=True)

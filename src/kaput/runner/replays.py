@@ -209,7 +209,6 @@ class _StoreReplay:
         return max(0, self.kept - self._sent_total)
 
     def restarted(self) -> None:
-        """Called when another process starts."""
         self._restarted_ns = time.time_ns()
 
     def kill(self, client: ClientProcess) -> int | None:
@@ -238,7 +237,6 @@ class _StoreReplay:
         self._sent_total += len(message["rows"])
 
     def sentence(self) -> str:
-        """A summary of the replay."""
         done = self._done
         text = f"replay of {self.name}: {self._sent_total:,} messages sent, {done['left']:,} are left"
         if done["maybe_twice"] and not self.kills:  # it does not know what killed ones sent

@@ -51,7 +51,6 @@ class Replica(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Identifies this replica, whichever broker leads."""
         return self.broker, self.topic, self.partition
 
 
@@ -312,13 +311,11 @@ class ReplicaLogs(ExitStack):
             self._logs.append((cluster, self.enter_context(log)))
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
-        """Called before this step hits these nodes."""
         for cluster, log in self._logs:
             if own := [node for node in nodes if node in cluster.kafka.nodes]:
                 log.before(step, own)
 
     def after(self, step: str) -> None:
-        """Called after the step is healed."""
         for _, log in self._logs:
             log.after(step)
 

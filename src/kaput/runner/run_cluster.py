@@ -82,12 +82,10 @@ class RunCluster:
 
     @property
     def destination(self) -> Destination:
-        """For clients that move there."""
         path = self.kafka.access().path
         return Destination(self.name, self.kafka.bootstrap_servers, None if path is None else str(path))
 
     def answers(self) -> bool:
-        """Whether any broker answers a client."""
         return self.why_unreachable() is None
 
     def why_unreachable(self) -> str | None:
@@ -103,7 +101,6 @@ class RunCluster:
         return why
 
     def has_client(self, client_id: str) -> bool:
-        """Whether that client id may belong to this run."""
         return True
 
     def prepare(self, scenario: Scenario) -> Scenario:
@@ -258,8 +255,6 @@ class RunClusters(ExitStack):
 
 
 class ClusterProvider(Protocol):
-    """Creates the clusters of a run."""
-
     @property
     def versions(self) -> Mapping[str, str | None]:
         """The versions of Kafka and Java, for the manifest."""
@@ -286,20 +281,17 @@ class OwnClusters:
 
     @property
     def versions(self) -> Mapping[str, str | None]:
-        """For the manifest."""
         every = (self.distribution, *self.others)
         maker = {"MirrorMaker": self.mirrors.version} if self.mirrors is not None else {}
         return {"kafka": ", ".join(each.version for each in every), **maker, "java": self.java.text}
 
     @property
     def mirror_maker(self) -> tuple[Distribution, Java] | None:
-        """What runs mirrors; None if the scenario has none."""
         return None if self.mirrors is None else (self.mirrors, self.java)
 
     def run_clusters(
         self, owner: Owner, scenario: Scenario, folder: RunFolder, progress: Progress
     ) -> Sequence[RunCluster]:
-        """The scenario's clusters, which share a network."""
         network = new_network(scenario.cluster, owner)
         others = {each.version: each for each in self.others}
 

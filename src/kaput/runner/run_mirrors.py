@@ -86,7 +86,6 @@ class RunMirrors:
 
     @property
     def nodes(self) -> Mapping[int, MirrorNode]:
-        """By their ids."""
         return {node.id: node for node in self._nodes.values()}
 
     def running(self) -> list[Mirror]:
@@ -150,7 +149,6 @@ class RunMirrors:
                     node.kill()
 
     def troubles(self) -> list[str]:
-        """Sentences about mirrors that died on their own."""
         return [death for node in self._nodes.values() for death in node.deaths]
 
     def _stop_recording(self) -> None:

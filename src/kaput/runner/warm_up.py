@@ -72,7 +72,6 @@ class _Client:
         self.warm: Mapping[str, Any] | None = None  # the result
 
     def on_message(self, message: Mapping[str, Any]) -> None:
-        """Keeps the result of the warm-up."""
         if message["kind"] == "warm":
             self.warm = message
 

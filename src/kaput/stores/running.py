@@ -184,7 +184,6 @@ class StoreServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id of its last start."""
         return None if self._process is None else self._process.pid
 
     def _started(self) -> OwnedProcess:
@@ -194,11 +193,9 @@ class StoreServer:
 
     @property
     def pids(self) -> list[int]:
-        """All of its processes."""
         return [process.pid for process in self._processes()]
 
     def signal(self, number: int) -> None:
-        """Sends it to all of its processes."""
         for process in self._processes():
             process.send_signal(number)
 

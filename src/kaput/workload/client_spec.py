@@ -91,7 +91,6 @@ class ProducerSpec:
 
     @property
     def writer(self) -> str:
-        """The name of this process's evidence files."""
         return f"producer-{self.producer}" + (f".{self.process}" if self.process > 1 else "")
 
     @property

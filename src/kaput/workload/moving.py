@@ -36,7 +36,6 @@ class Destination:
     access: str | None = None
 
     def applied_to(self, spec: S) -> S:
-        """The spec of a client that has moved there."""
         config = {**spec.config, "bootstrap.servers": self.bootstrap_servers}
         return replace(spec, config=config, access=self.access, cluster=self.cluster)
 
@@ -51,8 +50,6 @@ class Hold:
 
 @dataclass(frozen=True)
 class MoveTo:
-    """Start on that cluster."""
-
     to: Destination
 
 
@@ -88,7 +85,6 @@ class Instructions:
         return instruction
 
     def put_back(self, instruction: MoveTo) -> None:
-        """It is for later."""
         self._queue.put(instruction)
         self.waiting = True
 

@@ -94,7 +94,6 @@ class Codec:
         self._padding = (fill * (size // len(fill) + 1))[:size] if fill else bytes(size)
 
     def encode(self, producer: int, seq: int, sent_ns: int) -> bytes:
-        """The payload of one message."""
         return self.encoder(producer)(seq, sent_ns)
 
     def encoder(self, producer: int) -> Callable[[int, int], bytes]:

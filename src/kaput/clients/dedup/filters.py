@@ -52,7 +52,6 @@ class SortedIds:
         return one in self._ids
 
     def add(self, one: Id) -> None:
-        """Adds an id, unless it is there already."""
         if one not in self._ids:
             self._ids.add(one)
 
@@ -107,11 +106,9 @@ class DiskIds:
         return self._execute("SELECT 1 FROM ids WHERE id = ?", (one,)).fetchone() is not None
 
     def add(self, one: Id) -> None:
-        """Adds an id, unless it is there already."""
         self._execute("INSERT OR IGNORE INTO ids VALUES (?)", (one,))
 
     def commit(self) -> None:
-        """Makes all changes survive a crash."""
         self._database.commit()
 
 
@@ -132,7 +129,6 @@ class DiskMarks(MemoryMarks):
         self._changed.add(name)
 
     def commit(self) -> None:
-        """Makes all changes survive a crash."""
         for name in self._changed:
             self._execute("INSERT OR REPLACE INTO marks VALUES (?, ?, ?)", (name, *self._marks[name]))
         self._changed.clear()
@@ -185,11 +181,9 @@ class EveryId:
         self._ids = SortedIds() if ids is None else ids
 
     def is_new(self, record: NumberedRecord) -> bool:
-        """Whether the record's id was never marked."""
         return record.id not in self._ids
 
     def mark(self, record: NumberedRecord) -> None:
-        """Remembers the record's id."""
         self._ids.add(record.id)
 
     def commit(self) -> None:
@@ -330,7 +324,6 @@ class FilteringConsumer:
         self._order, self._batch = order, batch
 
     def read(self, log: Sequence[NumberedRecord]) -> None:
-        """Reads to the end of the log."""
         while batch := list(log[self.position : self.position + self._batch]):
             match self._order:
                 case Order.EFFECT_THEN_MARK:

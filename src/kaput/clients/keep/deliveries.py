@@ -103,7 +103,6 @@ class Deliveries:
         self._failure_count = 0
 
     def id_of(self, seq: int) -> str:
-        """The id of a message's record."""
         return f"{self._session}-{seq:016x}"
 
     def queued(self) -> int:

@@ -100,7 +100,6 @@ class Batches:
         return {one for one in self.rejected() if self.errors[one].code() not in _BATCH_ERRORS}
 
     def close(self) -> None:
-        """Closes the clients."""
         self._consumer.close()
         self._producer.purge()
 
@@ -198,8 +197,6 @@ _BATCH_BYTES = 8 << 20
 
 @dataclass
 class Replayed:
-    """The result of a replay."""
-
     delivered: int = 0  # acknowledged, and removed from the store
     found: int = 0  # committed by an earlier, killed replay: only removed
     maybe_twice: int = 0  # of those delivered: Kafka may have had them before
@@ -248,7 +245,6 @@ class _KeptReplay:
         batch: int,
         tell: Callable[[Replayed], None],
     ) -> Replayed:
-        """See replay."""
         if not self._store.counts() and not any(name.startswith(_BATCH) for name in self._store.notes()):
             return self._result
         self._recover()

@@ -97,7 +97,6 @@ def records_of(store: MessageStore, topic: str | None = None) -> Iterator[KeptMe
 
 
 def count(store: MessageStore, topic: str | None = None) -> int:
-    """The number of records."""
     counts = store.counts()
     return sum(counts.values()) if topic is None else counts.get(topic, 0)
 
@@ -152,7 +151,6 @@ class KeptMessage(BaseModel):
     kept_ms: int
 
     def to_json(self) -> str:
-        """The record as one line of JSON."""
         return self.model_dump_json()
 
     @classmethod
@@ -192,7 +190,6 @@ def session_id() -> str:
 
 
 def now_ms() -> int:
-    """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 

@@ -32,7 +32,6 @@ class Broadcaster:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def submit(self, request: Callable[..., _A], *args: Any) -> Future[_A]:
-        """Runs one request in a thread."""
         return self._pool.submit(request, *args)
 
     def ask_all(

@@ -67,7 +67,6 @@ class ReassignmentClient:
         self._alive: list[int] = []  # brokers, at the last view
 
     def view(self) -> ClusterView:
-        """The current state."""
         cluster = self._retry("the state of the cluster", self._admin.describe_cluster)
         topics = self._retry("the topics", self._admin.describe_topics)
         hidden_resources(self._principal, cluster.get("authorized_operations"), bool(topics))

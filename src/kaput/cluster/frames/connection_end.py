@@ -23,7 +23,6 @@ class Frame:
     data: bytes
 
     def number(self, start: int, end: int) -> int:
-        """The signed number in these bytes."""
         return int.from_bytes(self.data[start:end], "big", signed=True)
 
     @property
@@ -34,8 +33,6 @@ class Frame:
 
 @dataclass(frozen=True)
 class Request(Frame):
-    """A request: the fields of its header."""
-
     @property
     def api(self) -> int:
         return self.number(4, 6)

@@ -109,7 +109,6 @@ class FrameProxy:
 
     @property
     def pid(self) -> int | None:
-        """Its process; None before the start."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -135,7 +134,6 @@ class FrameProxy:
         return FrameCounts(counts["seen"], counts["matched"], counts["acted"])
 
     def stop(self) -> None:
-        """Ends the process."""
         if self._process is not None and self._process.running:
             self._stopped = True
             self._process.kill()

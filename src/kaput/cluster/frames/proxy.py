@@ -83,7 +83,6 @@ class Link:
             self._client_lost()
 
     def abort(self) -> None:
-        """Ends both connections now."""
         self._waiting.clear()
         self._waiting_bytes = 0
         self.client.abort()
@@ -310,7 +309,6 @@ class Proxy:
             self._end(command["end"])
 
     def report(self, what: dict[str, Any]) -> None:
-        """Writes one line for kaput."""
         self._out.write(json.dumps(what).encode() + b"\n")
 
     def _end(self, rule_id: str) -> None:
@@ -346,7 +344,6 @@ async def serve(host: str, listeners: list[str]) -> None:
 
 
 def main() -> None:
-    """Reads the command line and serves."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--listener", action="append", required=True)

@@ -30,8 +30,6 @@ _REPLICAS = 3
 
 @dataclass(frozen=True)
 class MirroredCluster:
-    """What MirrorMaker must know about a cluster."""
-
     bootstrap_servers: str
     brokers: int
     access: Access = OPEN

@@ -132,16 +132,12 @@ class Queued:
 
 @dataclass(frozen=True, order=True)
 class TcpConnection:
-    """One connection, seen from the node."""
-
     own_port: int
     peer: str
     peer_port: int
 
 
 class Process(Protocol):
-    """A helper that was started."""
-
     @property
     def running(self) -> bool:
         """Whether it has not ended."""

@@ -120,12 +120,9 @@ class KernelQueue:
         self._add("netem", delay=round(delay_ms * 1000), jitter=round(jitter_ms * 1000), limit=_PACKETS)
 
     def clear(self) -> None:
-        """Restores the link's default queue."""
         self._on_link(lambda route, index: route.tc("del", index=index, parent=_ROOT))
 
     def state(self) -> Queued:
-        """The kernel's own numbers."""
-
         def look(route: Any, index: int) -> Queued:
             for queue in route.get_qdiscs(index=index):
                 kind = queue.get_attr("TCA_KIND")

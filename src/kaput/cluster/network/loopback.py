@@ -85,7 +85,6 @@ class Loopback:
         """Nothing to create."""
 
     def host(self, node: int) -> str:
-        """The same for all nodes."""
         return HOST
 
     def ports(self, count: int) -> list[int]:
@@ -122,7 +121,6 @@ class Loopback:
         _refuse()
 
     def close(self) -> None:
-        """Releases the ports."""
         self._ports.close()
 
 

@@ -86,11 +86,9 @@ class Namespaces:
         return KernelQueue(None, _link_name(node)) if inward else KernelQueue(self._holder_pid(node), OWN_END)
 
     def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
-        """Read from /proc."""
         return established(self._holder_pid(node), peers)
 
     def tear_down(self, node: int, peers: Collection[str]) -> None:
-        """Ends all current connections with these peers."""
         tear_down(self._holder_pid(node), peers)
 
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
@@ -102,7 +100,6 @@ class Namespaces:
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
     ) -> OwnedProcess:
-        """Starts a helper in the node's namespace."""
         return self._owner.spawn(self.command(node, command), name=name, on_exit=on_exit)
 
     def _holder_pid(self, node: int) -> int:

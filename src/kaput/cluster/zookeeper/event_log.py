@@ -37,8 +37,6 @@ class PartitionVersion:
 
 @dataclass(frozen=True)
 class Elected:
-    """This broker became the controller."""
-
     controller_epoch: int
     at_ns: int
 
@@ -181,7 +179,6 @@ class ZooKeeperEvents:
         return bool(self._states or self._terms)
 
     def read(self, lines: Iterable[str], source: str) -> None:
-        """Reads one log of one broker."""
         term: list[Alive] = []
         for line in lines:
             match read_line(line):

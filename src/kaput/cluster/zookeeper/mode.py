@@ -98,8 +98,6 @@ def _server_line(layout: NodeLayout) -> str:
 
 
 class ZookeeperMode(KraftMode):
-    """Metadata in ZooKeeper nodes."""
-
     def check(self, distribution: Distribution) -> None:
         """Kafka 4 has no ZooKeeper mode."""
         if distribution.major >= 4:
@@ -129,12 +127,10 @@ class ZookeeperMode(KraftMode):
             await_departure(zookeepers, layout.id)
 
     def command(self, layout: NodeLayout) -> NodeCommand:
-        """ZooKeeper's own main class and heap for its nodes."""
         if layout.role == "zookeeper":
             return ZOOKEEPER_MAIN, HEAP, FLAGS
         return MAIN, None, BROKER_FLAGS
 
     def events(self, plan: Sequence[NodeLayout], distribution: Distribution) -> CollectedEvents:
-        """From the brokers' logs."""
         folders = {layout.id: layout.folder for layout in plan if layout.broker_port is not None}
         return CollectedEvents(read_cluster_events(folders), [])

@@ -74,7 +74,6 @@ class TopicTail:
                 return
 
     def close(self) -> None:
-        """Disconnects."""
         self._client.close()
 
     def _exists(self) -> bool:

@@ -60,7 +60,6 @@ class MemberRecord:
         notify("owns", partitions=sorted(self._assigned), at_ns=at_ns)
 
     def delivered(self, topic: str, partition: int, offset: int, payload: bytes | None, at_ns: int) -> None:
-        """Called when this record was delivered."""
         intact, identity = self._codec.decode(payload)
         producer, seq = (None, None) if identity is None else identity[:2]
         with self._recording:
@@ -77,7 +76,6 @@ class MemberRecord:
         partition: int | None = None,
         offset: int | None = None,
     ) -> None:
-        """Writes one row of group_events."""
         if kind == "joined":
             self.joined_ns = at_ns
         with self._recording:

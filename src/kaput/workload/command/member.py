@@ -35,8 +35,6 @@ _OFFSETS = ("committed", SEEK)
 
 
 class CommandMember(HostedMember):
-    """Hosts one program that is one member of one group."""
-
     def __init__(self, spec: CommandMemberSpec, stderr: Path) -> None:
         super().__init__(spec)
         self._spec = spec
@@ -150,7 +148,6 @@ class CommandMember(HostedMember):
 
 
 def main() -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     path = Path(sys.argv[1])
     spec = CommandMemberSpec(**json.loads(path.read_text()))
     try:

@@ -53,11 +53,9 @@ class CommandSender(NumberedProducer[CommandProducerSpec]):
 
     @property
     def idle(self) -> bool:
-        """Whether no outcome is pending, or it is stopping."""
         return self.stopping.is_set() or not self._outstanding
 
     def serve(self, timeout_s: float) -> None:
-        """Waits for outcomes."""
         time.sleep(timeout_s)
         self._flush(time.monotonic())
 
@@ -306,7 +304,6 @@ def run_producer(sender: CommandSender, who: str) -> None:
 
 
 def main() -> None:
-    """Runs one producer until every outcome is known."""
     path = Path(sys.argv[1])
     spec = CommandProducerSpec(**json.loads(path.read_text()))
     try:

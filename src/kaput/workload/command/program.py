@@ -77,7 +77,6 @@ class ClientProgram:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property
@@ -180,7 +179,6 @@ class ClientProgram:
         return f"it printed {lines} that the protocol does not have; the first: {self._first_violation}"
 
     def _request_stop(self) -> None:
-        """Asks it to end."""
         self._close_input()
 
     def _close_input(self) -> None:
@@ -254,7 +252,6 @@ def _end_with_parent() -> None:
 
 
 def line_of(**fields: Any) -> bytes:
-    """One line of the protocol."""
     return json.dumps(fields).encode() + b"\n"
 
 

@@ -76,8 +76,6 @@ _SIGTERM_STATUS = 128 + signal.SIGTERM  # of a JVM whose shutdown hooks have run
 
 
 class JavaProgram(ClientProgram):
-    """A JVM that runs a tool."""
-
     ok_statuses: ClassVar[frozenset[int]] = frozenset({0, _SIGTERM_STATUS})
     stop_request: ClassVar[str] = "SIGTERM"
 
@@ -174,7 +172,6 @@ class JavaMember(HostedMember):
 
 
 def serve(make: type[JavaMember]) -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     path = Path(sys.argv[1])
     spec = JavaMemberSpec(**json.loads(path.read_text()))
     try:
@@ -186,7 +183,6 @@ def serve(make: type[JavaMember]) -> None:
 
 
 def main() -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     serve(JavaMember)
 
 

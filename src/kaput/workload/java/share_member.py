@@ -90,7 +90,6 @@ class JavaShareMember(JavaMember):
 
 
 def main() -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     serve(JavaShareMember)
 
 

@@ -59,7 +59,6 @@ def partition_of(message: Message) -> TopicPartition:
 
 
 def offset_of(message: Message) -> int:
-    """The offset of a message that was read."""
     offset = message.offset()
     assert offset is not None
     return offset
@@ -144,7 +143,6 @@ class RequestCounts:
         self._recorder = Recorder(folder, "samples", spec.writer, spec.cluster) if wanted else None
 
     def settings(self) -> dict[str, Callable[[str], None]]:
-        """Additional settings for the client."""
         return {} if self._recorder is None else {"stats_cb": self._sample}
 
     def _sample(self, statistics: str) -> None:
@@ -160,6 +158,5 @@ class RequestCounts:
         )
 
     def close(self) -> None:
-        """Writes the remaining rows."""
         if self._recorder is not None:
             self._recorder.close()

@@ -95,7 +95,6 @@ class OutcomeRecorder:
         self._write(0)
 
     def listener(self) -> Callable[[Any, Message], None]:
-        """The delivery callback."""
         payloads, take, fail = self._payloads, self.take, self._failed
         keep_payload, keep_offset, keep_partition = (
             kept.append for kept in (payloads, self._offsets, self._partitions)
@@ -176,7 +175,6 @@ class OutcomeRecorder:
         self._recorder.batch(count, columns)
 
     def _chosen(self, seq: Longs) -> Ints | int:
-        """The partitions that this producer chose itself."""
         if self._spec.partition is not None:
             return self._spec.partition
         return (seq % self._spec.partitions).astype(np.int32) if self._spec.partitions > 1 else 0

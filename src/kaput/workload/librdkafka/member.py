@@ -450,7 +450,6 @@ def _by_reset_policy(client: Any, spec: MemberSpec, at: PartitionOffset) -> Part
 
 
 def main() -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
     member = GroupMember(MemberSpec(**json.loads(Path(sys.argv[1]).read_text())))
     run_member(member, member.take)

@@ -153,7 +153,6 @@ class PipeMember(GroupMember):
 
 
 def main() -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
     run_member(PipeMember(PipeMemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 

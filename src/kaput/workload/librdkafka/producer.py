@@ -70,7 +70,6 @@ class Sender(NumberedProducer[ProducerSpec]):
 
     @property
     def idle(self) -> bool:
-        """Whether no outcome is pending, or it is stopping."""
         return self.stopping.is_set() or not len(self.client)
 
     def on_instruction(self, message: Mapping[str, Any]) -> None:
@@ -99,7 +98,6 @@ class Sender(NumberedProducer[ProducerSpec]):
         return Producer(settings, logger=quiet_logger())
 
     def listener(self) -> Callable[[Any, Message], None]:
-        """The delivery callback."""
         return self.reports.listener()
 
     def connect(self, timeout_s: float = 30) -> None:
@@ -173,7 +171,6 @@ class Sender(NumberedProducer[ProducerSpec]):
         return seq
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
-        """Records a message that the client rejected at once."""
         self.reports.refused(seq, attempt_ns, text_of(error.args[0]))
 
     def partitions(self, seq: int) -> Iterator[int]:
@@ -245,7 +242,6 @@ class Sender(NumberedProducer[ProducerSpec]):
             self._flushed_at = now
 
     def poll(self, timeout_s: float) -> None:
-        """Runs callbacks."""
         self.client.poll(timeout_s)
 
 
@@ -262,7 +258,6 @@ def connect_or_exit(sender: Sender) -> None:
 
 
 def run(sender: Sender) -> None:
-    """Runs one producer from `ready` to `done`."""
     tune_garbage_collection()
     stop_at_sigterm(sender.stopping.set)
     connect_or_exit(sender)

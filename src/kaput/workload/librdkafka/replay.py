@@ -33,13 +33,11 @@ class ReportingStore:
         return getattr(self._store, name)
 
     def read(self, *arguments: Any) -> list[keep.KeptMessage]:
-        """See keep.MessageStore."""
         records = self._store.read(*arguments)
         self._read.update((record.id, record) for record in records)
         return records
 
     def remove(self, ids: Sequence[str], note: str | None = None) -> None:
-        """See keep.MessageStore."""
         earlier = not all(id_ in self._read for id_ in ids)
         if earlier:  # read by an earlier replay that was killed
             self._read.update((record.id, record) for record in records_of(self._store))

@@ -241,7 +241,6 @@ class ShareMember:
 
 
 def main() -> None:
-    """Runs one member until SIGTERM or the end of stdin."""
     tune_garbage_collection()
     run_member(ShareMember(ShareMemberSpec(**json.loads(Path(sys.argv[1]).read_text()))))
 

@@ -239,7 +239,6 @@ def _no_output(folder: Path) -> str:
 
 
 def _how(status: int | None) -> str:
-    """An exit status in words."""
     if status is not None and status < 0:
         return f"killed by {signal.Signals(-status).name}"
     return f"exit status {status}"
@@ -299,7 +298,6 @@ class MemberSlot(PausableProcess):
 
     @property
     def process(self) -> OwnedProcess:
-        """Its current process, as an owned process."""
         return self.client.process
 
     @property
@@ -310,7 +308,6 @@ class MemberSlot(PausableProcess):
 
     @property
     def pid(self) -> int | None:
-        """The process id; None before the first start."""
         return self.client.pid if self._clients else None
 
     @property
@@ -319,7 +316,6 @@ class MemberSlot(PausableProcess):
 
     @property
     def ready(self) -> bool:
-        """Whether its process has joined the group."""
         return bool(self._clients) and self.client.reported["ready"].is_set()
 
     @property

@@ -54,7 +54,6 @@ def _module(block: Producers) -> str:
 
 
 def producer_config(bootstrap_servers: str, number: int, spec: Producers, tag: str = "") -> Config:
-    """Settings of one producer."""
     config: Config = {
         "bootstrap.servers": bootstrap_servers,
         "client.id": client_id(number, tag),
@@ -89,7 +88,6 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
 
 
 def share_member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
-    """Settings of one member of a share group."""
     config: Config = {
         "bootstrap.servers": bootstrap_servers,
         "client.id": f"kaput-{group.id}-{member}",
@@ -152,7 +150,6 @@ class LaunchPlan:
             number += block.count
 
     def servers_of(self, block: Producers | Group) -> str:
-        """The bootstrap servers of these clients."""
         return self.servers.get(block.cluster or "", self.bootstrap)
 
     def _process(self, numbers: range, block: Producers) -> Launch:

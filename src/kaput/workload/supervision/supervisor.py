@@ -53,7 +53,6 @@ class ProducerHandle(PausableProcess):
 
     @property
     def pid(self) -> int | None:
-        """The process id."""
         return self._started().pid
 
     @property
@@ -122,13 +121,11 @@ class Moved:
 
 
 def hold_all(movers: Sequence[Mover], hold: Hold) -> Moved:
-    """Makes every client stop using its cluster."""
     fields = {"settle_ms": round(hold.settle_s * 1000), "commit": hold.commit}
     return _instruct_all(movers, "hold", "held", 2 * hold.settle_s + MARGIN_S, fields)
 
 
 def move_all(movers: Sequence[Mover], to: Destination) -> Moved:
-    """Makes every client start on that cluster."""
     return _instruct_all(movers, "move", "moved", JOIN_S, vars(to))
 
 
@@ -287,7 +284,6 @@ class Supervisor:
             raise
 
     def has_members(self, group: str) -> bool:
-        """Whether the group still has a running member."""
         return any(slot.running for slot in self.members_of(group))
 
     def hold_producers(self, numbers: Collection[int] | None = None, hold: Hold | None = None) -> Moved:

@@ -62,7 +62,6 @@ class FailureLog:
             self._append([f'{{"put":{record.to_json()}}}' for record in records])
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
-        """See MessageStore."""
         with self._locked():
             ids = (one for one, at in self._places.items() if one > after and topic in (None, at.topic))
             return [self._record(self._places[one]) for one in sorted(ids)[:limit]]
@@ -75,19 +74,16 @@ class FailureLog:
                 self._compact()
 
     def counts(self) -> dict[str, int]:
-        """See MessageStore."""
         with self._locked():
             return dict(Counter(at.topic for at in self._places.values()))
 
     def note(self, name: str, text: str) -> str:
-        """See MessageStore."""
         with self._locked():
             if name not in self._notes:
                 self._append([json.dumps({"note": name, "text": text})])
             return self._notes[name]
 
     def notes(self) -> dict[str, str]:
-        """See MessageStore."""
         with self._locked():
             return dict(self._notes)
 

@@ -20,7 +20,6 @@ class MongoDB:
 
     @classmethod
     def from_url(cls, url: str) -> MongoDB:
-        """See NamedStore."""
         return cls(url)
 
     def __init__(self, uri: str) -> None:
@@ -57,7 +56,6 @@ class MongoDB:
                         self._kept.bulk_write([self._replace({"_id": d["_id"]}, d, upsert=True) for d in new])
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
-        """See MessageStore."""
         wanted = {"_id": {"$gt": after}, **({"topic": topic} if topic is not None else {})}
         with self._errors():
             documents: list[dict[str, Any]] = list(self._kept.find(wanted).sort("_id", 1).limit(limit))
@@ -72,24 +70,20 @@ class MongoDB:
                 self._notes.delete_one({"_id": note})
 
     def counts(self) -> dict[str, int]:
-        """See MessageStore."""
         with self._errors():
             groups = self._kept.aggregate([{"$group": {"_id": "$topic", "count": {"$sum": 1}}}])
             return {group["_id"]: int(group["count"]) for group in groups}
 
     def note(self, name: str, text: str) -> str:
-        """See MessageStore."""
         with self._errors():
             self._notes.update_one({"_id": name}, {"$setOnInsert": {"text": text}}, upsert=True)
             return str(self._notes.find_one({"_id": name})["text"])
 
     def notes(self) -> dict[str, str]:
-        """See MessageStore."""
         with self._errors():
             return {note["_id"]: note["text"] for note in self._notes.find()}
 
     def close(self) -> None:
-        """See MessageStore."""
         self._client.close()
 
     def _errors(self) -> AbstractContextManager[None]:

@@ -70,7 +70,6 @@ class SearchEngine:
         return lines
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
-        """See MessageStore."""
         wanted: list[dict[str, Any]] = [{"range": {"id": {"gt": after}}}]
         if topic is not None:
             wanted.append({"term": {"topic": topic}})
@@ -93,13 +92,11 @@ class SearchEngine:
                 self._client.delete(index=self._notes, id=note, ignore=_MISSING)
 
     def counts(self) -> dict[str, int]:
-        """See MessageStore."""
         terms = {"topics": {"terms": {"field": "topic", "size": _TOPICS_MAX}}}
         answer = self._search(self._kept, size=0, aggs=terms)
         return {one["key"]: int(one["doc_count"]) for one in answer["aggregations"]["topics"]["buckets"]}
 
     def note(self, name: str, text: str) -> str:
-        """See MessageStore."""
         with self._errors():
             try:
                 self._client.create(index=self._notes, id=name, body={"name": name, "text": text})
@@ -109,12 +106,10 @@ class SearchEngine:
             return str(self._client.get(index=self._notes, id=name)["_source"]["text"])
 
     def notes(self) -> dict[str, str]:
-        """See MessageStore."""
         answer = self._search(self._notes, size=_TOPICS_MAX)
         return {hit["_id"]: hit["_source"]["text"] for hit in answer["hits"]["hits"]}
 
     def close(self) -> None:
-        """See MessageStore."""
         self._client.close()
 
     def _search(self, index: str, **body: Any) -> Any:
@@ -148,7 +143,6 @@ class Elasticsearch(SearchEngine):
 
     @classmethod
     def from_url(cls, url: str) -> Elasticsearch:
-        """See NamedStore."""
         return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
@@ -167,7 +161,6 @@ class OpenSearch(SearchEngine):
 
     @classmethod
     def from_url(cls, url: str) -> OpenSearch:
-        """See NamedStore."""
         return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:

@@ -59,7 +59,6 @@ class SQLite:
             base.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", rows)
 
     def read(self, after: str = "", limit: int = PAGE, topic: str | None = None) -> list[KeptMessage]:
-        """See MessageStore."""
         sql = "SELECT record FROM kept WHERE id > ? AND (? IS NULL OR topic = ?) ORDER BY id LIMIT ?"
         with self._errors():
             rows = self._base.execute(sql, (after, topic, topic, limit)).fetchall()
@@ -72,24 +71,20 @@ class SQLite:
             base.execute("DELETE FROM notes WHERE name = ?", (note,))
 
     def counts(self) -> dict[str, int]:
-        """See MessageStore."""
         with self._errors():
             return dict(self._base.execute("SELECT topic, count(*) FROM kept GROUP BY topic").fetchall())
 
     def note(self, name: str, text: str) -> str:
-        """See MessageStore."""
         with self._writing() as base:
             base.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, text))
             row = base.execute("SELECT text FROM notes WHERE name = ?", (name,)).fetchone()
         return str(row[0])
 
     def notes(self) -> dict[str, str]:
-        """See MessageStore."""
         with self._errors():
             return dict(self._base.execute("SELECT name, text FROM notes").fetchall())
 
     def close(self) -> None:
-        """See MessageStore."""
         with self._errors():
             self._base.close()
 
