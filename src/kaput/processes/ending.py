@@ -12,34 +12,22 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import psutil
 
 from kaput.processes.mounts import unmount
 from kaput.processes.records import MARKER, OWNER_NAME, ProcessRecord, StartedProcess, all_records, start_of
 
+if TYPE_CHECKING:
+    from kaput.processes.ownership import OwnedProcess
+
 GRACE_S = 5.0
 KILL_TIMEOUT_S = 10.0
 _POLL_S = 0.02
 
 
-class Stoppable(Protocol):
-    """What end_gracefully needs of a process."""
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-
-    @property
-    def running(self) -> bool:
-        """Whether it still runs."""
-
-    def signal(self, number: int) -> None:
-        """Sends a signal, or nothing to a process that has ended."""
-
-
-def end_gracefully(processes: Sequence[Stoppable]) -> list[StartedProcess]:
+def end_gracefully(processes: Sequence[OwnedProcess]) -> list[StartedProcess]:
     """Ends all at the same time: SIGTERM, a bounded wait, SIGKILL. Stopped ones get SIGCONT. Descendants that
     outlive their parent get a SIGKILL: nothing else would end them. Returns those that still exist
     KILL_TIMEOUT_S later; they are not on record.

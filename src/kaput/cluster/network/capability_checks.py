@@ -37,43 +37,6 @@ class CapabilityTrial:
     missing: str
 
 
-def _nest() -> None:
-    _run("unshare", "--net", "true")
-
-
-def _enter() -> None:
-    _run("nsenter", "-t", str(os.getpid()), "-n", "true")
-
-
-def _make_bridge() -> None:
-    make_bridge("10.77.255.254")
-
-
-def _make_link() -> None:
-    # Both ends are in this namespace, the only one of this process.
-    make_link("kaput1", os.getpid(), _ELSEWHERE)
-
-
-def _filter() -> None:
-    _put("input", PacketRule("accept", resets=True), PacketRule("drop", counter="dropped"))
-
-
-def _reject() -> None:
-    _put("input", PacketRule("reset", tcp=True))
-
-
-def _draw() -> None:
-    _put("input", PacketRule("drop", share=500))
-
-
-def _redirect() -> None:
-    _put("redirect-input", PacketRule(begins=True, redirect=2))
-
-
-def _limit() -> None:
-    KernelQueue(None, "kaput1").limit(1e6, 32_000, 100)
-
-
 def _destroy() -> None:
     with (
         socket.create_server((_HERE, 9)) as listener,
@@ -108,20 +71,40 @@ def _freeze() -> None:
 
 ALWAYS = {
     "lo": CapabilityTrial(lambda: raise_loopback(None), "rights over its own network namespace"),
-    "bridge": CapabilityTrial(_make_bridge, "the kernel's bridges (as root: modprobe bridge)"),
-    "veth": CapabilityTrial(_make_link, "the kernel's veth links (as root: modprobe veth)"),
-    "nested": CapabilityTrial(_nest, "namespaces inside its namespace"),
-    "enter": CapabilityTrial(_enter, "entering namespaces that it created"),
-    "filter": CapabilityTrial(_filter, "the kernel's packet filter (as root: modprobe nf_tables)"),
+    "bridge": CapabilityTrial(
+        lambda: make_bridge("10.77.255.254"), "the kernel's bridges (as root: modprobe bridge)"
+    ),
+    # Both ends are in this namespace, the only one of this process.
+    "veth": CapabilityTrial(
+        lambda: make_link("kaput1", os.getpid(), _ELSEWHERE),
+        "the kernel's veth links (as root: modprobe veth)",
+    ),
+    "nested": CapabilityTrial(lambda: _run("unshare", "--net", "true"), "namespaces inside its namespace"),
+    "enter": CapabilityTrial(
+        lambda: _run("nsenter", "-t", str(os.getpid()), "-n", "true"), "entering namespaces that it created"
+    ),
+    "filter": CapabilityTrial(
+        lambda: _put("input", PacketRule("accept", resets=True), PacketRule("drop", counter="dropped")),
+        "the kernel's packet filter (as root: modprobe nf_tables)",
+    ),
 }
 # What some faults also need, by the names in their `needs`.
 NEEDS = {
-    "reject": CapabilityTrial(_reject, "the packet filter's reject (as root: modprobe nft_reject_ipv4)"),
-    "numgen": CapabilityTrial(_draw, "the packet filter's random numbers (as root: modprobe nft_numgen)"),
+    "reject": CapabilityTrial(
+        lambda: _put("input", PacketRule("reset", tcp=True)),
+        "the packet filter's reject (as root: modprobe nft_reject_ipv4)",
+    ),
+    "numgen": CapabilityTrial(
+        lambda: _put("input", PacketRule("drop", share=500)),
+        "the packet filter's random numbers (as root: modprobe nft_numgen)",
+    ),
     "destroy": CapabilityTrial(
         _destroy, "a way to tear down TCP connections (a kernel with CONFIG_INET_DIAG_DESTROY)"
     ),
-    "tbf": CapabilityTrial(_limit, "the kernel's token bucket (as root: modprobe sch_tbf)"),
+    "tbf": CapabilityTrial(
+        lambda: KernelQueue(None, "kaput1").limit(1e6, 32_000, 100),
+        "the kernel's token bucket (as root: modprobe sch_tbf)",
+    ),
     # in its own mount namespace
     "tmpfs": CapabilityTrial(_mount, "the right to mount its own file system (tmpfs)"),
     "ext4": CapabilityTrial(
@@ -129,7 +112,8 @@ NEEDS = {
         "a disk that can be frozen: ext4 on a loop device (as root, with /dev/loop-control and e2fsprogs)",
     ),
     "nat": CapabilityTrial(
-        _redirect, "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)"
+        lambda: _put("redirect-input", PacketRule(begins=True, redirect=2)),
+        "the packet filter's redirect (as root: modprobe nft_redir nft_chain_nat)",
     ),
 }
 

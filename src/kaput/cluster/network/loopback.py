@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 import socket
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from kaput.cluster.network.interface import PacketFilter, Process, Queue, TcpConnection
 from kaput.errors import LabError
 
 HOST = "127.0.0.1"
@@ -94,35 +93,11 @@ class Loopback:
     def command(self, node: int, command: Sequence[str]) -> list[str]:
         return list(command)
 
-    def filter(self, node: int) -> PacketFilter:
-        """Raises LabError: nodes have no separate network."""
-        _refuse()
-
-    def queue(self, node: int, inward: bool) -> Queue:
-        """Raises LabError, as `filter` does."""
-        _refuse()
-
-    def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
-        """Raises LabError, as `filter` does."""
-        _refuse()
-
-    def tear_down(self, node: int, peers: Collection[str]) -> None:
-        """Raises LabError, as `filter` does."""
-        _refuse()
-
-    def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        """Raises LabError, as `filter` does."""
-        _refuse()
-
-    def spawn(
-        self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
-    ) -> Process:
-        """Raises LabError, as `filter` does."""
-        _refuse()
-
     def close(self) -> None:
         self._ports.close()
 
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Raises LabError: nodes have no separate network."""
+        raise LabError("the loopback network cannot be broken; write cluster.network: namespaces")
 
-def _refuse() -> NoReturn:
-    raise LabError("the loopback network cannot be broken; write cluster.network: namespaces")
+    filter = queue = connections = tear_down = socket = spawn = _refuse
