@@ -267,10 +267,9 @@ def chart_of(tuning: Tuning) -> str:
 
     points = [
         ThresholdPoint(
-            point.threshold, point.for_ms / 1000, score.precision, score.recall, score.typical_detect_s
+            each.threshold, each.rule.for_ / 1000, each.precision, each.recall, each.typical_detect_s
         )
-        for point in tuning.points
-        for score in [point.score]
+        for each in tuning.points
     ]
     return thresholds_svg(tuning.rule.name, points)
 
@@ -297,8 +296,7 @@ def score_text(scores: Sequence[RunScore], of_rules: Sequence[RuleScore]) -> Tex
     header = ["run", "fault", "needed help for", "rule", "severity", "after s", "resolved s", "judgement"]
     text = table_text(Table(header, [row for score in scores for row in _fault_rows(score)], "lllllrrl"))
     rows = [[score.rule.name, score.rule.severity, *_figures(score)] for score in of_rules]
-    header = ["rule", "severity", "right", "needless", "false", "missed", "precision", "recall", "after s"]
-    text.append("\n").append_text(table_text(Table(header, rows, "llrrrrrrr")))
+    text.append("\n").append_text(table_text(Table(["rule", "severity", *_FIGURES], rows, "llrrrrrrr")))
     played = {score.rule.name for score in of_rules}
     why: dict[str, set[str]] = {}
     for score in scores:
@@ -315,33 +313,21 @@ def tuning_text(tuning: Tuning) -> Text:
     from kaput.report.document import Table
     from kaput.report.render.terminal import table_text
 
-    header = [
-        "threshold",
-        "for s",
-        "right",
-        "needless",
-        "false",
-        "missed",
-        "precision",
-        "recall",
-        "after s",
-        "",
-    ]
     rows = [
         [
             f"{point.threshold:,.6g}{' *' if point is tuning.current else ''}",
-            f"{point.for_ms / 1000:g}",
-            *_figures(point.score),
-            "" if point.score.precision is None else "#" * round(point.score.precision * 20),
+            f"{point.rule.for_ / 1000:g}",
+            *_figures(point),
+            "" if point.precision is None else "#" * round(point.precision * 20),
         ]
         for point in tuning.points
     ]
-    text = table_text(Table(header, rows, "rrrrrrrrrl"))
+    text = table_text(Table(["threshold", "for s", *_FIGURES, ""], rows, "rrrrrrrrrl"))
     text.append("* current value. The bar shows precision.\n")
     if tuning.recommended is None:
         return text.append(f"No recommendation: {tuning.why}.\n")
     best = tuning.recommended
-    held = f" for {best.for_ms / 1000:g} s" if best.for_ms else ""
+    held = f" for {best.rule.for_ / 1000:g} s" if best.rule.for_ else ""
     return text.append(f"Recommended: {best.threshold:,.6g}{held}: {tuning.why}.\n", style="bold")
 
 
@@ -384,6 +370,9 @@ def _alert_cells(each: FiredAlert) -> list[str]:
         _seconds(each.resolve_s),
         each.judgement,
     ]
+
+
+_FIGURES = ("right", "needless", "false", "missed", "precision", "recall", "after s")
 
 
 def _figures(score: RuleScore) -> list[str]:

@@ -206,7 +206,7 @@ class TestTuning:
     def test_separating_threshold_is_recommended(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 3})
         tuning = tuned(rules, rule, RUNS, [3, 5, 8, 9, 12, 15, 30])
-        by_threshold = {point.threshold: point.score for point in tuning.points}
+        by_threshold = {point.threshold: point for point in tuning.points}
         assert [by_threshold[each].precision for each in (3, 8, 9, 15, 30)] == [1 / 3, 1 / 2, 1, 1, None]
         assert [by_threshold[each].recall for each in (3, 15, 30)] == [1, 1, 0]
         assert tuning.recommended is not None
@@ -218,8 +218,8 @@ class TestTuning:
     def test_tuning_also_varies_for(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 1})
         tuning = tuned(rules, rule, RUNS, [1], [0, 10_000])
-        assert [(point.for_ms, point.score.needless) for point in tuning.points] == [(0, 2), (10_000, 0)]
-        assert tuning.recommended is not None and tuning.recommended.for_ms == 10_000
+        assert [(point.rule.for_, point.needless) for point in tuning.points] == [(0, 2), (10_000, 0)]
+        assert tuning.recommended is not None and tuning.recommended.rule.for_ == 10_000
 
     def test_already_optimal_rule_is_kept(self) -> None:
         (rule,) = rules = rules_of(RULE | {"above": 12})
@@ -243,8 +243,8 @@ class TestTuning:
     def test_for_longer_than_every_run_is_not_compared(self) -> None:
         (rule,) = rules = rules_of(RULE | {"for": "10m"})
         tuning = tuned(rules, rule, RUNS, [5], [0])
-        assert {point.for_ms for point in tuning.points} == {0}
-        assert tuning.recommended is not None and tuning.recommended.for_ms == 0
+        assert {point.rule.for_ for point in tuning.points} == {0}
+        assert tuning.recommended is not None and tuning.recommended.rule.for_ == 0
         assert "shorter than its `for`" in tuned(rules, rule, RUNS).why
 
     def test_candidates_are_round_numbers_from_typical_to_worst(self) -> None:
@@ -259,7 +259,7 @@ class TestTuning:
         """Else a threshold below it would be no threshold."""
         (rule,) = rules = rules_of(RULE | {"clear": 5})
         tuning = tuned(rules, rule, RUNS, [4])
-        assert [(point.score.rule.above, point.score.rule.clear) for point in tuning.points] == [
+        assert [(point.rule.above, point.rule.clear) for point in tuning.points] == [
             (4, 2),
             (10, 5),
         ]

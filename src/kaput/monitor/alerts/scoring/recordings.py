@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
 from kaput.core import FOREVER_NS, MS, SECOND, qualified
@@ -54,16 +55,20 @@ class Recording:
 
 def recording_of(evidence: Evidence) -> Recording:
     """Samples from the first attempt to the last: later nothing can be missed. Raises EvidenceError."""
-    sends = RecordedSends.of(evidence)
-    if len(sends) == 0:
+    sends = sends_of(evidence)
+    if sends.is_empty():
         raise EvidenceError(
             f"{evidence.folder.title}: nothing was sent; there is nothing to evaluate rules on"
         )
-    moments = np.arange(sends.first_ns, sends.last_ns + 1, SECOND, dtype=np.int64)
+    attempts = sends["attempt_ns"].to_numpy()
+    moments = np.arange(attempts[0], attempts[-1] + 1, SECOND, dtype=np.int64)
+    # By partition, in order.
+    by_place = sorted(sends.partition_by("topic", "partition", as_dict=True).items())
     samples: Iterable[Sample] = (
-        *message_samples(sends, moments),
+        *message_samples(by_place, moments),
         *cluster_samples(evidence, moments),
-        *group_samples(evidence, sends, moments),
+        *_lags(evidence, by_place, moments),
+        *_rebalancing(evidence, moments),
     )
     steps: dict[int, list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -228,14 +233,9 @@ def _scenario(evidence: Evidence) -> Scenario | None:
 _RELEASED = {"revoked", "lost", "left", "killed"}
 
 
-def group_samples(evidence: Evidence, sends: RecordedSends, moments: Longs) -> Iterator[Sample]:
-    """Samples at each of these times; none of a lag that was not measured in the second before."""
-    yield from _lags(evidence, sends, moments)
-    yield from _rebalancing(evidence, moments)
-
-
-def _lags(evidence: Evidence, sends: RecordedSends, moments: Longs) -> Iterator[Sample]:
-    stored = {(topic, partition): _AckedMessages(sent) for topic, partition, sent in sends.places()}
+def _lags(evidence: Evidence, by_place: SendsByPlace, moments: Longs) -> Iterator[Sample]:
+    """None of a lag that was not measured in the second before."""
+    stored = {place: _AckedMessages(sent) for place, sent in by_place}
     for row in evidence.rows("samples"):
         labels = dict(row["labels"] or ())
         if row["name"] not in ("lag", "committed_offset") or not {"group", "topic", "partition"} <= set(
@@ -257,10 +257,9 @@ def _lags(evidence: Evidence, sends: RecordedSends, moments: Longs) -> Iterator[
 class _AckedMessages:
     """The acknowledged messages of a partition, by offset."""
 
-    def __init__(self, sends: RecordedSends) -> None:
-        rows = np.flatnonzero(sends.acked & (sends.offset >= 0))
-        rows = rows[np.argsort(sends.offset[rows], kind="stable")]
-        self._offsets, self._acked_ns = sends.offset[rows], sends.done_ns[rows]
+    def __init__(self, sends: pl.DataFrame) -> None:
+        rows = sends.filter(pl.col("outcome") == "acked", pl.col("offset") >= 0).sort("offset")
+        self._offsets, self._acked_ns = rows["offset"].to_numpy(), rows["done_ns"].to_numpy()
 
     def oldest_age_s(self, committed: int, at_ns: int) -> float:
         """How long ago the first message at or after that offset was acknowledged; 0 if there is none."""
@@ -299,81 +298,49 @@ def _apply(places: dict[Place, str | None], event: Mapping[str, Any]) -> None:
 
 _COLUMNS = ("topic", "partition", "attempt_ns", "done_ns", "outcome", "offset", "cluster")
 _NO_PARTITION = -1  # the client did not report it
+SendsByPlace = Sequence[tuple[tuple[Any, ...], pl.DataFrame]]
 
 
-@dataclass(frozen=True)
-class RecordedSends:
-    """The attempts of a run by time. `done_ns`: FOREVER_NS if none; `offset`: -1 if unknown."""
-
-    topic: npt.NDArray[np.object_]
-    partition: Longs
-    attempt_ns: Longs
-    done_ns: Longs
-    acked: npt.NDArray[np.bool_]
-    failed: npt.NDArray[np.bool_]
-    offset: Longs
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> RecordedSends:
-        """Reads them. Raises EvidenceError."""
-        sends = evidence.tables["sends"]
-        schema = pa.schema(
-            [
-                field
-                for field in TABLES["sends"].schema
-                if field.name in _COLUMNS and field.name not in sends.lacking
-            ]
+def sends_of(evidence: Evidence) -> pl.DataFrame:
+    """The attempts of a run by time. `done_ns`: FOREVER_NS if none; `offset`: -1 if unknown. Raises
+    EvidenceError.
+    """
+    sends = evidence.tables["sends"]
+    schema = pa.schema(
+        field
+        for field in TABLES["sends"].schema
+        if field.name in _COLUMNS and field.name not in sends.lacking
+    )
+    tables = [table_of(path, schema) for path in sends.files]
+    table = pa.concat_tables(tables) if tables else schema.empty_table()
+    if "cluster" in table.column_names:
+        topics = with_clusters(table["cluster"], table["topic"])
+        table = table.set_column(table.column_names.index("topic"), "topic", topics)
+    return (
+        pl.DataFrame(table)
+        .select(
+            pl.col("topic", "outcome").cast(pl.String),
+            pl.col("partition").cast(pl.Int64).fill_null(_NO_PARTITION),
+            "attempt_ns",
+            pl.col("done_ns").fill_null(FOREVER_NS),
+            pl.col("offset").fill_null(-1),
         )
-        tables = [table_of(path, schema) for path in sends.files]
-        table = pa.concat_tables(tables) if tables else schema.empty_table()
-        return cls._of_table(table.sort_by("attempt_ns"))
-
-    @classmethod
-    def _of_table(cls, table: pa.Table) -> RecordedSends:
-        topics = table["topic"]
-        if "cluster" in table.column_names:
-            topics = with_clusters(table["cluster"], topics)
-        outcome = table["outcome"].to_numpy(zero_copy_only=False)
-        return cls(
-            topics.to_numpy(zero_copy_only=False),
-            _longs(table, "partition", _NO_PARTITION),
-            _longs(table, "attempt_ns", 0),
-            _longs(table, "done_ns", FOREVER_NS),
-            outcome == "acked",
-            outcome == "failed",
-            _longs(table, "offset", -1),
-        )
-
-    def __len__(self) -> int:
-        return len(self.attempt_ns)
-
-    @property
-    def first_ns(self) -> int:
-        return int(self.attempt_ns[0])
-
-    @property
-    def last_ns(self) -> int:
-        return int(self.attempt_ns[-1])
-
-    def places(self) -> Iterator[tuple[str, int, RecordedSends]]:
-        """The attempts of each partition, in order."""
-        names, topics = np.unique(self.topic.astype(str), return_inverse=True)
-        for topic, partition in sorted(set(zip(topics.tolist(), self.partition.tolist(), strict=True))):
-            yield str(names[topic]), partition, self._only((topics == topic) & (self.partition == partition))
-
-    def _only(self, rows: npt.NDArray[np.bool_]) -> RecordedSends:
-        return RecordedSends(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        .sort("attempt_ns", maintain_order=True)
+    )
 
 
-def message_samples(sends: RecordedSends, moments: Longs) -> Iterator[Sample]:
+def message_samples(by_place: SendsByPlace, moments: Longs) -> Iterator[Sample]:
     """Samples at each of these times."""
-    for topic, partition, sent in sends.places():
+    for (topic, partition), sent in by_place:
+        done = {
+            outcome: sent.filter(outcome=outcome)["done_ns"].to_numpy() for outcome in ("acked", "failed")
+        }
         labels = {"topic": topic, "partition": str(partition)}
         columns = {
-            "kaput_messages_sent_total": _counted(sent.attempt_ns, moments),
-            "kaput_messages_acked_total": _counted(sent.done_ns[sent.acked], moments),
-            "kaput_messages_failed_total": _counted(sent.done_ns[sent.failed], moments),
-            "kaput_unacknowledged_seconds": _waiting_s(sent, moments),
+            "kaput_messages_sent_total": _counted(sent["attempt_ns"].to_numpy(), moments),
+            "kaput_messages_acked_total": _counted(done["acked"], moments),
+            "kaput_messages_failed_total": _counted(done["failed"], moments),
+            "kaput_unacknowledged_seconds": _waiting_s(sent, done["acked"], moments),
         }
         for name, values in columns.items():
             for at_ns, value in zip(moments.tolist(), values.tolist(), strict=True):
@@ -385,21 +352,16 @@ def _counted(times: Longs, moments: Longs) -> Longs:
     return np.searchsorted(np.sort(times), moments, side="right")
 
 
-def _waiting_s(sent: RecordedSends, moments: Longs) -> npt.NDArray[np.float64]:
+def _waiting_s(sent: pl.DataFrame, acked_ns: Longs, moments: Longs) -> npt.NDArray[np.float64]:
     """Seconds since the last acknowledgement, or since the oldest waiting attempt if that was later; 0 if
     none waits. The oldest attempt without an outcome at a moment is the first at which the running maximum of
     outcome times is later.
     """
-    latest = np.maximum.accumulate(sent.done_ns)
-    first = np.searchsorted(latest, moments, side="right")
-    waits = first < np.searchsorted(sent.attempt_ns, moments, side="right")
-    oldest = sent.attempt_ns[np.minimum(first, len(sent) - 1)]
-    acks = np.sort(sent.done_ns[sent.acked])
+    attempts = sent["attempt_ns"].to_numpy()
+    first = np.searchsorted(sent["done_ns"].cum_max().to_numpy(), moments, side="right")
+    waits = first < np.searchsorted(attempts, moments, side="right")
+    oldest = attempts[np.minimum(first, len(sent) - 1)]
+    acks = np.sort(acked_ns)
     before = np.searchsorted(acks, moments, side="right") - 1
     last_ack = np.where(before >= 0, acks[np.maximum(before, 0)] if len(acks) else 0, 0)
     return np.where(waits, (moments - np.maximum(oldest, last_ack)) / SECOND, 0.0)
-
-
-def _longs(table: pa.Table, name: str, null: int) -> Longs:
-    filled: Longs = table[name].fill_null(null).to_numpy().astype(np.int64)
-    return filled

@@ -37,7 +37,7 @@ from kaput.evidence.findings_file import read_findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.monitor.alerts.engine import SampleStore
-from kaput.monitor.alerts.rules import WORSE_UPWARDS, AlertRule, AlertRules
+from kaput.monitor.alerts.rules import WORSE_UPWARDS, AlertRule, AlertRules, Condition
 from kaput.monitor.alerts.scoring.recordings import (
     Episode,
     Playback,
@@ -201,9 +201,10 @@ class RunScore:
 
 @dataclass
 class RuleScore:
-    """One rule over several runs; times in seconds."""
+    """One rule over several runs; times in seconds. `played`: whether any run was long enough."""
 
     rule: AlertRule
+    played: bool = True
     right: int = 0
     needless: int = 0
     false: int = 0
@@ -226,6 +227,14 @@ class RuleScore:
     @property
     def typical_detect_s(self) -> float | None:
         return median(self.detect_s) if self.detect_s else None
+
+    @property
+    def threshold(self) -> float:
+        return _condition(self.rule).threshold
+
+    @property
+    def quality(self) -> tuple[float, float]:
+        return self.recall or 0, self.precision or 0
 
 
 def scored(rules: AlertRules, run: RecordedRun) -> RunScore:
@@ -361,23 +370,15 @@ _CANDIDATES = 24
 
 
 @dataclass(frozen=True)
-class TunedPoint:
-    """The rule with this threshold and `for`, and its score; `played`: any run was long enough."""
-
-    threshold: float
-    for_ms: int
-    score: RuleScore
-    played: bool = True
-
-
-@dataclass(frozen=True)
 class Tuning:
-    """`points`: those played; `current`: the rule as it is; `why`: of the recommendation, or none."""
+    """`points`: the rule with other thresholds and `for`, those played; `current`: the rule as it is; `why`:
+    of the recommendation, or none.
+    """
 
     rule: AlertRule
-    points: Sequence[TunedPoint]
-    current: TunedPoint
-    recommended: TunedPoint | None
+    points: Sequence[RuleScore]
+    current: RuleScore
+    recommended: RuleScore | None
     why: str
 
 
@@ -404,7 +405,7 @@ def tuned(
     fors = sorted({*fors_ms, rule.for_})
     points = [_point(rules, _changed(rule, each, for_ms), alone) for for_ms in fors for each in tried]
     (current,) = [
-        point for point in points if (point.threshold, point.for_ms) == (condition.threshold, rule.for_)
+        point for point in points if (point.threshold, point.rule.for_) == (condition.threshold, rule.for_)
     ]
     tried_out = [point for point in points if point.played]
     recommended, why = _recommended(tried_out, current)
@@ -444,44 +445,43 @@ def _round_step(step: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * 0.999)
 
 
+def _condition(rule: AlertRule) -> Condition:
+    assert rule.condition is not None
+    return rule.condition
+
+
 def _changed(rule: AlertRule, threshold: float, for_ms: int) -> AlertRule:
     """The rule with another threshold; `clear` is scaled with it."""
-    condition = rule.condition
-    assert condition is not None
-    clear = rule.clear
+    condition, clear = _condition(rule), rule.clear
     if clear is not None:
         clear = clear * threshold / condition.threshold if condition.threshold else threshold
     field = condition.comparison.replace("-", "_")
     return rule.model_copy(update={field: threshold, "clear": clear, "for_": for_ms, "unless": []})
 
 
-def _point(rules: AlertRules, rule: AlertRule, runs: Sequence[RecordedRun]) -> TunedPoint:
+def _point(rules: AlertRules, rule: AlertRule, runs: Sequence[RecordedRun]) -> RuleScore:
     alone = rules.model_copy(update={"alert_rules": [rule]})
     found = by_rule(alone, [scored(alone, run) for run in runs])
-    condition = rule.condition
-    assert condition is not None
-    return TunedPoint(condition.threshold, rule.for_, found[0] if found else RuleScore(rule), bool(found))
+    return found[0] if found else RuleScore(rule, played=False)
 
 
-def _recommended(points: Sequence[TunedPoint], current: TunedPoint) -> tuple[TunedPoint | None, str]:
+def _recommended(points: Sequence[RuleScore], current: RuleScore) -> tuple[RuleScore | None, str]:
     """The point that misses least; of those, the ones that are right most often; of those, the fastest whose
     neighbors do as well: at the edge a little noise would make it wrong.
     """
     if not points:
         return None, "these runs are shorter than its `for`; try others with --for"
-    if not of_any_cause(current.score.rule.signal):
+    if not of_any_cause(current.rule.signal):
         return None, "it is about a single cause, so it is unknown which faults it should detect"
-    if all(point.score.recall is None for point in points):
+    if all(point.recall is None for point in points):
         return None, "none of these runs has a fault that this rule should detect"
-    best = max(map(_quality, points))
+    best = max(point.quality for point in points)
     if best[0] == 0:
         return None, "it detects none of the faults that it should, at any threshold"
-    equal = [point for point in points if _quality(point) == best]
+    equal = [point for point in points if point.quality == best]
     safe = [point for point in equal if len(_around(equal, point, points)) == 3]
     # Whole seconds: smaller differences are noise.
-    soonest = min(
-        safe or equal, key=lambda point: (round(point.score.typical_detect_s or 0), point is not current)
-    )
+    soonest = min(safe or equal, key=lambda point: (round(point.typical_detect_s or 0), point is not current))
     as_good = _around(equal, soonest, points, all_of_them=True)
     span = f"from {as_good[0].threshold:,.6g} to {as_good[-1].threshold:,.6g}"
     why = (
@@ -492,15 +492,11 @@ def _recommended(points: Sequence[TunedPoint], current: TunedPoint) -> tuple[Tun
     return soonest, f"it misses the fewest faults, is right most often, and among equals fires soonest; {why}"
 
 
-def _quality(point: TunedPoint) -> tuple[float, float]:
-    return point.score.recall or 0, point.score.precision or 0
-
-
 def _around(
-    equal: Sequence[TunedPoint], point: TunedPoint, points: Sequence[TunedPoint], all_of_them: bool = False
-) -> list[TunedPoint]:
+    equal: Sequence[RuleScore], point: RuleScore, points: Sequence[RuleScore], all_of_them: bool = False
+) -> list[RuleScore]:
     """The point and its neighbors, with the same `for`, that do as well: the next ones, or all in a row."""
-    row = [each for each in points if each.for_ms == point.for_ms]
+    row = [each for each in points if each.rule.for_ == point.rule.for_]
     at = row.index(point)
     reach = len(row) if all_of_them else 1
     below = [*takewhile(lambda each: each in equal, row[max(0, at - reach) : at][::-1])]
@@ -519,5 +515,5 @@ def tuning_document(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def _point_document(point: TunedPoint) -> dict[str, Any]:
-    return {"threshold": point.threshold, "for_s": point.for_ms / 1000, **figures(point.score)}
+def _point_document(point: RuleScore) -> dict[str, Any]:
+    return {"threshold": point.threshold, "for_s": point.rule.for_ / 1000, **figures(point)}
