@@ -19,6 +19,7 @@ from kaput.bench.plan import START_NS, STORE, TOPIC, Longs, PlantKind, Plants, S
 from kaput.bench.slabs import ACKED, FAILED, KEPT, NOBODY, Log, Slab
 from kaput.core import MS, SECOND
 from kaput.evidence.folder import RunFolder
+from kaput.evidence.recorder import whole_column
 from kaput.evidence.schemas import TABLES
 from kaput.evidence.sealing import ROW_GROUP_ROWS, parquet_writer
 from kaput.processes.signals import check_interrupted
@@ -52,19 +53,17 @@ def _write(folder: RunFolder, name: str, files: Iterator[tuple[str, dict[str, An
     for file, columns in files:
         check_interrupted()
         rows = max(len(column) for column in columns.values() if not isinstance(column, str | int))
-        arrays = [_array(columns.get(field.name), field.type, rows) for field in table.schema]
+        arrays = [
+            column.cast(field.type) if isinstance(column, pa.Array) else whole_column(column, field, rows)
+            for field in table.schema
+            for column in (columns.get(field.name),)
+        ]
         if rows:
             with parquet_writer(table, folder.table(name) / f"{file}.parquet") as writer:
                 whole = pa.table(arrays, schema=table.schema)
                 writer.write_table(whole, row_group_size=ROW_GROUP_ROWS)
         written += rows
     return written
-
-
-def _array(column: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    if column is None or isinstance(column, str | int):
-        return pa.repeat(pa.scalar(column, kind), rows)
-    return pa.array(column, kind) if isinstance(column, np.ndarray) else column.cast(kind)
 
 
 def _sends(slab: Slab) -> Iterator[tuple[str, dict[str, Any]]]:

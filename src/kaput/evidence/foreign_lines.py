@@ -10,10 +10,11 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kaput.errors import EvidenceError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 1 << 16  # of a block
+_Row = TypeVar("_Row")
 _SHOWN, _EXCERPT = 3, 80
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 _SEPARATORS = (",", "\t", ";")
@@ -113,9 +115,8 @@ def _csv_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines)
         raise EvidenceError(f"{path}: is empty; {NAMES_FIRST}")
     if double := next((name for name in names if name and names.count(name) > 1), None):
         raise EvidenceError(f"{path}: column {double!r} is there twice; {NAMES_FIRST}")
-    yield from _together(
-        path, names, _csv_rows(path, text, separator, len(names), above, unreadable), unreadable
-    )
+    for rows in _in_blocks(_csv_rows(path, text, separator, len(names), above, unreadable)):
+        yield _block(path, names, rows, unreadable)
 
 
 def _csv_rows(
@@ -137,14 +138,10 @@ def _csv_rows(
 
 
 def _json_blocks(path: Path, text: io.TextIOWrapper, unreadable: UnreadableLines) -> Iterator[LineBlock]:
-    documents = _json_documents(path, text, unreadable)
-    rows: list[tuple[int, dict[str, Any]]] = []
-    for line, document in documents:
-        rows.append((line, document))
-        if len(rows) == ROWS:
-            yield from _json_block(path, rows, unreadable)
-            rows = []
-    yield from _json_block(path, rows, unreadable)
+    for rows in _in_blocks(_json_documents(path, text, unreadable)):
+        names = list(dict.fromkeys(name for _, row in rows for name in row))
+        texts = [(line, [_text(row.get(name)) for name in names]) for line, row in rows]
+        yield _block(path, names, texts, unreadable)
 
 
 def _json_documents(
@@ -202,48 +199,28 @@ def rows_of(document: Any) -> list[Any] | None:
     return None
 
 
-def _json_block(
-    path: Path, rows: list[tuple[int, dict[str, Any]]], unreadable: UnreadableLines
-) -> Iterator[LineBlock]:
-    names = list(dict.fromkeys(name for _, row in rows for name in row))
-    texts = ((line, [_text(row.get(name)) for name in names]) for line, row in rows)
-    yield from _together(path, names, texts, unreadable)
-
-
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value)
 
 
-def _together(
-    path: Path, names: list[str], rows: Iterable[tuple[int, list[Any]]], unreadable: UnreadableLines
-) -> Iterator[LineBlock]:
-    """Rows in blocks. A row whose text is not UTF-8 is unreadable."""
-    lines: list[int] = []
-    found: list[list[Any]] = []
-    for line, row in rows:
-        lines.append(line)
-        found.append(row)
-        if len(found) == ROWS:
-            yield _block(path, names, lines, found, unreadable)
-            lines, found = [], []
-    if found:
-        yield _block(path, names, lines, found, unreadable)
+def _in_blocks(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
+    return iter(lambda: list(islice(rows, ROWS)), [])
 
 
 def _block(
-    path: Path, names: list[str], lines: list[int], rows: list[list[Any]], unreadable: UnreadableLines
+    path: Path, names: list[str], rows: list[tuple[int, list[Any]]], unreadable: UnreadableLines
 ) -> LineBlock:
+    """Some rows, each with its line. A row whose text is not UTF-8 is unreadable."""
     try:
-        return LineBlock(_arrays(names, rows), lines)
+        return LineBlock(_arrays(names, [row for _, row in rows]), [line for line, _ in rows])
     except UnicodeEncodeError:
-        good = [_is_text(row) for row in rows]
-        for line, row, fine in zip(lines, rows, good, strict=True):
-            if not fine:
+        good = [each for each in rows if _is_text(each[1])]
+        for line, row in rows:
+            if not _is_text(row):
                 unreadable.add(path, line, "not UTF-8: " + ",".join(map(str, row)))
-        kept = [row for row, fine in zip(rows, good, strict=True) if fine]
-        return LineBlock(_arrays(names, kept), [at for at, fine in zip(lines, good, strict=True) if fine])
+        return LineBlock(_arrays(names, [row for _, row in good]), [line for line, _ in good])
 
 
 def _arrays(names: list[str], rows: list[list[Any]]) -> dict[str, pa.Array]:

@@ -203,21 +203,19 @@ def _check_columns(table: EvidenceTable, path: Path, actual: pa.Schema) -> set[s
         name, times = column.name, actual.names.count(column.name)
         if times > 1:
             mistakes.append(f"column {name!r} is there twice")
-        elif times == 0:
+            continue
+        if times == 0:
             if name not in table.optional_columns:
                 mistakes.append(f"column {name!r} is missing")
-        elif not (
-            same_kind(column.type, actual.field(name).type) or (column.nullable and _is_untyped(actual, name))
-        ):
-            mistakes.append(f"column {name!r} is {actual.field(name).type}, the contract says {column.type}")
+            continue
+        kind = actual.field(name).type
+        # Of Arrow's null type, since all its values are null: pandas writes such columns.
+        is_untyped = column.nullable and pa.types.is_null(kind)
+        if not (is_untyped or same_kind(column.type, kind)):
+            mistakes.append(f"column {name!r} is {kind}, the contract says {column.type}")
     if mistakes:
         raise EvidenceError(f"{path}: table {table.name}: {'; '.join(mistakes)}")
     return {name for name in table.optional_columns if name not in actual.names}
-
-
-def _is_untyped(schema: pa.Schema, name: str) -> bool:
-    """Whether it is of Arrow's null type, because all its values are null: pandas writes such columns."""
-    return bool(pa.types.is_null(schema.field(name).type))
 
 
 def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> None:

@@ -117,6 +117,21 @@ def _stream_field(field: pa.Field) -> pa.Field:
     return field.with_type(_WORD) if pa.types.is_string(field.type) and not field.nullable else field
 
 
+def whole_column(values: Values, field: pa.Field, count: int) -> pa.Array:
+    """All rows of a column, from an array (NULL_* for null) or from one value for all. Raises ValueError."""
+    if isinstance(values, np.ndarray):
+        if len(values) != count:
+            raise ValueError(f"column {field.name} has {len(values)} values for {count} rows")
+        null = NULL_LONG if pa.types.is_int64(field.type) else NULL_INT
+        mask = values == null if field.nullable else None
+        return pa.array(values, field.type, mask=mask if mask is not None and mask.any() else None)
+    if values is None and not field.nullable:
+        raise ValueError(f"column {field.name} is never null")
+    if field.type == _WORD:
+        return pa.DictionaryArray.from_arrays(np.zeros(count, np.int16), pa.array([values], pa.string()))
+    return pa.repeat(pa.scalar(values, field.type), count)
+
+
 class Recorder:
     """Writes rows of one table to FOLDER/evidence/TABLE/WRITER.arrows. Not thread-safe. While it is open no
     other process can seal the folder (recording.py). Raises EvidenceError if the writer's file exists
@@ -189,34 +204,19 @@ class Recorder:
             raise ValueError(f"no such columns: {', '.join(sorted(unknown))}")
         if self._clusters is not None:
             columns = {CLUSTER: self.cluster, **columns}
-        arrays = [self._whole_column(field, columns.get(field.name), count) for field in self.schema]
+        arrays = [self._whole_column(columns.get(field.name), field, count) for field in self.schema]
         if count == 0:
             return
         self._stream.write_batch(pa.record_batch(arrays, schema=self.schema))
 
-    def _whole_column(self, field: pa.Field, values: Values, count: int) -> pa.Array:
-        """All rows of one column, from an array or from one shared value."""
-        if not isinstance(values, np.ndarray):
-            return self._shared_column(field, values, count)
-        if len(values) != count:
-            raise ValueError(f"column {field.name} has {len(values)} values for {count} rows")
-        null = NULL_LONG if pa.types.is_int64(field.type) else NULL_INT
-        mask = values == null if field.nullable else None
-        return pa.array(values, type=field.type, mask=mask if mask is not None and mask.any() else None)
-
-    def _shared_column(self, field: pa.Field, value: str | int | bool | None, count: int) -> pa.Array:
-        """A column with the same value in all rows. Reuses the last one with this value if long enough."""
-        if value is None and not field.nullable:
-            raise ValueError(f"column {field.name} is never null")
+    def _whole_column(self, values: Values, field: pa.Field, count: int) -> pa.Array:
+        """The same. Reuses the last one with the same value in all rows if it is long enough."""
+        if isinstance(values, np.ndarray):
+            return whole_column(values, field, count)
         of, made = self._shared.get(field.name, (None, None))
-        if made is None or of != value or len(made) < count:
-            if field.type == _WORD:
-                made = pa.DictionaryArray.from_arrays(
-                    np.zeros(count, np.int16), pa.array([value], pa.string())
-                )
-            else:
-                made = pa.repeat(pa.scalar(value, field.type), count)
-            self._shared[field.name] = (value, made)
+        if made is None or of != values or len(made) < count:
+            made = whole_column(values, field, count)
+            self._shared[field.name] = values, made
         return made.slice(0, count)
 
     def close(self) -> None:

@@ -70,20 +70,8 @@ class Holder(NamedTuple):
     since: str
     what: str
 
-    def gone(self) -> bool:
-        """Whether the process has ended, if that can be checked from this host."""
-        if self.host != platform.node():
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            return False
-        return False
-
     def dead(self) -> bool:
-        """Like `gone`, but also true if another process has reused the pid."""
+        """Whether the process has ended, if that can be checked from this host; its pid may be another's."""
         import psutil
 
         if self.host != platform.node():
@@ -94,7 +82,7 @@ class Holder(NamedTuple):
         except psutil.NoSuchProcess:
             return True
         except (psutil.Error, ValueError, OverflowError):
-            return self.gone()
+            return False
         return born > since + _PID_REUSE_S
 
 
@@ -200,11 +188,11 @@ def _read(descriptor: int) -> list[Holder]:
 
 def _may_end_soon(holders: list[Holder]) -> bool:
     """Whether waiting helps: the first process is gone, or another one seals it."""
-    return not holders or holders[0].gone() or holders[0].what == SEALING
+    return not holders or holders[0].dead() or holders[0].what == SEALING
 
 
 def _sentence(folder: Path, holders: list[Holder]) -> str:
-    living = [holder for holder in holders if not holder.gone()]
+    living = [holder for holder in holders if not holder.dead()]
     if not living:
         return f"{folder}: this run is still being recorded, by an unknown process; wait for it"
     pid, host, since, what = living[0]

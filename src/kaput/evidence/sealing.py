@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
-from kaput.evidence.attempts import SUFFIX, read_attempts
+from kaput.evidence.attempts import SUFFIX, Attempts, read_attempts
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.recorder import Recorder, Values
+from kaput.evidence.recorder import Recorder, Values, whole_column
 from kaput.evidence.recording import RecordingLock, hold_alone
 from kaput.evidence.schemas import CLUSTER, TABLES, EvidenceTable
 
@@ -181,48 +181,44 @@ def _conform(table: EvidenceTable, rows: pa.Table) -> pa.Table:
 def _seal_attempts(path: Path, killed: Collection[int]) -> list[str]:
     """Adds the attempts without an outcome to the producer's sends, as `unknown`. Returns warnings."""
     attempts = read_attempts(path)
-    warnings: list[str] = []
-    sealed = path.with_suffix(".parquet")
-    if attempts is not None:
-        table = TABLES["sends"]
-        # Processes of the producer after its first have files of their own: producer-3.2.parquet.
-        known = [pq.ParquetFile(each) for each in path.parent.glob(f"{path.stem}.*parquet")]
-        total = len(attempts.attempt_ns)
-        if sum(each.metadata.num_rows for each in known) == total:
-            return warnings
-        recorded = chain.from_iterable(each.iter_batches(columns=["seq"]) for each in known)
-        unresolved = without_outcome(recorded, total)
-        if len(unresolved):
-            if attempts.producer not in killed:
-                warnings.append(
-                    f"{sealed}: {len(unresolved)} of {total} attempts of producer "
-                    f"{attempts.producer} have no outcome (their producer ended first): unknown"
-                )
-            count = len(unresolved)
-            rows = {
-                "producer": pa.repeat(pa.scalar(attempts.producer, pa.int32()), count),
-                "seq": pa.array(unresolved, pa.int64()),
-                "topic": pa.repeat(pa.scalar(attempts.topic), count),
-                CLUSTER: pa.repeat(pa.scalar(attempts.cluster, pa.string()), count),
-                "attempt_ns": pa.array(np.asarray(attempts.attempt_ns)[unresolved], pa.int64()),
-                "outcome": pa.repeat(pa.scalar("unknown"), count),
-                "error": pa.repeat(pa.scalar(UNRESOLVED), count),
-            }
-            columns = [rows.get(f.name, pa.nulls(count, f.type)) for f in table.schema]
-            batch = pa.record_batch(columns, schema=table.schema)
-            _write_parquet(table, iter([batch]), sealed.with_name(f"{path.stem}-unresolved.parquet"))
-    return warnings
+    # Processes of the producer after its first have files of their own: producer-3.2.parquet.
+    known = [pq.ParquetFile(each) for each in path.parent.glob(f"{path.stem}.*parquet")]
+    total = 0 if attempts is None else len(attempts.attempt_ns)
+    if attempts is None or sum(each.metadata.num_rows for each in known) == total:
+        return []
+    count, rows = _unresolved(
+        attempts, (batch for each in known for batch in each.iter_batches(columns=["seq"]))
+    )
+    if not count:
+        return []
+    table = TABLES["sends"]
+    columns = [whole_column(rows.get(field.name), field, count) for field in table.schema]
+    batch = pa.record_batch(columns, schema=table.schema)
+    _write_parquet(table, iter([batch]), path.with_name(f"{path.stem}-unresolved.parquet"))
+    if attempts.producer in killed:
+        return []
+    return [
+        f"{path.with_suffix('.parquet')}: {count} of {total} attempts of producer {attempts.producer} have "
+        "no outcome (their producer ended first): unknown"
+    ]
 
 
-def without_outcome(
-    recorded: Iterable[pa.RecordBatch], count: int
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The seqs of `count` attempts that have no row. `recorded`: batches with the column seq."""
-    seen = np.zeros(count, dtype=bool)
+def _unresolved(attempts: Attempts, recorded: Iterable[pa.RecordBatch]) -> tuple[int, dict[str, Values]]:
+    """The attempts without a row, as columns, and their number. `recorded`: batches with the column seq."""
+    times = np.asarray(attempts.attempt_ns)
+    missing = np.ones(len(times), dtype=bool)
     for batch in recorded:
         seq = batch.column("seq").to_numpy()
-        seen[seq[seq < count]] = True
-    return np.flatnonzero(~seen)
+        missing[seq[seq < len(times)]] = False
+    return int(missing.sum()), {
+        "producer": attempts.producer,
+        "seq": np.flatnonzero(missing),
+        "topic": attempts.topic,
+        CLUSTER: attempts.cluster,
+        "attempt_ns": times[missing],
+        "outcome": "unknown",
+        "error": UNRESOLVED,
+    }
 
 
 def record_unresolved(folder: RunFolder) -> int:
@@ -235,20 +231,11 @@ def record_unresolved(folder: RunFolder) -> int:
         path.with_name(f"{writer}.arrows").unlink(missing_ok=True)
         attempts = read_attempts(path)
         if attempts is not None:
-            times = np.array(attempts.attempt_ns)
             streams = path.parent.glob(f"{path.stem}.*arrows")
             recorded = chain.from_iterable(whole_batches(TABLES["sends"], each, []) for each in streams)
-            unresolved = without_outcome(recorded, len(times))
-            with Recorder(folder.path, "sends", writer, attempts.cluster) as recorder:
-                rows: dict[str, Values] = {
-                    "producer": attempts.producer,
-                    "seq": unresolved,
-                    "topic": attempts.topic,
-                    "attempt_ns": times[unresolved],
-                    "outcome": "unknown",
-                    "error": UNRESOLVED,
-                }
-                recorder.batch(len(unresolved), rows)
-            count += len(unresolved)
+            unresolved, rows = _unresolved(attempts, recorded)
+            with Recorder(folder.path, "sends", writer) as recorder:
+                recorder.batch(unresolved, rows)
+            count += unresolved
         path.unlink()
     return count

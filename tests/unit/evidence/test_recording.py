@@ -50,7 +50,7 @@ def test_rows_are_written_by_the_names_of_their_columns(tmp_path: Path) -> None:
         (row,) = pa.ipc.open_stream(file).read_all().to_pylist()
     assert row == {
         "group": "billing", "member": "m1", "kind": "left", "topic": None, "partition": None, "offset": None,
-        "at_ns": 5, "cluster": "dc2",
+        "at_ns": 5, "cluster": "dc2", "until": None,
     }  # fmt: skip
 
 
