@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
 import uuid
 from collections.abc import Mapping
@@ -22,41 +23,19 @@ from kaput.evidence.folder import Manifest, RunFolder, replace_text
 from kaput.evidence.recording import RecordingLock, hold_to_record
 from kaput.scenario.model import Scenario
 
+_ROOT = Path(__file__).resolve().parents[3]
 
-def commit(root: Path | None = None) -> str | None:
-    """The commit (40 hex digits) that is checked out in `root`, by default the one with this package. None if
-    that is not a checkout, or has no commit. Ignores uncommitted changes.
+
+def commit(root: Path = _ROOT) -> str | None:
+    """The commit (40 hex digits) that is checked out in `root`, by default where this package is. None if that
+    is no checkout, or has no commit, or there is no git. Ignores uncommitted changes.
     """
-    root = root or Path(__file__).resolve().parents[3]
+    # Named, since git would also find the checkout of a program that has installed kaput.
+    command = ["git", f"--git-dir={root / '.git'}", "rev-parse", "--verify", "--quiet", "HEAD"]
     try:
-        git = _directory(root / ".git")
-        head = (git / "HEAD").read_text().strip()
-        return _resolved(git, head.removeprefix("ref: ")) if head.startswith("ref: ") else head or None
-    except (OSError, ValueError):
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _directory(git: Path) -> Path:
-    """The .git directory, or the one that a worktree's .git file names."""
-    if git.is_dir():
-        return git
-    return git.parent / git.read_text().strip().removeprefix("gitdir: ")
-
-
-def _resolved(git: Path, name: str) -> str | None:
-    """The commit of a reference, from its own file or packed-refs."""
-    places = [git]
-    if (git / "commondir").exists():
-        places.append(git / (git / "commondir").read_text().strip())
-    for place in places:
-        if (place / name).is_file():
-            return (place / name).read_text().strip()
-    for place in places:
-        packed = place / "packed-refs"
-        for line in packed.read_text().splitlines() if packed.is_file() else ():
-            if line.endswith(f" {name}"):
-                return line.split(" ")[0]
-    return None
 
 
 def check_runs(runs: Path) -> None:

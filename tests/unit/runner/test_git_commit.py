@@ -1,45 +1,37 @@
-"""The commit of a checkout, as git lays it down in its different ways."""
+"""The commit of a checkout, and of nothing else."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from kaput.runner.folder_setup import commit
 
-_COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+def git(*words: object) -> str:
+    identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+    done = subprocess.run(["git", *identity, *map(str, words)], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
-def _git(path: Path, **files: str) -> Path:
-    for name, text in files.items():
-        file = path / name.replace("__", "/").replace("_", "-")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return path
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
+def test_commit_of_a_checkout_and_of_its_worktree(tmp_path: Path) -> None:
+    """Not of a folder within another checkout, as where a program has installed kaput."""
+    main, side = tmp_path / "main", tmp_path / "side"
+    git("init", "-q", main)
+    assert commit(main) is None
+    git("-C", main, "commit", "-q", "--allow-empty", "-m", "first")
+    git("-C", main, "worktree", "add", "-q", "--detach", side)
+    known = git("-C", main, "rev-parse", "HEAD")
+    assert len(known) == 40 and [commit(main), commit(side)] == [known] * 2
+    (main / "within").mkdir()
+    assert commit(main / "within") is None
 
 
-def test_commit_of_loose_packed_and_detached_heads(tmp_path: Path) -> None:
-    """HEAD names a branch, whose commit has a file or a line, or HEAD is the commit."""
-    loose = _git(tmp_path / "a" / ".git", HEAD="ref: refs/heads/main\n", refs__heads__main=f"{_COMMIT}\n")
-    packed = _git(tmp_path / "b" / ".git", HEAD="ref: refs/heads/main\n")
-    _git(packed, packed_refs=f"# pack-refs with: peeled\n{_COMMIT} refs/heads/main\n")
-    detached = _git(tmp_path / "c" / ".git", HEAD=f"{_COMMIT}\n")
-    assert [commit(git.parent) for git in (loose, packed, detached)] == [_COMMIT] * 3
-
-
-def test_commit_of_a_worktree(tmp_path: Path) -> None:
-    """Its .git is a file; the branch is in the repository's."""
-    main = _git(tmp_path / "main" / ".git", refs__heads__side=f"{_COMMIT}\n")
-    _git(main / "worktrees" / "side", HEAD="ref: refs/heads/side\n", commondir="../..\n")
-    (tmp_path / "side").mkdir()
-    (tmp_path / "side" / ".git").write_text(f"gitdir: {main / 'worktrees' / 'side'}\n")
-    assert commit(tmp_path / "side") == _COMMIT
-
-
-@pytest.mark.parametrize("head", [None, "", "ref: refs/heads/none\n"])
-def test_no_commit_without_a_valid_checkout(head: str | None, tmp_path: Path) -> None:
-    """An installed package, a broken .git, a branch without a commit."""
-    if head is not None:
-        _git(tmp_path / ".git", HEAD=head)
+def test_no_commit_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path))
     assert commit(tmp_path) is None

@@ -34,22 +34,12 @@ class MirrorControls:
 
     def __init__(self, clusters: RunClusters, rows: Recorder) -> None:
         self._clusters, self._rows = clusters, rows
+        mirrors = clusters.mirrors
+        self.start, self.stop, self.await_ready = mirrors.start, mirrors.stop, mirrors.await_ready
 
     def mirror(self, name: str) -> Mirror:
         """Raises LabError."""
         return self._clusters.mirrors.node(name).mirror
-
-    def start(self, name: str) -> None:
-        """Raises LabError."""
-        self._clusters.mirrors.start(name)
-
-    def await_ready(self) -> None:
-        """Raises LabError."""
-        self._clusters.mirrors.await_ready()
-
-    def stop(self, name: str, patience_s: float) -> None:
-        """Raises LabError."""
-        self._clusters.mirrors.stop(name, patience_s)
 
     def copied(self, name: str, wait_s: float) -> list[str]:
         """Waits until the target has everything the source has now; sentences about what is missing."""
