@@ -27,8 +27,8 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def commit(root: Path = _ROOT) -> str | None:
-    """The commit (40 hex digits) that is checked out in `root`, by default where this package is. None if that
-    is no checkout, or has no commit, or there is no git. Ignores uncommitted changes.
+    """The commit (40 hex digits) that is checked out in `root`, by default where this package is. None if
+    that is no checkout, or has no commit, or there is no git. Ignores uncommitted changes.
     """
     # Named, since git would also find the checkout of a program that has installed kaput.
     command = ["git", f"--git-dir={root / '.git'}", "rev-parse", "--verify", "--quiet", "HEAD"]

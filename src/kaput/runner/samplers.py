@@ -61,46 +61,55 @@ class Sampler(ABC):
                 self.look()
 
 
-class LagSampler(Sampler):
+Sample = tuple[str, Mapping[str, object], float]  # name, labels, value
+
+
+class SampleRecorder(Sampler):
+    """A sampler that writes to the table samples."""
+
+    def __init__(self, name: str, recorder: Recorder, every_s: float, *, at_once: bool = False) -> None:
+        self._recorder = recorder
+        super().__init__(name, every_s, at_once=at_once)
+
+    def record(self, samples: Iterable[Sample]) -> None:
+        """Writes these samples, taken together; none if taking them raises LabError."""
+        with suppress(LabError):
+            taken, at_ns = list(samples), time.time_ns()
+            for name, labels, value in taken:
+                texts = [(label, str(text)) for label, text in labels.items()]
+                self._recorder.row(at_ns=at_ns, source=SOURCE, name=name, labels=texts, value=float(value))
+            self._recorder.flush()
+
+
+class LagSampler(SampleRecorder):
     """The lag of every group: commits and log ends, as far as known now. `groups`: the topics of each."""
 
     def __init__(
         self, admin: Admin, groups: Mapping[str, Sequence[str]], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
-        self._admin, self._groups, self._recorder = admin, groups, recorder
-        super().__init__("lag", every_s)
+        self._admin, self._groups = admin, groups
+        super().__init__("lag", recorder, every_s)
 
     def look(self) -> None:
         for group, topics in self._groups.items():
             if not self.stopping.is_set():
-                self.sample(group, topics)
+                self.record(self._samples(group, topics))
 
-    def sample(self, group: str, topics: Sequence[str]) -> None:
-        try:
-            committed = self._admin.committed(group)
-            ends = self._admin.reachable_log_ends(topics)
-        except LabError:
-            return
-        at_ns = time.time_ns()
-        for place, end in sorted(ends.items()):
-            labels = [("group", group), ("topic", place.topic), ("partition", str(place.partition))]
-            for name, value in _values(committed.get(place), end):
-                self._recorder.row(at_ns=at_ns, source=SOURCE, name=name, labels=labels, value=float(value))
-        self._recorder.flush()
-
-
-def _values(committed: int | None, end: int) -> Iterator[tuple[str, int]]:
-    yield "log_end_offset", end
-    if committed is not None:
-        yield "committed_offset", committed
-    # Without a commit the lag is the whole log: a run's topics begin at offset 0.
-    yield "lag", max(0, end - (committed or 0))
+    def _samples(self, group: str, topics: Sequence[str]) -> Iterator[Sample]:
+        committed = self._admin.committed(group)
+        for place, end in sorted(self._admin.reachable_log_ends(topics).items()):
+            labels = {"group": group, **place._asdict()}
+            yield "log_end_offset", labels, end
+            if place in committed:
+                yield "committed_offset", labels, committed[place]
+            # Without a commit the lag is the whole log: a run's topics begin at offset 0.
+            yield "lag", labels, max(0, end - committed.get(place, 0))
 
 
 NO_LEADER = -1
 
 
-class LeaderSampler(Sampler):
+class LeaderSampler(SampleRecorder):
     """The leader and ISR of each partition, if they changed: for displays of a running experiment. The
     analysis uses the cluster's own records, which are exact.
     """
@@ -108,74 +117,58 @@ class LeaderSampler(Sampler):
     def __init__(
         self, admin: Admin, topics: Iterable[str], recorder: Recorder, every_s: float = SAMPLE_S
     ) -> None:
-        self._admin, self._topics, self._recorder = admin, list(topics), recorder
+        self._admin, self._topics = admin, list(topics)
         self._known: Mapping[TopicPartition, PartitionState] = {}
-        super().__init__("leaders", every_s, at_once=True)
+        super().__init__("leaders", recorder, every_s, at_once=True)
 
     def look(self) -> None:
-        """A row for each partition that changed since the last sample; none if no broker answers."""
-        try:
-            states = self._admin.partitions(self._topics)
-        except LabError:
-            return
-        at_ns = time.time_ns()
+        self.record(self._samples())
+
+    def _samples(self) -> Iterator[Sample]:
+        """One for each partition that changed since the last time."""
+        states = self._admin.partitions(self._topics)
         for place, state in states.items():
             if self._known.get(place) != state:
-                labels = [
-                    ("topic", place.topic),
-                    ("partition", str(place.partition)),
-                    ("leader_epoch", str(state.leader_epoch)),
-                    ("isr", ",".join(map(str, sorted(state.isr)))),
-                ]
-                leader = NO_LEADER if state.leader is None else state.leader
-                self._recorder.row(
-                    at_ns=at_ns, source=SOURCE, name="leader", labels=labels, value=float(leader)
-                )
+                isr = ",".join(map(str, sorted(state.isr)))
+                labels = {**place._asdict(), "leader_epoch": state.leader_epoch, "isr": isr}
+                yield "leader", labels, NO_LEADER if state.leader is None else state.leader
         self._known = states
-        self._recorder.flush()
 
 
-class CpuSampler(Sampler):
+class CpuSampler(SampleRecorder):
     """The CPU time used by the nodes that kaput runs. `nodes`: by id; nodes may be added."""
 
     def __init__(self, nodes: Mapping[int, Node], recorder: Recorder) -> None:
-        self._nodes, self._recorder = nodes, recorder
-        super().__init__("cpu", SAMPLE_S, at_once=True)
+        self._nodes = nodes
+        super().__init__("cpu", recorder, SAMPLE_S, at_once=True)
 
     def look(self) -> None:
-        at_ns = time.time_ns()
-        for id_, node in sorted(self._nodes.items()):
-            pid = node.pid
-            if pid is not None and (used_s := cpu_seconds(pid)) is not None:
-                labels = [("node", str(id_)), ("pid", str(pid))]
-                self._recorder.row(at_ns=at_ns, source=SOURCE, name=CPU, labels=labels, value=used_s)
-        self._recorder.flush()
+        pids = {id_: pid for id_, node in sorted(self._nodes.items()) if (pid := node.pid) is not None}
+        used_s = {id_: cpu_seconds(pid) for id_, pid in pids.items()}
+        self.record((CPU, {"node": id_, "pid": pids[id_]}, s) for id_, s in used_s.items() if s is not None)
 
 
 STABLE_S = 0.25  # transaction timeouts may be a few seconds
 
 
-class StableSampler(Sampler):
+class StableSampler(SampleRecorder):
     """How far read_committed consumers can read, in runs with transactions. Each last stable offset comes
     with the high watermark: an open transaction holds back the records in between.
     """
 
     def __init__(self, admin: Admin, topics: Sequence[str], recorder: Recorder) -> None:
-        self._admin, self._topics, self._recorder = admin, topics, recorder
-        super().__init__("stable", STABLE_S)
+        self._admin, self._topics = admin, topics
+        super().__init__("stable", recorder, STABLE_S)
 
     def look(self) -> None:
-        """Samples both offsets of each partition whose leader answers."""
-        try:
-            offsets = self._admin.reachable_stable_offsets(self._topics)
-        except LabError:
-            return
-        at_ns = time.time_ns()
+        self.record(self._samples())
+
+    def _samples(self) -> Iterator[Sample]:
+        offsets = self._admin.reachable_stable_offsets(self._topics)
         for (topic, partition), (stable, watermark) in offsets.items():
-            labels = [("topic", topic), ("partition", str(partition))]
-            for name, value in (("last_stable_offset", stable), ("high_watermark", watermark)):
-                self._recorder.row(at_ns=at_ns, source=SOURCE, name=name, labels=labels, value=float(value))
-        self._recorder.flush()
+            labels = {"topic": topic, "partition": partition}
+            yield "last_stable_offset", labels, stable
+            yield "high_watermark", labels, watermark
 
 
 def start_samplers(stack: ExitStack, clusters: RunClusters, scenario: Scenario, folder: Path) -> None:

@@ -41,7 +41,7 @@ def _rows(path: Path) -> list[tuple[str, dict[str, str], float]]:
 def test_lag_is_sampled_for_each_responding_partition(tmp_path: Path) -> None:
     """Committed offset, log end and lag; a group that has committed nothing has all before it."""
     with Recorder(tmp_path, "samples", "lag") as recorder:
-        LagSampler(_Cluster(), {"billing": ["orders"]}, recorder).sample("billing", ["orders"])
+        LagSampler(_Cluster(), {"billing": ["orders"]}, recorder).look()
     labels = [{"group": "billing", "topic": "orders", "partition": p} for p in ("0", "1")]
     assert _rows(tmp_path) == [
         ("log_end_offset", labels[0], 10.0),
