@@ -81,19 +81,24 @@ def listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
 
 
+def _topics_with(
+    snapshot: ClusterSnapshot, wrong: Callable[[Replicas], bool]
+) -> Iterator[tuple[TopicState, list[Replicas]]]:
+    """The topics that have such partitions, and those."""
+    for topic in snapshot.topics:
+        if found := [partition for partition in topic.partitions if wrong(partition)]:
+            yield topic, found
+
+
 SAFE_REPLICAS = 3  # one replica may be down, and another one lost
 
 
 @check("KP001", "critical", "one replica only: if its broker's disk fails, the messages are lost")
 def _replication_factor_1(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    for topic in snapshot.topics:
-        alone = [p for p in topic.partitions if len(p.replicas) == 1]
-        if alone:
-            yield Hit(
-                f"topic {topic.name}",
-                f"{numbers(alone)} with one replica ({_replica_brokers(alone)})",
-                _more_replicas(snapshot, topic),
-            )
+    for topic, alone in _topics_with(snapshot, lambda p: len(p.replicas) == 1):
+        brokers = ids({broker for partition in alone for broker in partition.replicas})
+        evidence = f"{numbers(alone)} with one replica (broker {brokers})"
+        yield Hit(f"topic {topic.name}", evidence, _more_replicas(snapshot, topic))
 
 
 @check("KP002", "critical", "all replicas must be in sync for acks=all: one broker down stops writes")
@@ -146,18 +151,16 @@ def _one_rack(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     racks = {broker.id: broker.rack for broker in snapshot.brokers}
     if len({rack for rack in racks.values() if rack}) < 2:
         return
-    for topic in snapshot.topics:
-        together = [
-            p
-            for p in topic.partitions
-            if len(p.replicas) > 1 and len({racks.get(b) for b in p.replicas}) == 1
-        ]
-        if together:
-            yield Hit(
-                f"topic {topic.name}",
-                f"{numbers(together)}: every replica in rack {racks.get(together[0].replicas[0])}",
-                f"kaput reassign --spread-racks --topic {topic.name}",
-            )
+
+    def in_one(partition: Replicas) -> bool:
+        return len(partition.replicas) > 1 and len({racks.get(b) for b in partition.replicas}) == 1
+
+    for topic, together in _topics_with(snapshot, in_one):
+        yield Hit(
+            f"topic {topic.name}",
+            f"{numbers(together)}: every replica in rack {racks.get(together[0].replicas[0])}",
+            f"kaput reassign --spread-racks --topic {topic.name}",
+        )
 
 
 @check("KP016", "warning", "a mistyped topic name creates a topic with the default settings")
@@ -233,10 +236,6 @@ def _set_topic(topic: TopicState, key: str, value: str) -> str:
     return f"kaput tool configs --alter --topic {topic.name} --add-config {key}={value}"
 
 
-def _replica_brokers(partitions: list[Replicas]) -> str:
-    return f"broker {ids({broker for partition in partitions for broker in partition.replicas})}"
-
-
 _LAGGING = 1000  # records behind the quorum's leader
 
 
@@ -262,28 +261,26 @@ def _unbalanced(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 
 @check("KP008", "info", "the leader is not the preferred replica")
 def _not_preferred(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    for topic in snapshot.topics:
-        others = [p for p in topic.partitions if p.leader is not None and p.leader != p.replicas[0]]
-        if others:
-            yield Hit(
-                f"topic {topic.name}",
-                f"{numbers(others)} led by {ids({p.leader for p in others if p.leader is not None})}",
-                "kaput tool leader-election --election-type preferred "
-                f"--topic {topic.name} --partition {others[0].number}",
-            )
+    for topic, others in _topics_with(snapshot, lambda p: p.leader not in (None, p.replicas[0])):
+        yield Hit(
+            f"topic {topic.name}",
+            f"{numbers(others)} led by {ids({p.leader for p in others if p.leader is not None})}",
+            "kaput tool leader-election --election-type preferred "
+            f"--topic {topic.name} --partition {others[0].number}",
+        )
 
 
 @check("KP009", "warning", "replicas are missing from the ISR: it survives fewer failures than planned")
 def _under_replicated(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    for topic in snapshot.topics:
-        short = [p for p in topic.partitions if p.leader is not None and len(p.isr) < len(p.replicas)]
-        if short:
-            missing = {broker for p in short for broker in set(p.replicas) - set(p.isr)}
-            yield Hit(
-                f"topic {topic.name}",
-                f"{numbers(short)} without replica {ids(missing)} in sync",
-                f"check broker {ids(missing)}: kaput tool topics --describe --under-replicated-partitions",
-            )
+    for topic, short in _topics_with(
+        snapshot, lambda p: p.leader is not None and len(p.isr) < len(p.replicas)
+    ):
+        missing = ids({broker for p in short for broker in set(p.replicas) - set(p.isr)})
+        yield Hit(
+            f"topic {topic.name}",
+            f"{numbers(short)} without replica {missing} in sync",
+            f"check broker {missing}: kaput tool topics --describe --under-replicated-partitions",
+        )
 
 
 @check("KP010", "critical", "below min.insync.replicas: writes with acks=all are rejected")
@@ -293,7 +290,7 @@ def _below_min_isr(snapshot: ClusterSnapshot) -> Iterator[Hit]:
         led = [p for p in topic.partitions if p.leader is not None]
         below = [p for p in led if len(p.isr) < min(topic.min_isr, len(p.replicas))]
         if below:
-            away = {b for p in below for b in set(p.replicas) - set(p.isr)}
+            away = {broker for p in below for broker in p.lacking}
             yield Hit(
                 f"topic {topic.name}",
                 f"{numbers(below)}: ISR {listed(below[0].isr)}, min.insync.replicas {topic.min_isr}",
@@ -304,18 +301,16 @@ def _below_min_isr(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 @check("KP011", "critical", "offline: no leader, so nothing can be written or read")
 def _offline(snapshot: ClusterSnapshot) -> Iterator[Hit]:
     alive = {broker.id for broker in snapshot.brokers}
-    for topic in snapshot.topics:
-        gone = [p for p in topic.partitions if p.leader is None]
-        if gone:
-            # Kafka may leave brokers that are down out of the ISR.
-            last = gone[0].isr
-            back = last or [broker for broker in gone[0].replicas if broker not in alive]
-            yield Hit(
-                f"topic {topic.name}",
-                f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
-                f"bring back broker {listed(back or gone[0].replicas)}; "
-                "an unclean election would lose the messages that only it has",
-            )
+    for topic, gone in _topics_with(snapshot, lambda p: p.leader is None):
+        # Kafka may leave brokers that are down out of the ISR.
+        last = gone[0].isr
+        back = last or [broker for broker in gone[0].replicas if broker not in alive]
+        yield Hit(
+            f"topic {topic.name}",
+            f"{numbers(gone)} without a leader; last in sync: {listed(last) if last else 'not known'}",
+            f"bring back broker {listed(back or gone[0].replicas)}; "
+            "an unclean election would lose the messages that only it has",
+        )
 
 
 @check("KP012", "critical", "only one controller votes: without it there are no elections")
@@ -365,10 +360,10 @@ def _no_controller(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 
 @check("KP015", "critical", "the group's oldest unread records are about to be deleted by age")
 def _outlived(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    for group, commit in _commits(snapshot):
+    for _, commit, place in _commits(snapshot):
         if commit.lag and commit.aged is not None and commit.unread < min(commit.aged, commit.end):
             yield Hit(
-                _place(group, commit),
+                place,
                 f"{min(commit.aged, commit.end) - commit.unread:,} unread records are older than 80 % of "
                 "retention.ms",
                 f"kaput tool configs --alter --topic {commit.topic} --add-config retention.ms=MORE",
@@ -389,10 +384,10 @@ def _abandoned(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 
 @check("KP020", "critical", "the group's next records were deleted before it read them")
 def _deleted_unread(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    for group, commit in _commits(snapshot):
+    for group, commit, place in _commits(snapshot):
         if commit.committed < commit.start:
             yield Hit(
-                _place(group, commit),
+                place,
                 f"committed offset {commit.committed:,}, but the log starts at {commit.start:,}",
                 f"decide where to continue: kaput tool consumer-groups --reset-offsets --group {group.id} "
                 f"--topic {commit.topic} --to-earliest --dry-run",
@@ -526,14 +521,11 @@ def _ruled(rule: AccessRule) -> str:
     return f"{rule.operation} on {where} for {rule.principal}{host}"
 
 
-def _commits(snapshot: ClusterSnapshot) -> Iterator[tuple[GroupSnapshot, Commit]]:
+def _commits(snapshot: ClusterSnapshot) -> Iterator[tuple[GroupSnapshot, Commit, str]]:
+    """Each group's commits, and where they are, in words."""
     for group in snapshot.groups:
         for commit in group.commits:
-            yield group, commit
-
-
-def _place(group: GroupSnapshot, commit: Commit) -> str:
-    return f"group {group.id}, {commit.topic}/{commit.partition}"
+            yield group, commit, f"group {group.id}, {commit.topic}/{commit.partition}"
 
 
 _RESUME = "kaput reassign --resume"

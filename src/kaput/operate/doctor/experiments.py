@@ -17,26 +17,19 @@ from kaput.scenario.loader import resolve
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import parse
 
-_STATE = "it is a state of the cluster, not a setting that could be tried elsewhere"
-_SPEED = "it affects performance only"
-_AGE = "a run cannot distinguish deleted records from lost ones: it only reads back the log"
 NO_EXPERIMENT: Mapping[str, str] = {
-    "KP007": _SPEED,
-    "KP008": _SPEED,
-    "KP009": _STATE,
-    "KP010": _STATE,
-    "KP011": _STATE,
-    "KP014": _STATE,
-    "KP015": _AGE,
+    **dict.fromkeys(("KP007", "KP008", "KP022", "KP027"), "it affects performance only"),
+    **dict.fromkeys(
+        ("KP009", "KP010", "KP011", "KP014", "KP023", "KP024", "KP028"),
+        "it is a state of the cluster, not a setting that could be tried elsewhere",
+    ),
+    **dict.fromkeys(
+        ("KP015", "KP020"),
+        "a run cannot distinguish deleted records from lost ones: it only reads back the log",
+    ),
     "KP016": "nothing has to fail: the messages are in the wrong topic",
     "KP019": "nothing has to fail: there is no reader",
-    "KP020": _AGE,
-    "KP022": _SPEED,
-    "KP023": _STATE,
-    "KP024": _STATE,
     **dict.fromkeys(("KP025", "KP026"), "nothing has to fail: clients are refused"),
-    "KP027": _SPEED,
-    "KP028": _STATE,
 }
 
 
@@ -49,12 +42,8 @@ class Measure:
     of: Callable[[Findings], float | None]
 
 
-def _count(name: str) -> Callable[[Findings], float | None]:
-    return lambda findings: findings.total(name)
-
-
-LOST = Measure("messages lost", "lost", _count("lost"))
-DOUBLED = Measure("messages stored twice", "duplicate", _count("duplicate"))
+LOST = Measure("messages lost", "lost", lambda findings: findings.total("lost"))
+DOUBLED = Measure("messages stored twice", "duplicate", lambda findings: findings.total("duplicate"))
 WAIT = Measure(
     "longest wait for an acknowledgement, ms", "ack max ms", lambda findings: findings.latency_ms.ack.max
 )

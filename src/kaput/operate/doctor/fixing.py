@@ -15,30 +15,23 @@ from kaput.operate.doctor.checks import SAFE_REPLICAS
 from kaput.operate.doctor.diagnosis import Finding
 from kaput.operate.doctor.snapshot import ClusterSnapshot, TopicState
 
-_AT_START = "brokers read it at startup: set it in server.properties and restart one after the other"
 _BROKER = "a broker is missing: bring it back"
-_QUORUM = "the quorum changes by adding or removing controllers"
-_CLIENT = "it is a setting of your client"
 NOT_FIXABLE: Mapping[str, str] = {
-    "KP005": _AT_START,
-    "KP009": _BROKER,
-    "KP010": _BROKER,
-    "KP011": _BROKER,
-    "KP012": _QUORUM,
-    "KP013": _QUORUM,
-    "KP014": _QUORUM,
+    **dict.fromkeys(
+        ("KP005", "KP016", "KP021"),
+        "brokers read it at startup: set it in server.properties and restart one after the other",
+    ),
+    **dict.fromkeys(("KP009", "KP010", "KP011"), _BROKER),
+    **dict.fromkeys(("KP012", "KP013", "KP014"), "the quorum changes by adding or removing controllers"),
     "KP015": "whether to keep records longer or read faster is your decision",
-    "KP016": _AT_START,
-    "KP017": _CLIENT,
-    "KP018": _CLIENT,
+    **dict.fromkeys(("KP017", "KP018"), "it is a setting of your client"),
     "KP019": "whether the group is still needed is your decision",
     "KP020": "deleted records do not come back; where to continue is your decision",
-    "KP021": _AT_START,
+    "KP024": "whether its producer still lives is yours to find out: an abort loses what it has sent",
     "KP025": "which of the two is right is your decision",
     "KP026": "whether it needs a group is your decision",
     "KP027": "how much a client may send or fetch is your decision",
     "KP028": "controllers are missing: start them",
-    "KP024": "whether its producer still lives is yours to find out: an abort loses what it has sent",
 }
 _RESUME_FIRST = "resume or undo the interrupted reassignment first"
 _TWO_REPLICAS = "two replicas survive a lost or a stopped broker, not both: add a third broker (kaput grow)"
@@ -116,14 +109,9 @@ class _Remedies:
 
     def _to_replicate(self) -> list[TopicState]:
         """Topics that get more replicas: those with one, or with two and no good min.insync.replicas."""
-        two = [
-            topic
-            for topic in self._fixable_topics("KP002", "KP003")
-            if topic.replication_factor < SAFE_REPLICAS
-        ]
-        return sorted(
-            {topic.name: topic for topic in [*self._fixable_topics("KP001"), *two]}.values(), key=_name
-        )
+        one, others = self._fixable_topics("KP001"), self._fixable_topics("KP002", "KP003")
+        two = [topic for topic in others if topic.replication_factor < SAFE_REPLICAS]
+        return [topic for _, topic in sorted({topic.name: topic for topic in (*one, *two)}.items())]
 
     def _more_replicas(self, to_replicate: Sequence[TopicState]) -> Fix | None:
         names = _names(to_replicate)
@@ -157,7 +145,7 @@ class _Remedies:
 
     def _leaders(self) -> Fix | None:
         ids = tuple(sorted({each.id for each in self._findings} & {"KP007", "KP008"}))
-        names = tuple(sorted(topic.name for topic in self._topics.values()))
+        names = _names(self._topics.values())
         return (
             Fix(ids, "balance preferred leaders over brokers, and elect them", names, Goal()) if ids else None
         )
@@ -165,21 +153,13 @@ class _Remedies:
     def _throttles(self) -> Fix | None:
         if not any(finding.id == "KP022" for finding in self._findings):
             return None
-        topics = {
-            name: dict.fromkeys(topic.throttles) for name, topic in self._sorted_topics() if topic.throttles
-        }
+        every = sorted(self._topics.values(), key=lambda topic: topic.name)
+        topics = {topic.name: dict.fromkeys(topic.throttles) for topic in every if topic.throttles}
         brokers = {str(b.id): dict.fromkeys(b.throttles) for b in self._survey.brokers if b.throttles}
         return Fix(("KP022",), "remove leftover replication throttles", tuple(topics), None, topics, brokers)
 
-    def _sorted_topics(self) -> list[tuple[str, TopicState]]:
-        return sorted((topic.name, topic) for topic in self._topics.values())
-
 
 _MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-
-
-def _name(topic: TopicState) -> str:
-    return topic.name
 
 
 def _names(topics: Collection[TopicState]) -> tuple[str, ...]:

@@ -44,6 +44,11 @@ class Replicas:
     replicas: Sequence[int]
     isr: Sequence[int]
 
+    @property
+    def lacking(self) -> set[int]:
+        """Its replicas that are not in sync."""
+        return set(self.replicas) - set(self.isr)
+
 
 @dataclass(frozen=True)
 class TopicState:
@@ -254,7 +259,10 @@ class _SnapshotReader:
     def snapshot(self, client: Mapping[str, str] | None) -> ClusterSnapshot:
         cluster = self._admin.describe_cluster()
         described = [topic for topic in self._admin.describe_topics() if not topic["error_code"]]
-        self._check_rights(cluster.get("authorized_operations"), bool(described))
+        rights = cluster.get("authorized_operations")
+        # Raises LabError if Kafka hides everything from this user.
+        if hidden := hidden_resources(self._access.principal, rights, bool(described)):
+            self._unknown.append(hidden)
         whole = ExistingCluster(self._servers, self._access)
         whole.refresh()
         with whole.admin(TIMEOUT_S) as admin:
@@ -294,11 +302,6 @@ class _SnapshotReader:
         if journal is None:
             return None
         return InterruptedReassignment(len(journal.moves), journal.throttle, journal.rollback)
-
-    def _check_rights(self, rights: Sequence[str] | None, sees_topics: bool) -> None:
-        """Notes resources that Kafka hides from this user. Raises LabError if it hides everything."""
-        if hidden := hidden_resources(self._access.principal, rights, sees_topics):
-            self._unknown.append(hidden)
 
     def _or_unknown(self, what: str, request: Callable[[], _T], otherwise: _T) -> _T:
         """The answer, or `otherwise` and a note in `unknown` if Kafka refuses or lacks it."""
