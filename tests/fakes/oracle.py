@@ -199,7 +199,9 @@ class Oracle:
         return [
             f["effective_ns"]
             for f in self.history.rows["faults"]
-            if f["fault"] == "recreate" and f["bit"] and f["target"] == f"topic {row['topic']}"
+            if f["fault"] in ("recreate", "delete-topic")
+            and f["bit"]
+            and f["target"] == f"topic {row['topic']}"
         ]
 
     def of_new_topic(self, commit: Row, delivered: list[Row]) -> bool:

@@ -211,3 +211,35 @@ def test_settings_rejected_together_by_the_java_client_are_reported(kaput: Kaput
         "Kafka's Java producer" in done.stderr
         and "delivery.timeout.ms should be equal to or larger than linger.ms" in done.stderr
     )
+
+
+_CLIENTS = "org.apache.kafka.clients.consumer."
+_RANGE, _COOPERATIVE = f"{_CLIENTS}RangeAssignor", f"{_CLIENTS}CooperativeStickyAssignor"
+
+
+def test_assignor_is_changed_member_by_member(kaput: Kaput, tmp_path: Path) -> None:
+    """From range to cooperative-sticky, with both listed in the middle, as Kafka's upgrade notes say."""
+    strategy = "partition.assignment.strategy"
+    both, new = f"'{_COOPERATIVE},{_RANGE}'", _COOPERATIVE
+    own = "".join(
+        f"        {number}: {{{strategy}: {which}}}\n"
+        for number, which in ((3, both), (4, both), (5, new), (6, new))
+    )
+    steps = "".join(
+        f"  - {{at: {at_s + more}s, fault: {fault}, target: member {number} of billing}}\n"
+        for at_s, (joins, leaves) in zip((1, 7, 13, 19), ((3, 1), (4, 2), (5, 3), (6, 4)), strict=True)
+        for more, fault, number in ((0, "join", joins), (3, "leave", leaves))
+    )
+    scenario = tmp_path / "rolling.yaml"
+    scenario.write_text(
+        "version: 1\ntitle: Rolling change of the assignor\ncluster: {brokers: 1}\n"
+        "topics: [{name: orders, partitions: 4, replication-factor: 1}]\n"
+        "workload:\n  producers: [{topic: orders, duration: 26s, rate: 100}]\n  groups:\n"
+        "    - id: billing\n      topics: [orders]\n      members: 2\n      client: java\n"
+        f"      config: {{{strategy}: {_RANGE}}}\n      member-config:\n{own}faults:\n{steps}"
+    )
+    result = kaput.run(str(scenario))
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.count("unseen") == 0
+    last = {row["member"] for row in result.rows("deliveries")} - {f"member-{n}" for n in (1, 2, 3, 4)}
+    assert last == {"member-5", "member-6"}

@@ -163,3 +163,40 @@ def test_groups_are_moved_past_records_on_purpose(kaput: Kaput, tmp_path: Path) 
         assert unseen[group]["count"] == unseen[group]["permitted"] == len(missed) > 0
     assert unseen["forward"]["count"] == 10
     assert any("moved past them on purpose" in reason for reason in result.findings["reasons"])
+
+
+def test_topic_is_deleted_for_good(kaput: Kaput, tmp_path: Path) -> None:
+    """What was in it, and read by then, was removed on purpose; a client that may have it created gets
+    another one. What its group commits elsewhere is not refused with it.
+    """
+    text = (
+        "version: 1\ntitle: Deleted\ncluster: {{brokers: 1, config: {{auto.create.topics.enable: {}}}}}\n"
+        "topics:\n"
+        "  - {{name: orders, partitions: 2, replication-factor: 1}}\n"
+        "  - {{name: stock, partitions: 1, replication-factor: 1}}\n"
+        "workload:\n"
+        "  producers:\n"
+        "    - {{topic: orders, messages: 200, rate: 100}}\n"
+        "    - topic: orders\n"
+        "      messages: 100\n"
+        "      rate: 100\n"
+        "      starts: 6s\n"
+        "      config: {{message.timeout.ms: 6000}}\n"
+        "    - {{topic: stock, messages: 800, rate: 100}}\n"
+        "  groups: [{{id: billing, topics: [orders, stock]}}]\n"
+        "faults: [{{at: 4s, fault: delete-topic, target: topic orders}}]\n"
+    )
+    for auto_create in ("false", "true"):
+        scenario = tmp_path / f"{auto_create}.yaml"
+        scenario.write_text(text.format(auto_create))
+        result = kaput.run(str(scenario))
+        assert result.findings["verdict"] == "held", result.findings["reasons"]
+        counts = {name: result.count(name) for name in ("lost", "removed", "vanished", "unseen")}
+        assert counts == {"lost": 200, "removed": 200, "vanished": 200, "unseen": 0}
+        stored = sum(row["topic"] == "orders" for row in result.rows("log"))
+        # Some went to a partition that the one with the brokers' defaults lacks.
+        assert 50 < stored <= 100 if auto_create == "true" else stored == 0
+        (proof,) = (fault["proof"] for fault in result.findings["faults"])
+        assert ("another one at the end" if auto_create == "true" else "none at the end") in proof
+        (group,) = result.findings["groups"]
+        assert group["lag"]["final"] == 0

@@ -52,7 +52,9 @@ class Copies:
             if event["kind"] == "lag" and event["value"] is not None and event["value"] >= 0:
                 lags[event["at_ns"]] += event["value"]
         yield one_of(f"{words}: lag_max", row["lag_max"], {round(max(lags.values())) if lags else None})
-        if self.tables.rows("replayed") or any(f["fault"] == "recreate" for f in self.tables.rows("faults")):
+        if self.tables.rows("replayed") or any(
+            f["fault"] in ("recreate", "delete-topic") for f in self.tables.rows("faults")
+        ):
             yield Opinion(words, NOT_DECIDABLE, "replays and recreated topics have rules of their own")
             return
         for ended_ns, ended in ends:
@@ -180,7 +182,7 @@ class Copies:
             return 0
         mine = {(spec.get("from"), topic) for topic in spec.get("topics", ())}
         mine |= {(row["target"], topic) for topic in copies}
-        again = [f for f in self.tables.rows("faults") if f["fault"] == "recreate"]
+        again = [f for f in self.tables.rows("faults") if f["fault"] in ("recreate", "delete-topic")]
         places = [self.tables.place_of(None, f["target"].removeprefix("topic "), 0) for f in again]
         gone = [f["injected_ns"] for f, p in zip(again, places, strict=True) if (p.cluster, p.topic) in mine]
         moves = [step["started_ns"] for step in self.tables.rows("plan") if step["kind"] == "move-producers"]

@@ -239,7 +239,7 @@ class Effects:
         """Whether an ACL keeps clients from an operation on a partition, or its topic is gone."""
         return any(
             (
-                e.fault == "recreate"
+                e.fault in ("recreate", "delete-topic")
                 or (
                     e.fault == "deny"
                     and e.step.get("operation", "Write") in (operation, "All")

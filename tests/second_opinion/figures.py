@@ -79,7 +79,7 @@ class Figures:
     def _unclean(self, words: str, place: Place, row: Row, election: Row) -> Opinion:
         """Whether the last event before, or any at the same time, leaves the new leader eligible."""
         words = f"{words}: unclean"
-        if any(f["fault"] == "recreate" for f in self.tables.rows("faults")):
+        if any(f["fault"] in ("recreate", "delete-topic") for f in self.tables.rows("faults")):
             return Opinion(words, NOT_DECIDABLE, "a recreated topic has had no leader before its first")
         if any(f["fault"] in ("move-replicas", "reassign", "grow") for f in self.tables.rows("faults")):
             return Opinion(words, NOT_DECIDABLE, "an only replica may have moved")

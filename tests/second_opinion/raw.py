@@ -298,7 +298,7 @@ class RunTables:
         kept = any(
             self.setting(place, name) not in (None, -1, "-1") for name in ("retention.ms", "retention.bytes")
         )
-        steps = {f["fault"] for f in self.rows("faults")} & {"delete-records", "recreate"}
+        steps = {f["fault"] for f in self.rows("faults")} & {"delete-records", "recreate", "delete-topic"}
         start = (self.ends.get(place) or {}).get("start_offset") or 0
         return "compact" in policy or kept or bool(steps) or start > 0
 

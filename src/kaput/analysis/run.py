@@ -37,7 +37,7 @@ from kaput.analysis.views.known import Known
 from kaput.core import TopicPartition, cluster_and_topic
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import STORE_TABLES, Evidence
-from kaput.scenario.fault_kinds import DELETE_RECORDS, RECREATE
+from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS
 from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
 from kaput.verdict.contracts import unclean_allowed
 
@@ -362,9 +362,9 @@ class Run:
         return [min(last.get(left.get(move.mirror), move.at_ns), move.at_ns) for move in moves]
 
     def _recreated(self) -> dict[int, int]:
-        """By number of the topics that a step recreated: when the old one was last gone (ns)."""
+        """By number of the topics that a step deleted: when they were last gone (ns)."""
         given, topics = self.given, self.names.topics
-        steps = [f for f in given.faults if f.fault == RECREATE and f.proven]
+        steps = [f for f in given.faults if f.fault in DELETE_TOPICS and f.proven]
         hit = sorted((f.effective_ns or 0, given.full_name(f.hit.whole_topic or "")) for f in steps)
         return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
 

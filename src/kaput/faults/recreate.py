@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import uuid
 
+from kaput.cluster.admin import Admin
 from kaput.core import TopicPartition
 from kaput.faults.fault import Effect, TopicChange, ms, now_ns
 from kaput.scenario.model import Topic
@@ -33,12 +34,7 @@ class Recreate(TopicChange):
         before, partitions = self._id, sorted(admin.partitions([topic]).items())
         replicas = [state.replicas for _, state in partitions]
         self._again = Topic(name=topic, assignment=replicas, config=admin.own_settings(topic))
-        # Of partitions whose leader answers: waiting for another one would take until its election.
-        ended = admin.reachable_log_ends([topic])
-        began = now_ns()
-        admin.delete_topic(topic)
-        gone = now_ns()  # messages acknowledged from now on are in the new topic
-        proof = f"{topic} ({before}; {_ends(ended)}) was deleted after {ms(began, gone)}"
+        gone, proof = deleted(admin, topic, before)
         self._away = self.scene.step.duration_ms is not None
         if self._away:
             return Effect(gone, True, proof)
@@ -63,6 +59,16 @@ class Recreate(TopicChange):
     def _create(self) -> None:
         self.scene.admin.create_topics([self._again], in_sync=False)
         self._id = self.scene.admin.topic_id(self._again.name)
+
+
+def deleted(admin: Admin, topic: str, id_: uuid.UUID) -> tuple[int, str]:
+    """Deletes it; returns from when on no broker knew it (ns), and a sentence. Raises LabError."""
+    # Of partitions whose leader answers: waiting for another one would take until its election.
+    ended = admin.reachable_log_ends([topic])
+    began = now_ns()
+    admin.delete_topic(topic)
+    gone = now_ns()  # messages acknowledged from now on are in a new topic
+    return gone, f"{topic} ({id_}; {_ends(ended)}) was deleted after {ms(began, gone)}"
 
 
 def _ends(ends: dict[TopicPartition, int]) -> str:

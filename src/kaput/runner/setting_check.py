@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
@@ -110,6 +110,23 @@ def _of_clients(
             for each in (group, *_other_versions(group))
         ),
     ]
+    yield from _of_each(scenario, clients, java, distribution_of, allow_unknown)
+    for n, group in enumerate(work.groups):
+        for number, config in group.member_config.items():
+            place: DataPath = ("workload", "groups", n, "member-config", str(number))
+            one = [(place, "consumer", group.as_member(number))]
+            found = _of_each(scenario, one, java, distribution_of, allow_unknown)
+            # What is wrong with the whole group's settings is said there.
+            yield from (each for each in found if each[0][-1] in config)
+
+
+def _of_each(
+    scenario: Scenario,
+    clients: Iterable[tuple[DataPath, str, Producers | Group]],
+    java: Java,
+    distribution_of: DistributionOf | None,
+    allow_unknown: bool,
+) -> Found:
     for path, kind, client in clients:
         if client.client == "java" and client.config and distribution_of is not None:
             jars = distribution_of(client.client_version or scenario.cluster_of(client).kafka)

@@ -495,6 +495,7 @@ _ALL = (
     FaultKind("resize", (TOPIC,), ResizeOptions, permanent=True),
     FaultKind("delete-records", (TOPIC,), DeleteRecordsOptions, permanent=True),
     FaultKind("recreate", (TOPIC,)),
+    FaultKind("delete-topic", (TOPIC,), permanent=True),
     FaultKind("quota", (CLUSTER,), QuotaOptions),
     FaultKind("grow", (CLUSTER,), GrowOptions, traces=True, permanent=True),
     FaultKind("reassign", (CLUSTER,), ReassignOptions, traces=True, permanent=True),
@@ -506,6 +507,8 @@ PERMANENT = frozenset(kind.name for kind in _ALL if kind.permanent)
 COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE, CHANGE_CONFIG = (
     "command", "protocol", "resize", "delete-records", "recreate", "change-config"
 )  # fmt: skip
+DELETE_TOPIC = "delete-topic"
+DELETE_TOPICS = (RECREATE, DELETE_TOPIC)
 MOVES = ("elect-preferred", "move-leader", "move-replicas")  # of leaders and replicas, by request
 MOVES_REPLICAS = ("move-replicas", "reassign", "grow")
 
@@ -524,7 +527,8 @@ OTHER_WORDS = {
     "reassign-replica": "move-replicas", "move-partition": "move-replicas",
     "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
     "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
-    "delete-topic": "recreate", "rewind": "reset-offsets", "skip": "reset-offsets",
+    "topic-delete": "delete-topic", "drop-topic": "delete-topic", "remove-topic": "delete-topic",
+    "recreate-topic": "recreate", "rewind": "reset-offsets", "skip": "reset-offsets",
     "fast-forward": "reset-offsets",
     "truncate": "delete-records", "purge": "delete-records",
     "add-partitions": "resize", "add-broker": "grow", "upgrade": "rolling-upgrade",

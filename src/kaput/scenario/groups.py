@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from kaput.core import SECOND, plural
-from kaput.scenario.block import Block, Found, given
+from kaput.core import SECOND, plural, setting_text
+from kaput.scenario.block import Block, Found, at, given
 from kaput.scenario.clients import check_client, check_limit, check_reserved
 from kaput.scenario.producers import Producers, Transactions
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
@@ -37,6 +37,14 @@ _OF_BROKERS = {
     "heartbeat.interval.ms": "group.consumer.heartbeat.interval.ms",
     "partition.assignment.strategy": "group.consumer.assignors",
     "group.protocol.type": None,
+}
+_STRATEGY = "partition.assignment.strategy"
+# What kaput judges a group by, whatever member: by name, the key that has it.
+_OF_THE_GROUP = {
+    "auto.offset.reset": "config",
+    "isolation.level": "config",
+    "session.timeout.ms": "config",
+    "enable.auto.commit": "commit: auto",
 }
 _SESSION_MS = 45_000  # Kafka's default, of clients and of brokers
 _OF_EXPLICIT = ("release-every", "reject-every")
@@ -128,6 +136,9 @@ class Group(Block):
     member_versions: dict[Positive, str] = {}
     """By number, members with another `client-version`: `{4: 2.3.0}`. A step `join` of member 4 then brings a
     client of that version into the group."""
+    member_config: dict[Positive, Config] = {}
+    """By number, members with client settings of their own, besides `config`, as in a rolling change of them:
+    `{4: {partition.assignment.strategy: roundrobin}}`. A step `join` of member 4 then brings it in."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
 
@@ -137,17 +148,28 @@ class Group(Block):
         both = self.consumer_members
         words = [f"{both} of them with the consumer protocol"] if both else []
         others = (f"member {n} with {self.client} {version}" for n, version in self.member_versions.items())
-        return ", ".join([plural(self.members, "member"), *words, *others])
+        own = (
+            f"member {n} with " + ", ".join(f"{name}={setting_text(value)}" for name, value in config.items())
+            for n, config in self.member_config.items()
+        )
+        return ", ".join([plural(self.members, "member"), *words, *others, *own])
 
     def as_member(self, number: int) -> Group:
         """The group as its member with that number knows it: of type consumer for some of a classic group,
-        with that member's version of the client.
+        with that member's version of the client, and its settings.
         """
-        changed: dict[str, Any] = {"consumer_members": None, "member_versions": {}}
+        changed: dict[str, Any] = {"consumer_members": None, "member_versions": {}, "member_config": {}}
         if self.consumer_members is not None and number > self.members - self.consumer_members:
             changed |= {"type": "consumer", "assignor": None}
         if number in self.member_versions:
             changed["client_version"] = self.member_versions[number]
+        if own := self.member_config.get(number):
+            changed["config"] = {
+                **own,
+                **{name: value for name, value in self.config.items() if name not in own},
+            }
+            if _STRATEGY in own:
+                changed["assignor"] = None
         return self.model_copy(update=changed)
 
     @property
@@ -211,11 +233,27 @@ class Group(Block):
             yield from self._command()
         if self.produces is not None:
             yield from self._pipe()
+        for number, config in self.member_config.items():
+            yield from at(("member-config", str(number)), self._of_member(number, config))
+
+    def _of_member(self, number: int, config: Config) -> Found:
+        """Mistakes in a member's settings, by name."""
+        member = self.as_member(number)
+        found = [
+            *check_reserved(config, _RESERVED),
+            *(member._consumer() if member.type == "consumer" else ()),
+        ]
+        for path, text in found:
+            if path[-1] in config:
+                yield path[1:], text
+        for name in config:
+            if name in _OF_THE_GROUP:
+                yield (name,), f"it is the same for the whole group; write it into {_OF_THE_GROUP[name]}"
 
     def _classic(self) -> Found:
-        if self.assignor is not None and "partition.assignment.strategy" in self.config:
+        if self.assignor is not None and _STRATEGY in self.config:
             yield (
-                ("config", "partition.assignment.strategy"),
+                ("config", _STRATEGY),
                 "assignor is also given; write only one of the two",
             )
 

@@ -54,8 +54,8 @@ def on_loss(scenario: Scenario, loss: Loss) -> Ruling:
     ruling = on_overwritten(scenario, loss)
     if ruling.word == "violation" and _deleted(scenario, loss):
         return unclear(
-            "retention, kafka-delete-records or recreate removed {their offsets|its offset} before the log "
-            "was read: whether {they were|it was} there is not known"
+            "retention, kafka-delete-records or a deletion of the topic removed {their offsets|its offset} "
+            "before the log was read: whether {they were|it was} there is not known"
         )
     if ruling.word == "violation" and loss.known.maybe_compacted:
         return unclear(

@@ -76,6 +76,8 @@ def await_settled(
 ) -> Settled:
     """Waits until every partition of `topics` has settled, for at most `timeout_s`."""
     names, limit = list(topics), time.monotonic() + timeout_s
+    if not names:
+        return Settled({}, [])
     ends: dict[TopicPartition, int] = {}
     why: dict[TopicPartition | None, str] = {None: "the cluster did not answer"}
     while True:
@@ -223,7 +225,7 @@ class LogReader:
             "isolation.level": isolation,
         }
         client = Consumer(config, logger=quiet_logger())
-        reached = {place: self._begin(client, place) for place in self._ends}
+        reached = {place: self._begin(client, place, end) for place, end in self._ends.items()}
         unread = [place for place, end in self._ends.items() if end > reached[place]]
         client.assign([PartitionOffset(*place, reached[place]) for place in unread])
         while time.monotonic() < limit and any(reached[place] < end for place, end in self._ends.items()):
@@ -234,7 +236,7 @@ class LogReader:
                 if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
                     # The log start moved past the next offset.
                     place = partition_of(message)
-                    reached[place] = max(reached[place], self._begin(client, place))
+                    reached[place] = max(reached[place], self._begin(client, place, self._ends[place]))
                     # After this error seek does not work: the partition is assigned again.
                     client.incremental_unassign([PartitionOffset(*place)])
                     client.incremental_assign([PartitionOffset(*place, reached[place])])
@@ -246,9 +248,12 @@ class LogReader:
         client.close()
         return reached
 
-    def _begin(self, client: Consumer, place: TopicPartition) -> int:
+    def _begin(self, client: Consumer, place: TopicPartition, end: int) -> int:
         """The first offset to read: the log start, if that is after the start of the run."""
         first = self._starts.get(place, 0)
+        if not end:  # never written to, or of a topic that was deleted
+            self._log_starts.setdefault(place, 0)
+            return first
         try:
             # Even with many leaderless partitions, stay within the drain's timeout.
             left_s = max(_POLL_S, min(_START_S, self._limit - time.monotonic()))

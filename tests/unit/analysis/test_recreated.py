@@ -163,3 +163,35 @@ def test_no_epoch_of_the_new_topic_overwrote_the_old_one(tmp_path: Path) -> None
     assert (moved.leader, moved.lost, moved.deposed_acks) == (2, 0, 0)
     stories = [example.story for example in findings.anomaly("lost")[0].examples]
     assert all("a step of the timeline deleted its topic" in story for story in stories), stories
+
+
+def _deleted_for_good(stored_again: bool = False) -> History:
+    """Messages 0 to 2 were read in time; 3 to 7 failed, or are in a topic that a client had created."""
+    history = History(groups={"billing": True}).led(1, 0, 0, [1])
+    for seq in _OLD:
+        history.sent(0, seq, seq).handed(seq, 0, seq, 10 + seq)
+    history.event("assigned", 9, 0).event("committed", 14, 3).deleted("orders", 20, fault="delete-topic")
+    for seq in _NEW:
+        if stored_again:
+            history.acked(0, seq, seq - 3, attempt_ns=at(20 + seq), done_ns=at(21 + seq))
+            history.handed(seq - 3, 0, seq, 30 + seq)
+        else:
+            history.sent(0, seq, None, outcome="unknown", attempt_ns=at(20 + seq), done_ns=at(300 + seq))
+    if stored_again:
+        history.led(1, 0, 22, [1])
+    return history.read_to_end()
+
+
+def test_messages_of_a_topic_deleted_for_good_are_removed_as_configured(tmp_path: Path) -> None:
+    findings = _judged(_deleted_for_good(), tmp_path)
+    assert _counts(findings) == dict.fromkeys(("lost", "removed", "vanished"), (3, 3))
+    assert findings.verdict == "held", findings.reasons
+    before, *_, after = findings.partition_tables
+    assert before.partitions and not after.partitions
+
+
+def test_topic_that_a_client_had_created_again_is_another_one(tmp_path: Path) -> None:
+    findings = _judged(_deleted_for_good(stored_again=True), tmp_path)
+    assert _counts(findings)["lost"] == (3, 3)
+    assert findings.verdict == "held", findings.reasons
+    assert findings.partition_tables[-1].partitions

@@ -11,6 +11,7 @@ import pytest
 from fakes.cluster import FakeAdmin, fake_scene
 from kaput.core import TopicPartition
 from kaput.errors import LabError
+from kaput.faults.delete_topic import DeleteTopic
 from kaput.faults.recreate import Recreate
 from kaput.scenario.model import Config, Topic
 
@@ -31,6 +32,9 @@ class _Topics(FakeAdmin):
         if self.id is None:
             raise LabError("topic orders cannot be described: UNKNOWN_TOPIC_OR_PARTITION")
         return self.id
+
+    def topics(self) -> list[str]:
+        return ["stock"] if self.id is None else ["orders", "stock"]
 
     def own_settings(self, name: str) -> Config:
         assert self.id is not None
@@ -95,3 +99,30 @@ def test_topic_is_gone_until_the_heal_if_the_step_has_a_duration() -> None:
     healed, after = fault.heal("orders", effect)
     assert healed is not None and after.confirmed and admin.created == [AS_IT_WAS]
     assert after.proof.endswith(f"; created again ({uuid.UUID(int=2)})")
+
+
+def test_topic_deleted_for_good_stays_so() -> None:
+    admin = _Topics()
+    fault = DeleteTopic(fake_scene("delete-topic", admin=admin))
+    effect = fault.inject("orders")
+    assert effect.confirmed and effect.effective_ns is not None and not admin.created
+    assert f"orders ({uuid.UUID(int=1)}; orders/0 ended at 812) was deleted after" in effect.proof
+    healed, after = fault.heal("orders", effect)
+    assert healed == effect.effective_ns and after.confirmed and after.proof.endswith("; none at the end")
+
+
+@pytest.mark.parametrize(("number", "confirmed"), [(1, False), (2, True)])
+def test_deleted_topic_may_be_there_under_another_id(number: int, confirmed: bool) -> None:
+    """With auto.create.topics.enable; the one that it was has not been deleted."""
+    admin = _Topics()
+    fault = DeleteTopic(fake_scene("delete-topic", admin=admin))
+    effect = fault.inject("orders")
+    admin.id = uuid.UUID(int=number)
+    healed, after = fault.heal("orders", effect)
+    assert after.confirmed == confirmed and healed == (effect.effective_ns if confirmed else None)
+    assert (str(admin.id) in after.proof.split(";")[-1]) == confirmed
+
+
+def test_refused_deletion_is_an_error() -> None:
+    with pytest.raises(LabError, match="TOPIC_DELETION_DISABLED"):
+        DeleteTopic(fake_scene("delete-topic", admin=_Topics(refuses=True))).inject("orders")

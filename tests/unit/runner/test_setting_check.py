@@ -145,6 +145,19 @@ def test_settings_are_held_to_the_versions_of_single_members_too() -> None:
     assert "Kafka 3.9.2 does not know this consumer setting of Kafka 4.4.0" in line
 
 
+def test_settings_of_single_members_are_checked_at_their_place() -> None:
+    """Those of the group are named once; librdkafka refuses eager and cooperative strategies together."""
+    own, two = f"{_GROUP}.member-config", f"{_GROUP}.members=2"
+    assert not mistakes(f"{own}={{2: {{partition.assignment.strategy: roundrobin}}}}", two)
+    (line,) = mistakes(f"{own}={{2: {{partition.assignment.strategy: 'range,cooperative-sticky'}}}}", two)
+    assert "member-config.2.partition.assignment.strategy" in line and "ooperative" in line
+    wrong = f"{own}={{2: {{fetch.min.byte: 1}}}}"
+    found = mistakes(wrong, two, f"{_GROUP}.config.clint.id=x")
+    assert ["member-config.2" in line for line in found] == [False, True] and "fetch.min.bytes" in found[1]
+    (line,) = mistakes(f"{_GROUP}.client=java", two, wrong)
+    assert "member-config.2.fetch.min.byte" in line and "fetch.min.bytes" in line
+
+
 def test_credentials_that_the_run_adds_are_not_missed(capfd: pytest.CaptureFixture[str]) -> None:
     """On an existing cluster they are in a file; and a client's debug output is for its run."""
     secured = [f"{_PRODUCER}.config.security.protocol=sasl_ssl", f"{_PRODUCER}.config.debug=all"]

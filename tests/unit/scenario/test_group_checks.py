@@ -134,6 +134,42 @@ def test_member_of_another_version() -> None:
     assert "the command decides this" in found(command)["0.member-versions"]
 
 
+_STRATEGY = "partition.assignment.strategy"
+
+
+def test_member_with_settings_of_its_own() -> None:
+    """Besides those of the group, also one that a step adds later; its strategy replaces the group's."""
+    steps = {"faults": [{"at": "1s", "fault": "join", "target": "member 3 of g0"}]}
+    rolling = {
+        "members": 2,
+        "assignor": "range",
+        "config": {"client.rack": "a"},
+        "member-config": {2: {"client.rack": "b"}, 3: {_STRATEGY: "roundrobin"}},
+    }
+    assert not found(rolling, **steps)
+    group = Group.model_validate({"id": "g", "topics": ["orders"], **rolling})
+    configs = [member_config("127.0.0.1:1", group.as_member(number), "m") for number in (1, 2, 3)]
+    assert [(config["client.rack"], config[_STRATEGY]) for config in configs] == [
+        ("a", "range"), ("b", "range"), ("a", "roundrobin"),
+    ]  # fmt: skip
+    words = f"2 members, member 2 with client.rack=b, member 3 with {_STRATEGY}=roundrobin"
+    assert group.members_in_words == words
+    assert "no such member: 3" in found(rolling)["0.member-config.3"]
+
+
+@pytest.mark.parametrize(
+    ("group", "path", "text"),
+    [
+        ({"member-config": {1: {"group.id": "x"}}}, "1.group.id", "use the key id"),
+        ({"member-config": {1: {"auto.offset.reset": "latest"}}}, "1.auto.offset.reset", "the whole group"),
+        ({"type": "consumer", "member-config": {1: {_STRATEGY: "range"}}}, f"1.{_STRATEGY}", "type consumer"),
+        ({"member-config": {1: {"sasl.password": "x"}}}, "1.sasl.password", "secrets do not belong"),
+    ],
+)
+def test_invalid_settings_of_a_member(group: dict[str, Any], path: str, text: str) -> None:
+    assert text in found(group)[f"0.member-config.{path}"]
+
+
 def test_invalid_group_keys_are_reported_with_line_and_suggestion(tmp_path: Any) -> None:
     """Like every other mistake in a file."""
     path = tmp_path / "s.yaml"

@@ -53,7 +53,7 @@ def test_topic_can_be_resized_repeatedly() -> None:
         ({"partitions": 6, "target": "topic order"}, "0.target", "order"),
         ({"target": "broker 1"}, "0.target", "resize hits a topic; write for example topic orders"),
         ({"partitions": 6, "for": "3s"}, "0.for", "the change made by resize is permanent; leave this out"),
-        ({"fault": "kill"}, "0.target", "kill does not hit topics; change-config, delete-records, deny, rec"),
+        ({"fault": "kill"}, "0.target", "kill does not hit topics; change-config, delete-records, delete-"),
         ({"fault": "kill", "target": "broker 1", "partitions": 6}, "0.partitions", "takes no partitions"),
     ],
 )  # fmt: skip

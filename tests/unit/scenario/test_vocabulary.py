@@ -45,8 +45,8 @@ def test_what_others_call_a_fault_leads_to_it() -> None:
 @pytest.mark.parametrize(
     ("word", "fault"),
     [
-        ("topic-delete", "recreate"),
-        ("Delete_Topics", "recreate"),
+        ("topic-delete", "delete-topic"),
+        ("Delete_Topics", "delete-topic"),
         ("revoke-acl", "deny"),
         ("partition-reassignment", "move-replicas"),
         ("oom-killer", "kill"),

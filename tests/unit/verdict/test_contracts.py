@@ -98,8 +98,8 @@ CAME_BACK = Ruling("violation", "acks=all, and the same leader came back without
 UNEXPLAINED = Ruling("violation", "acks=all, and no change of leader explains it")
 GONE_BEFORE = Ruling(
     "unclear",
-    "retention, kafka-delete-records or recreate removed {their offsets|its offset} before the log "
-    "was read: whether {they were|it was} there is not known",
+    "retention, kafka-delete-records or a deletion of the topic removed {their offsets|its offset} "
+    "before the log was read: whether {they were|it was} there is not known",
 )
 ON_PURPOSE = Ruling(
     "permitted",

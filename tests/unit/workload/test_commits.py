@@ -204,3 +204,18 @@ def test_pace_is_measured_from_its_change() -> None:
     assert pace.measured()["ms"] == 2  # until the record in hand is done
     pace.settle()
     assert pace.measured() == {"ms": 0, "records": 0, "spent_ns": 0}
+
+
+def test_offsets_of_another_topic_are_committed_apart_from_refused_ones() -> None:
+    """librdkafka (2.16.0) reports the error of a deleted topic for each offset of the request, though the
+    coordinator took the others.
+    """
+    commits, client, arrived = made()
+    commits.note({ORDERS: 4, ("stock", 0): 7}, 2)
+    commits.now(wait=False)
+    commits.answered("UNKNOWN_TOPIC_OR_PART", [TopicPartition("orders", 0, 4), TopicPartition("stock", 0, 7)])
+    assert client.refused == [4, 7]
+    commits.now(wait=False)
+    assert [asked for asked, _ in client.asked[1:]] == [{ORDERS: 4}, {("stock", 0): 7}]
+    commits.answered(None, [TopicPartition("stock", 0, 7)])
+    assert arrived == [7]

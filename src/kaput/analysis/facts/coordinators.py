@@ -21,7 +21,7 @@ from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.reading import distinct
 from kaput.evidence.schemas import STABLE, WATERMARK
 from kaput.scenario.cluster import Cluster
-from kaput.scenario.fault_kinds import TAKE_NOTHING
+from kaput.scenario.fault_kinds import DELETE_TOPICS, TAKE_NOTHING
 from kaput.scenario.model import pipe_producers, spec_of
 from kaput.scenario.producers import TRANSACTIONS, partition_of, transactional_id
 from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
@@ -29,7 +29,8 @@ from kaput.scenario.vocabulary import KAFKAS_TIMEOUT_MS
 # Faults during which a broker answers nobody, and faults that leave it answering. For others it is unknown.
 _DOWN = frozenset({"kill", "stop", "pause", "power-loss", "disk-loss", "isolate"})
 _UP = frozenset(
-    {*TAKE_NOTHING, "resize", "delete-records", "recreate"} | {"delay", "bandwidth", "loss", "reset", "clock"}
+    {*TAKE_NOTHING, "resize", "delete-records", *DELETE_TOPICS}
+    | {"delay", "bandwidth", "loss", "reset", "clock"}
 )
 _TARGETED_PRODUCER = re.compile(r"transaction-coordinator-of producer (\d+)")
 _PARTITIONS = "transaction.state.log.num.partitions"

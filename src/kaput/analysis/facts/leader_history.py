@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kaput.core import MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.scenario.fault_kinds import MOVES, MOVES_REPLICAS, RECREATE
+from kaput.scenario.fault_kinds import DELETE_TOPICS, MOVES, MOVES_REPLICAS
 from kaput.scenario.vocabulary import DISK_LOSS, NOOP, UNSYNCED_DATA_FAULTS
 
 # Faults that end a process: when started again, it registers anew, and serves no client until it is unfenced.
@@ -200,12 +200,12 @@ def may_concern(fault: FaultRow, place: TopicPartition) -> bool:
 
 
 def recreated_ns(faults: Iterable[FaultRow], place: TopicPartition) -> list[int]:
-    """When a step had deleted the partition's topic, to create it again."""
+    """When a step had deleted the partition's topic."""
     topic = cluster_and_topic(place.topic)[1]
     return sorted(
         fault.effective_ns
         for fault in faults
-        if fault.fault == RECREATE and fault.proven and fault.effective_ns is not None
+        if fault.fault in DELETE_TOPICS and fault.proven and fault.effective_ns is not None
         if cluster_and_topic(fault.hit.whole_topic or "")[1] == topic and may_concern(fault, place)
     )
 

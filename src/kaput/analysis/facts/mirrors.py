@@ -19,7 +19,7 @@ from kaput.analysis.runs.names import SHIFT, Homes, Names
 from kaput.core import FOREVER_NS, cluster_and_topic, qualified
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.schemas import LAG, countable
-from kaput.scenario.fault_kinds import RECREATE
+from kaput.scenario.fault_kinds import DELETE_TOPICS
 from kaput.scenario.model import pipe_producers, source_and_target
 from kaput.scenario.vocabulary import NOOP
 
@@ -224,7 +224,7 @@ def _lag_until(given: Inputs, name: str, source: str, target: str) -> int:
     scenario, names, topics = given.scenario, given.names.topics, _topics(given, name, source, target)
     copies = {names[copy] for copy in topics.values() if copy is not None}
     every = copies | {names[topic] for topic in topics}
-    hit = [(f.injected_ns, f.hit.whole_topic) for f in given.faults if f.fault == RECREATE]
+    hit = [(f.injected_ns, f.hit.whole_topic) for f in given.faults if f.fault in DELETE_TOPICS]
     until = [at_ns for at_ns, topic in hit if topic is not None and given.full_name(topic) in every]
     if scenario is not None:
         specs = [*scenario.producer_specs(), *pipe_producers(scenario)]

@@ -12,11 +12,12 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from kaput.analysis.facts.leader_history import LeaderHistory
-from kaput.core import FOREVER_NS, MS, TopicPartition
+from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
 from kaput.scenario.fault_kinds import (
-    RECREATE,
+    DELETE_TOPIC,
+    DELETE_TOPICS,
     CommandOptions,
     DenyOptions,
     Options,
@@ -156,7 +157,7 @@ def serving(
         if fault.effective_ns is None or fault.fault == NOOP:
             continue
         for target in [*_denied(fault, scenario), *([] if fault.brokers else [fault.target])]:
-            clients[target].append(_of_client(fault, group_events))
+            clients[target].append(_without_topic(fault, _of_client(fault, group_events), events))
         for mirror in _mirrors_cut(fault, scenario):
             clients[f"mirror {mirror}"].append(replace(_of_client(fault), how="cut"))
         for broker in fault.brokers:
@@ -216,9 +217,24 @@ def _mirrors_cut(fault: FaultRow, scenario: Scenario | None) -> list[str]:
     return [name for name, others in ends.items() if not words or words & others]
 
 
+def _without_topic(fault: FaultRow, away: Hindrance, events: Iterable[Mapping[str, Any]]) -> Hindrance:
+    """The hindrance; of a topic deleted for good it lasts until a client has it created, if ever."""
+    if fault.fault != DELETE_TOPIC or fault.hit.whole_topic is None:
+        return away
+    cluster, topic = cluster_and_topic(fault.hit.whole_topic)
+    again = (
+        row["at_ns"]
+        for row in events
+        if row["kind"] == "leader" and row["topic"] is not None and row["at_ns"] > away.from_ns
+        if cluster_and_topic(row["topic"]) in ((cluster, topic), (fault.cluster, topic))
+    )
+    end_ns = min(again, default=FOREVER_NS)
+    return replace(away, to_ns=end_ns, may_end_ns=end_ns)
+
+
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
     """What a fault denies kaput's clients, as `Write orders`; both while it has deleted the topic."""
-    if fault.fault == RECREATE and fault.hit.whole_topic is not None:
+    if fault.fault in DELETE_TOPICS and fault.hit.whole_topic is not None:
         name = _full_name(fault.hit.whole_topic, scenario)
         return [f"Read {name}", f"Write {name}"]
     step = scenario.step_of(fault.id, fault.fault) if scenario is not None else None

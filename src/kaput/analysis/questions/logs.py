@@ -13,7 +13,7 @@ import polars as pl
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, facts, findings
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
-from kaput.analysis.facts.leader_history import Change, LeaderHistory, polled_ns, state_after
+from kaput.analysis.facts.leader_history import Change, LeaderHistory, polled_ns, recreated_ns, state_after
 from kaput.analysis.facts.serving import Serving, deaths
 from kaput.analysis.run import Run
 from kaput.analysis.views.rows import Rows
@@ -79,6 +79,7 @@ def partition_tables(given: Inputs, history: LeaderHistory, serving: Serving) ->
             partitions=[
                 _state(place, replicas[place], changes, at_ns, serving, own)
                 for place, changes in history.changes.items()
+                if not _is_deleted(recreated_ns(given.faults, place), changes, at_ns)
             ],
         )
         for when, at_ns in _moments(given, history)
@@ -96,6 +97,15 @@ def _moments(given: Inputs, history: LeaderHistory) -> Iterator[tuple[When, int]
         # By the time that a heal is confirmed, its brokers may be back.
         yield "during", max(end_ns if one.healed_ns is None else one.may_end_ns for one in on_brokers)
     yield "after", end_ns
+
+
+def _is_deleted(deleted_ns: Sequence[int], changes: Sequence[Change], at_ns: int) -> bool:
+    """Whether a step had deleted the topic by then, and nothing had created it again."""
+    gone_ns = max((one for one in deleted_ns if one < at_ns), default=None)
+    later = (
+        change.at_ns for change in changes if gone_ns is not None and change.at_ns // MS >= gone_ns // MS
+    )
+    return gone_ns is not None and min(later, default=at_ns) >= at_ns
 
 
 def _state(

@@ -90,13 +90,22 @@ class Admin(ResourceAdmin):
         return alive, newest(views, list(topics))
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic; returns when no broker knows it any more."""
+        """Deletes a topic; returns when no broker knows it any more. A client may have another one of its
+        name created at once (auto.create.topics.enable).
+        """
+        before = self.topic_id(name)
         answer = self._ask_controller(
             lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}"
         )
         for result in answer.responses:
             self._check(f"topic {name} cannot be deleted", result.error_code)
-        self.await_gone([name])
+
+        def gone() -> None:
+            views = self._views(requests.topics_with_ids).values()
+            if before in {topic.topic_id for view in views for topic in view.topics}:
+                raise LabError(f"a broker still has topic {name}")
+
+        self._broadcaster.retry(gone, f"topic {name} to be deleted")
 
     def await_gone(self, topics: Iterable[str]) -> None:
         """Waits until no broker knows any of these topics."""

@@ -48,7 +48,7 @@ def check_clients(scenario: Scenario) -> Found:
         for part in (_topics, _type, _pipe, _dead_letters):
             yield from at(place, part(group, scenario))
         yield from at(place, _client(group, scenario.cluster_of(group)))
-        yield from at(place, _member_versions(group, scenario))
+        yield from at(place, _single_members(group, scenario))
 
 
 def _client(block: Producers | Group, cluster: Cluster) -> Found:
@@ -63,11 +63,16 @@ def _version(block: Producers | Group, cluster: Cluster) -> Found:
         yield from _librdkafka_version(block, block.client_version)
 
 
-def _member_versions(group: Group, scenario: Scenario) -> Found:
+def _single_members(group: Group, scenario: Scenario) -> Found:
+    cluster = scenario.cluster_of(group)
     for number in group.member_versions:
-        of_member = _version(group.as_member(number), scenario.cluster_of(group))
+        of_member = _version(group.as_member(number), cluster)
         for text in (*no_such_member(number, group, scenario), *(text for _, text in of_member)):
             yield ("member-versions", str(number)), text
+    for number, config in group.member_config.items():
+        for text in no_such_member(number, group, scenario):
+            yield ("member-config", str(number)), text
+        yield from at(("member-config", str(number)), ((p[1:], t) for p, t in _security(config, cluster)))
 
 
 def _security(config: Config, cluster: Cluster) -> Found:

@@ -22,9 +22,10 @@ from kaput.scenario.checks.moves import check_moves
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
+    DELETE_TOPIC,
+    DELETE_TOPICS,
     NO_VOTER,
     PROTOCOL,
-    RECREATE,
     ChangeConfigOptions,
     DeleteRecordsOptions,
     DenyOptions,
@@ -212,8 +213,8 @@ def _topic(step: FaultStep, scenario: Scenario) -> Found:
         yield from _deletion(options.committed_by, name, topic, scenario)
     elif isinstance(options, DenyOptions):
         yield from _denial(options, topic, scenario)
-    elif step.fault == RECREATE:
-        yield from _recreation(name, topic, scenario)
+    elif step.fault in DELETE_TOPICS:
+        yield from _recreation(step.fault, name, topic, scenario)
     elif not isinstance(options, ResizeOptions):
         return
     elif options.partitions <= topic.partitions:
@@ -248,17 +249,21 @@ def _denial(options: DenyOptions, topic: Topic, scenario: Scenario) -> Found:
         yield ("operation",), f"members of {readers[0].id} end when they are denied this; write Write"
 
 
-def _recreation(name: str, topic: Topic, scenario: Scenario) -> Found:
-    """Mistakes in a `recreate`: which of the two topics an offset is of follows from the messages delivered;
-    where a group began that reads from the end, and what a share group acquired, does not.
+def _recreation(fault: str, name: str, topic: Topic, scenario: Scenario) -> Found:
+    """Mistakes in a `recreate` or `delete-topic`, after which a client may have it created: which of two
+    topics an offset is of follows from the messages delivered; where a group began that reads from the end,
+    and what a share group acquired, does not.
     """
+    for mirror in scenario.mirrors if fault == DELETE_TOPIC else ():
+        if topic.cluster in (None, mirror.from_) and topic.name in mirror.topics:
+            yield ("target",), f"mirror {mirror.name} copies {name}, and would wait for it; write recreate"
     for group in scenario.workload.groups:
         if group.cluster != topic.cluster or not _reads(group, topic.name):
             continue
         if group.type == "share":
             yield ("target",), f"share group {group.id} reads {name}; write a group of another type"
         elif group.produces is not None:
-            yield ("target",), f"pipe {group.id} reads {name}; recreate needs a topic that no pipe reads"
+            yield ("target",), f"pipe {group.id} reads {name}; {fault} needs a topic that no pipe reads"
         elif group.reads_back_ns is not None:
             yield (
                 ("target",),

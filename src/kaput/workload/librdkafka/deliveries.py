@@ -172,6 +172,7 @@ class CommitRecorder:
         # not be retried: it would rewind the group.
         self._in_flight: dict[TopicPartition, int] = {}
         self._newest: dict[TopicPartition, int] = {}  # what was committed last of each partition
+        self._by_topic = False  # librdkafka calls every offset refused when one of a deleted topic is
         self._records, self._at = 0, self._clock()
 
     def note(self, positions: dict[TopicPartition, int], records: int) -> None:
@@ -217,10 +218,13 @@ class CommitRecorder:
                 return
             self._in_flight.update(positions)
             self._newest.update(positions)
-            if wait:
-                self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
-            else:
-                self.client.commit(offsets=offsets, asynchronous=True)
+            topics = dict.fromkeys(at.topic for at in offsets) if self._by_topic else [None]
+            for topic in topics:
+                part = [at for at in offsets if topic in (None, at.topic)]
+                if wait:
+                    self.answered(None, self.client.commit(offsets=part, asynchronous=False) or [])
+                else:
+                    self.client.commit(offsets=part, asynchronous=True)
         except KafkaException:
             # Commits may fail in a rebalance or failover. Revoked partitions are forgotten by then.
             for at in offsets:
@@ -244,6 +248,9 @@ class CommitRecorder:
 
     def answered(self, error: Any, partitions: Iterable[PartitionOffset]) -> None:
         """Handles the result of a commit: the client's `on_commit`."""
+        partitions = list(partitions)
+        if error is not None and len({at.topic for at in partitions}) > 1:
+            self._by_topic = True
         for at in partitions:
             place = TopicPartition(at.topic, at.partition)
             if error is None and at.error is None:
