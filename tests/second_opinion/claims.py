@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,12 @@ from second_opinion.silences import Scope, Silence
 
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
+
+
+_OPEN = re.compile(
+    r"transaction ([\d,]+) of producer (\d+) was open for ([\d,.]+) (s|ms) of it, "
+    r"and the group reads only what is committed"
+)
 
 
 class Claims:
@@ -62,6 +69,21 @@ class Claims:
         scope = self.of.scope(claim)
         length = {"length_ms": claim["figures"].get("length_ms")}
         yield from self.of.silence(_words(claim), scope, {**claim, **length})
+        if transaction := _OPEN.fullmatch(claim["why"]):
+            yield self._open_transaction(claim, *(text.replace(",", "") for text in transaction.groups()))
+
+    def _open_transaction(self, claim: Row, number: str, producer: str, length: str, unit: str) -> Opinion:
+        """Whether it was open for so long of a silence, as far as one decimal tells."""
+        rows = [r for r in self.of.tables.rows("transactions") if str(r["producer"]) == producer]
+        spans = [
+            min(r["end_ns"], claim["to_ns"]) - max(r["begin_ns"], claim["from_ns"])
+            for r in rows
+            if r["end_ns"] is not None and str(r["transaction"]) == number
+        ]
+        told = float(length) * (SECOND if unit == "s" else MS)
+        near = [span for span in spans if abs(span - told) <= (0.051 * SECOND if unit == "s" else 0.51 * MS)]
+        most = [span for span in near if 2 * span >= claim["to_ns"] - claim["from_ns"]]
+        return Opinion(f"{_words(claim)}: {claim['why']}", TRUE if most else FALSE, f"recomputed: {spans}")
 
     def _unavailable(self, claim: Row) -> Iterator[Opinion]:
         effect = self._effect(claim)

@@ -34,11 +34,12 @@ from kaput.analysis.runs.columns import NO_KEY, OWN_NUMBER, OWN_SEQ, none
 from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.views.known import Known
-from kaput.core import TopicPartition, cluster_and_topic
+from kaput.core import SECOND, TopicPartition, cluster_and_topic, duration
 from kaput.evidence.folder import LedgerRows
-from kaput.evidence.reading import STORE_TABLES, Evidence
+from kaput.evidence.reading import STORE_TABLES, Evidence, distinct
 from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS
 from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
+from kaput.scenario.vocabulary import Isolation
 from kaput.verdict.contracts import unclean_allowed
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
@@ -178,9 +179,63 @@ class Run:
         story = self.record.story(place, from_ns, to_ns, terms, waiter)
         moves = self.given.clusters.get(group or "", ())
         read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
-        if story.decidable or read in (None, cluster_and_topic(place.topic)[0]):
+        if not story.decidable and read not in (None, cluster_and_topic(place.topic)[0]):
+            return replace(story, why=f"the group read copies in {read}, and {place} is their source")
+        if story.decidable:
             return story
-        return replace(story, why=f"the group read copies in {read}, and {place} is their source")
+        if group is None:
+            why = self._coordinator_down(place, producer, from_ns, to_ns)
+        else:
+            why = self._open_transaction(place, group, from_ns, to_ns)
+        return replace(story, why=why or story.why)
+
+    def _coordinator_down(self, place: TopicPartition, producer: int | None, from_ns: int, to_ns: int) -> str:
+        """Of a producer to the partition whose transaction coordinator was down for half of a silence or
+        more: it cannot add a partition to its transaction, nor end it.
+        """
+        producers, _ = self._senders.get(self.names.code(place), ([], []))
+        mine = producers if producer is None else [producer]
+        spans = [(self._coordinators.certain_ns(one, (from_ns, to_ns)), one) for one in mine]
+        down_ns, whose = max(spans, default=(0, 0))
+        if 2 * down_ns < to_ns - from_ns:
+            return ""
+        length = duration(down_ns / SECOND)
+        return f"the transaction coordinator of producer {whose} was down for {length} of it"
+
+    @cached_property
+    def _coordinators(self) -> coordinators.Outages:
+        recorded = {producer for producer, *_ in self._transactions}
+        return coordinators.outages(self.given, recorded) if recorded else coordinators.Outages()
+
+    def _open_transaction(self, place: TopicPartition, group: str, from_ns: int, to_ns: int) -> str:
+        """The transaction of a producer to the partition that was open for most of a silence, if for half of
+        it or more: a group that reads what is committed gets nothing of it before its end.
+        """
+        if self._isolation.get(group) != "read_committed":
+            return ""
+        producers, _ = self._senders.get(self.names.code(place), ([], []))
+        spans = [
+            (min(to_ns, end_ns) - max(from_ns, begin_ns), number, producer)
+            for producer, number, begin_ns, end_ns in self._transactions
+            if producer in producers
+        ]
+        open_ns, number, producer = max(spans, default=(0, 0, 0))
+        if 2 * open_ns < to_ns - from_ns:
+            return ""
+        length = f"for {duration(open_ns / SECOND)} of it"
+        whose = f"transaction {number:,} of producer {producer}"
+        return f"{whose} was open {length}, and the group reads only what is committed"
+
+    @cached_property
+    def _transactions(self) -> set[tuple[Any, ...]]:
+        """(producer, number, begin_ns, end_ns) of those that are known to have ended."""
+        columns = ("producer", "transaction", "begin_ns", "end_ns")
+        return {row for row in distinct(self.given.evidence, "transactions", columns) if None not in row}
+
+    @cached_property
+    def _isolation(self) -> dict[str | None, Isolation | None]:
+        """Of each group."""
+        return dict(zip(self.given.groups, self.given.isolations, strict=True))
 
     def copies(
         self, place: TopicPartition, group: str, from_ns: int, to_ns: int
@@ -216,8 +271,7 @@ class Run:
         mine = [producer] if producer is not None else senders
         spans = [(first, last) for number, first, last in given_up if number in mine]
         stalls: list[tuple[int, int]] = []
-        isolations = dict(zip(self.given.groups, self.given.isolations, strict=True))
-        if group is not None and isolations[group] == "read_committed":
+        if self._isolation.get(group) == "read_committed":
             stalls = [(one.from_ns, one.to_ns) for one in self._stalls if one.place == place]
         return Waiter(frozenset(f"producer {number}" for number in mine), group, spans, stalls)
 

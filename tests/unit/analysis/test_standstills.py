@@ -498,3 +498,54 @@ def test_who_slows_a_follower_holds_up_nothing_that_waits_for_an_election(
     assert hit or first.cause == kill
     affected = {(one.fault, one.partition) for one in found.claims if one.kind == "affected"}
     assert ((f"1-{fault}", 0) in affected) == hit
+
+
+def _of_a_transaction(history: History, begin: int, end: int | None) -> History:
+    ids = {"transactional_id": "t0", "producer": 0, "transaction": 7, "first_seq": 0, "last_seq": 199}
+    times = {"begin_ns": at(begin), "end_ns": end and at(end), "error": None}
+    return history.add("transactions", outcome="committed" if end else "unknown", **ids, **times)
+
+
+def _whys(found: Findings, group: str | None) -> list[str]:
+    """Why it is not known what the silences of partition 0 waited for."""
+    silences = [one for one in found.claims if one.kind == "silence"]
+    return [one.why for one in silences if (one.group, one.partition) == (group, 0)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "isolation", "named"),
+    [
+        (3_000, 8_990, "read_committed", True),
+        (6_100, 8_990, "read_committed", False),
+        (3_000, None, "read_committed", False),
+        (3_000, 8_990, "read_uncommitted", False),
+    ],
+)
+def test_a_transaction_that_was_open_for_most_of_it_is_named(
+    begin: int, end: int | None, isolation: str, named: bool, tmp_path: Path
+) -> None:
+    """Of a group that reads what is committed; it may have waited for something else."""
+    history = History(topics=[{"name": "orders", "partitions": 1}], groups={"billing": True})
+    for seq in range(200):
+        ms = 100 * seq
+        shown = 9_000 if 3_000 <= ms < 9_000 else ms + 6
+        history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 5)).handed(seq, 0, seq, shown)
+    history.led(1, 0, -100, [1, 2, 3])
+    history.blocks["billing"] = {"config": {"isolation.level": isolation}}
+    found = judged(_of_a_transaction(history, begin, end), tmp_path)
+    (why,) = _whys(found, "billing")
+    told = "transaction 7 of producer 0 was open for 6.0 s of it, and the group reads only what is committed"
+    assert (why == told) == named
+    assert [one.ended_by for one in _scope(found, "billing", 0)] == ["unknown"]
+
+
+@pytest.mark.parametrize(("until", "named"), [(8_000, True), (5_000, False)])
+def test_a_coordinator_that_was_down_for_most_of_it_is_named(until: int, named: bool, tmp_path: Path) -> None:
+    """Broker 3, which leads no partition of the topic, is the coordinator of the producer's transactions."""
+    history = _of_a_transaction(_history({0: 9_000, 1: 9_000}), 0, 20_000)
+    for partition in range(2):
+        history.led(1 + partition, 0, -50, [1, 2], kind="isr", partition=partition)
+    history.fault(3, 3_000, until, target="transaction-coordinator-of producer 0", proven=True)
+    (why,) = _whys(judged(history, tmp_path), None)
+    told = "the transaction coordinator of producer 0 was down for 5.0 s of it"
+    assert (why == told) == named
