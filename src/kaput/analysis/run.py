@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import polars as pl
 
