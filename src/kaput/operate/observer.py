@@ -23,7 +23,7 @@ from kaput.monitor.alerts.rules import builtin
 from kaput.monitor.signals import Sample
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.monitor.sources.polling import Polling
-from kaput.operate.standing_cluster import StandingCluster, partition_row
+from kaput.operate.standing_cluster import StandingCluster, group_row, partition_row
 
 K = TypeVar("K", bound=Hashable)
 
@@ -174,15 +174,10 @@ def _group(
     ends: Mapping[TopicPartition, int],
     ages: Mapping[tuple[str, str, str], float],
 ) -> dict[str, Any]:
-    rows = []
-    for place, offset in sorted(committed.items()):
-        end = ends.get(place)
-        lag = None if end is None or end < offset else end - offset
-        age_s = ages.get((name, place.topic, str(place.partition)))
-        where = {"topic": place.topic, "partition": place.partition}
-        rows.append({**where, "committed": offset, "end": end, "lag": lag, "lag_s": age_s})
-    known = [row["lag"] for row in rows if row["lag"] is not None]
-    return {"group": name, "lag": sum(known) if len(known) == len(rows) else None, "partitions": rows}
+    row = group_row(name, committed, ends)
+    for each in row["partitions"]:
+        each["lag_s"] = ages.get((name, each["topic"], str(each["partition"])))
+    return row
 
 
 def _alert(alert: Alert) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -412,20 +412,19 @@ def _partition_rows(admin: Admin) -> list[dict[str, Any]]:
 
 
 def _group_rows(admin: Admin) -> list[dict[str, Any]]:
+    every = {group: admin.committed(group) for group in admin.groups()}
+    return [group_row(group, at, admin.high_watermarks(at)) for group, at in every.items()]
+
+
+def group_row(
+    group: str, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> dict[str, Any]:
+    """A group's row in the document. A lag is null if the end is not known, or below the commit."""
     rows = []
-    for group in admin.groups():
-        committed = admin.committed(group)
-        ends = admin.high_watermarks(committed)
-        partitions: list[dict[str, Any]] = [
-            {
-                "topic": place.topic,
-                "partition": place.partition,
-                "committed": offset,
-                "end": ends[place],
-                "lag": ends[place] - offset,
-            }
-            for place, offset in sorted(committed.items())
-        ]
-        lag = sum(each["lag"] for each in partitions)
-        rows.append({"group": group, "lag": lag, "partitions": partitions})
-    return rows
+    for place, offset in sorted(committed.items()):
+        end = ends.get(place)
+        lag = None if end is None or end < offset else end - offset
+        where = {"topic": place.topic, "partition": place.partition}
+        rows.append({**where, "committed": offset, "end": end, "lag": lag})
+    known = [row["lag"] for row in rows if row["lag"] is not None]
+    return {"group": group, "lag": sum(known) if len(known) == len(rows) else None, "partitions": rows}

@@ -272,10 +272,8 @@ def _not_preferred(snapshot: ClusterSnapshot) -> Iterator[Hit]:
 
 @check("KP009", "warning", "replicas are missing from the ISR: it survives fewer failures than planned")
 def _under_replicated(snapshot: ClusterSnapshot) -> Iterator[Hit]:
-    for topic, short in _topics_with(
-        snapshot, lambda p: p.leader is not None and len(p.isr) < len(p.replicas)
-    ):
-        missing = ids({broker for p in short for broker in set(p.replicas) - set(p.isr)})
+    for topic, short in _topics_with(snapshot, lambda p: p.leader is not None and bool(p.lacking)):
+        missing = ids({broker for p in short for broker in p.lacking})
         yield Hit(
             f"topic {topic.name}",
             f"{numbers(short)} without replica {missing} in sync",

@@ -26,19 +26,20 @@ def copying(moves: Iterable[Move]) -> list[Move]:
 
 def read_settings(cluster: ReassignmentClient, moves: Sequence[Move]) -> tuple[Configs, Configs]:
     """The throttle settings of brokers and topics, to restore later."""
-    brokers = sorted({str(broker) for move in copying(moves) for broker in (*move.before, *move.after)})
+    brokers = {str(broker) for move in copying(moves) for broker in (*move.before, *move.after)}
     topics = sorted({move.topic for move in copying(moves)})
-    alive = {str(broker) for broker in cluster.view().racks}
-    return (
-        cluster.configs("broker", [broker for broker in brokers if broker in alive], RATES),
-        cluster.configs("topic", topics, REPLICAS),
-    )
+    alive = sorted(brokers & _alive(cluster.view()))
+    return cluster.configs("broker", alive, RATES), cluster.configs("topic", topics, REPLICAS)
+
+
+def _alive(view: ClusterView) -> set[str]:
+    return set(map(str, view.racks))
 
 
 def set_rate(cluster: ReassignmentClient, rate: int, brokers: Configs) -> None:
     """Limits copying to `rate` bytes per second from and to each broker, for all copies together."""
-    alive = {str(broker) for broker in cluster.view().racks}
-    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in brokers if name in alive})
+    alive = brokers.keys() & _alive(cluster.view())
+    cluster.configure("broker", {name: dict.fromkeys(RATES, str(rate)) for name in alive})
 
 
 class ThrottledReplicas:
@@ -62,7 +63,7 @@ class ThrottledReplicas:
 
 def restore_settings(cluster: ReassignmentClient, brokers: Configs, topics: Configs) -> None:
     """Restores all settings; a broker that is down keeps its throttle until it is back."""
-    alive = {str(broker) for broker in cluster.view().racks}
+    alive = _alive(cluster.view())
     cluster.configure("broker", {name: config for name, config in brokers.items() if name in alive})
     existing = {topic for topic, _ in cluster.view().partitions}
     cluster.configure("topic", {name: config for name, config in topics.items() if name in existing})
@@ -70,15 +71,13 @@ def restore_settings(cluster: ReassignmentClient, brokers: Configs, topics: Conf
 
 def unreachable_brokers(cluster: ReassignmentClient, brokers: Configs) -> list[str]:
     """Brokers that are down, and so cannot be configured now."""
-    alive = {str(broker) for broker in cluster.view().racks}
-    return sorted(set(brokers) - alive)
+    return sorted(brokers.keys() - _alive(cluster.view()))
 
 
 def differences(cluster: ReassignmentClient, brokers: Configs, topics: Configs) -> list[str]:
     """Sentences about settings that differ from before."""
     view = cluster.view()
-    alive = {str(broker) for broker in view.racks}
-    existing = {topic for topic, _ in view.partitions}
+    alive, existing = _alive(view), {topic for topic, _ in view.partitions}
     now_brokers = cluster.configs("broker", [name for name in brokers if name in alive], RATES)
     now_topics = cluster.configs("topic", [name for name in topics if name in existing], REPLICAS)
     return [
