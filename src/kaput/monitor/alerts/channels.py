@@ -49,10 +49,11 @@ class Channel(Protocol):
     """One way to send alerts. `name`: without secrets; `repeat_s`: sends at least so often; None: never."""
 
     name: str
-    repeat_s: float | None
+    repeat_s: float | None = None
 
     def wants(self, transition: Transition) -> bool:
-        """Whether it sends that transition."""
+        """Whether it sends that transition: those that are announced."""
+        return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
         """Sends them in order; each may have been sent before. Raises TryAgain or NotAccepted."""
@@ -181,8 +182,8 @@ def document(transition: Transition) -> dict[str, Any]:
         "summary": alert.summary,
         "why": alert.rule.why,
         "active_since": rfc3339(alert.active_ns),
-        "fired_at": _optional(alert.fired_ns),
-        "resolved_at": _optional(alert.resolved_ns),
+        "fired_at": None if alert.fired_ns is None else rfc3339(alert.fired_ns),
+        "resolved_at": None if alert.resolved_ns is None else rfc3339(alert.resolved_ns),
         "inhibited_by": list(alert.inhibited_by),
         "observed": alert.observed,
         "reason": alert.reason,
@@ -195,21 +196,12 @@ def rfc3339(at_ns: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ns // MS % 1000:03d}Z"
 
 
-def _optional(at_ns: int | None) -> str | None:
-    return None if at_ns is None else rfc3339(at_ns)
-
-
-class Webhook:
+class Webhook(Channel):
     """Posts each change of an alert at least once; receivers recognize duplicates by `id` and `state`."""
-
-    repeat_s: float | None = None
 
     def __init__(self, url: str) -> None:
         self._endpoint = PostTarget.of(url)
         self.name = self._endpoint.public_url
-
-    def wants(self, transition: Transition) -> bool:
-        return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
         """Posts them in one document."""
@@ -221,7 +213,7 @@ REPEAT_S = 60.0
 _ENDS_AFTER_REPEATS = 4
 
 
-class Alertmanager:
+class Alertmanager(Channel):
     """Alertmanager's v2 API. `labels`: additional labels of every alert, such as the cluster's name. As
     Prometheus does, a firing alert is posted repeatedly, with an end a few repetitions ahead, so that
     Alertmanager resolves it by itself if kaput is gone. Alerts have the names and labels of the generated
@@ -237,12 +229,9 @@ class Alertmanager:
     ) -> None:
         self._endpoint = PostTarget.of(url, PATH)
         self.name = self._endpoint.public_url
-        self.repeat_s: float | None = repeat_s
+        self.repeat_s = repeat_s
         self._labels, self._now_ns = dict(labels or {}), now_ns
         self._firing: dict[str, Alert] = {}
-
-    def wants(self, transition: Transition) -> bool:
-        return transition.announce
 
     def send(self, transitions: Sequence[Transition], timeout_s: float) -> None:
         """Posts everything that fires, and what was resolved."""
@@ -280,10 +269,8 @@ def json_line(transition: Transition) -> str:
     return json.dumps(document(transition))
 
 
-class LineChannel:
+class LineChannel(Channel):
     """Alerts to a stream, one per line. `announced_only`: no line for pending and inhibited ones."""
-
-    repeat_s: float | None = None
 
     def __init__(
         self, name: str, stream: TextIO, line: Callable[[Transition], str], announced_only: bool
