@@ -194,7 +194,7 @@ def _encoded_slices(
     none = {"deliveries": empty("deliveries").whole()}
     deliveries = gathered((piece for _, piece in keyed), none)["deliveries"]
     with packing() as pack:
-        yield from rows.encode([("deliveries", TableRows(deliveries))], known, questions, pack)
+        yield from rows.encode([TableRows("deliveries", deliveries)], known, questions, pack)
 
 
 def _packing(spark: SparkContext, shared: TemporaryDirectory[str] | None, tasks: int) -> Packing:

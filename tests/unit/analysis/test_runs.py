@@ -11,7 +11,9 @@ import pytest
 from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.questions import latency
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, overlay, single
+from kaput.analysis.runs.encoding import encoded
 from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked, whole_us
+from kaput.analysis.runs.tables import TableRows
 
 ROWS = pl.DataFrame(
     {
@@ -130,5 +132,15 @@ def test_values_are_counted(step: int) -> None:
 def test_nearly_sorted_rows_are_not_sorted() -> None:
     """To sort costs more than a run more; members' steps are always put in order."""
     frame = pl.DataFrame({"producer": [0] * 200, "seq": [*range(100), 50, *range(100, 199)]})
-    assert in_order(frame, ["producer", "seq"], 3) is frame
+    runs_of = [
+        encoded(TableRows("left_in_store", rows, {"store": 0}), frame) for rows in (frame, frame[95:150])
+    ]
+    assert [each.runs["seq"].to_list() for each in runs_of] == [[0, 50, 100], [50, 95]]
     assert in_order(frame, ["producer", "seq"])["seq"].is_sorted()
+
+
+def test_run_does_not_cross_blocks() -> None:
+    """All rows of a block's messages go to the same task; records without an identity are in none."""
+    frame = pl.DataFrame({"seq": [*[None] * 9, *range(65_530, 65_540)], "offset": range(19)})
+    found = encoded(TableRows("outputs", frame, {"producer": 0, "group": 0, "place": 7}), frame)
+    assert found.runs.select("seq", "n", "block").rows() == [(None, 9, None), (65_530, 6, 0), (65_536, 4, 1)]

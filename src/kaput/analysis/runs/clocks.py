@@ -44,7 +44,7 @@ def encode_deliveries(
     `differing`: the columns of the frame that are constant within a run. Records polled at the same time are
     one poll, in offset order.
     """
-    runs = rows.with_same(encode(rows.frame, differing, ["polled_ns"], steps))
+    runs = rows.complete(encode(rows.frame, differing, ["polled_ns"], steps, in_blocks=True))
     runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
     timelines = _timelines(events, runs.select(*READER, "topic").unique().sort(*READER))
     first = _with_clocks(runs, timelines, "polled_ns_first")
@@ -58,8 +58,9 @@ def encode_deliveries(
     # Re-encode the rows of runs during which something happened.
     apart = runs.filter(interrupted)
     where = spread(apart["row"].to_numpy(), apart["n"].to_numpy())
-    some = _with_clocks(rows.with_same(rows.frame[where]), timelines, "polled_ns").drop(_NEXT)
-    parts = rows.with_same(encode(some, (*differing, *CLOCKS), ["polled_ns"], steps))
+    some = _with_clocks(rows.complete(rows.frame[where]), timelines, "polled_ns").drop(_NEXT)
+    same = [name for name in some.columns if name not in (*steps, "polled_ns")]
+    parts = encode(some, same, ["polled_ns"], steps, in_blocks=True)
     begin = (parts["n"].cum_sum() - parts["n"]).to_numpy()
     parts = parts.with_columns(row=pl.Series(where[begin], dtype=pl.Int64))
     whole = first.filter(~interrupted)

@@ -259,7 +259,7 @@ def moving(columns: Iterable[str]) -> list[str]:
 
 def type_of(name: str) -> pl.DataType:
     """The type of a column of rows. It is the same in all tables."""
-    return next(table.columns[name].type for table in ENCODINGS.values() if name in table.columns)
+    return next((table.columns[name].type for table in ENCODINGS.values() if name in table.columns), INT)
 
 
 @cache

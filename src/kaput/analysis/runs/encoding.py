@@ -14,12 +14,11 @@ import polars as pl
 
 from kaput.analysis.runs.clocks import encode_deliveries
 from kaput.analysis.runs.columns import ENCODINGS, NAMED, TEXT, InRun, View
-from kaput.analysis.runs.run import STEPS, Ints, encode, in_order, kept, numbers, spread
+from kaput.analysis.runs.run import BLOCK_BITS, NULL, STEPS, Ints, encode, kept, numbers, spread
 from kaput.analysis.runs.tables import TableRows
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
 _TOLERATED_SHARE = 64  # sort only if more than one row in 64 is out of order; else more runs are cheaper
-_BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: cuts few runs, yet balances tasks
 
 
 class Encoded(NamedTuple):
@@ -54,28 +53,52 @@ class Encoded(NamedTuple):
         return runs.select(*columns)
 
 
-def encoded(table: str, rows: TableRows, events: pl.DataFrame) -> Encoded:
+def encoded(rows: TableRows, events: pl.DataFrame) -> Encoded:
     """The runs of rows of a table. `events`: group_events, for deliveries (facts/assignments.py)."""
-    if table == "transactions":
+    if rows.table == "transactions":
         return _transactions(rows)
-    encoding = ENCODINGS[table]
+    runs = _runs(rows, events)
+    encoding = ENCODINGS[rows.table]
     tolerated = 0 if encoding.strictly else rows.frame.height // _TOLERATED_SHARE
-    frame = in_order(rows.frame, _differing(rows.frame, encoding.order), tolerated)
-    steps = encoding.in_runs(InRun.STEP)
-    absent = [pl.lit(None, pl.Int64).alias(name) for name in STEPS if name not in steps]
-    frame = _with_blocks(frame.with_columns(absent))
-    same = _differing(frame, encoding.in_runs(InRun.SAME))
-    if table == "deliveries":
-        runs = encode_deliveries(TableRows(frame, rows.same), events, same, steps)
-    else:
-        runs = rows.with_same(encode(frame, same, (), steps)).with_columns(
-            row=pl.col("n").cum_sum() - pl.col("n")
-        )
+    if _out_of_order(runs, encoding.order) > tolerated:
+        rows = TableRows(rows.table, rows.whole().sort(encoding.order))
+        runs = _runs(rows, events)
     if "visible" in runs.columns:
         runs = runs.with_columns(pl.col("visible").fill_null(True))
     texts = [name for name, column in encoding.columns.items() if column.type == TEXT]
     runs = runs.with_columns(pl.col(texts).cast(pl.String)).select(encoding.in_runs())
-    return Encoded(table, runs, {array: numbers(frame[name]) for array, name in encoding.arrays.items()})
+    return Encoded(
+        rows.table, runs, {array: numbers(rows.frame[name]) for array, name in encoding.arrays.items()}
+    )
+
+
+def _runs(rows: TableRows, events: pl.DataFrame) -> pl.DataFrame:
+    """The runs of rows in their order, with `row`, where each begins in these."""
+    encoding = ENCODINGS[rows.table]
+    steps, in_blocks = encoding.in_runs(InRun.STEP), "block" in encoding.columns
+    same = [name for name in rows.frame.columns if name not in {*steps, *encoding.arrays.values()}]
+    if rows.table == "deliveries":
+        runs = encode_deliveries(rows, events, same, steps)
+    else:
+        runs = rows.complete(encode(rows.frame, same, (), steps, in_blocks))
+        runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
+    return runs.with_columns(block=pl.col("seq") // (1 << BLOCK_BITS)) if in_blocks else runs
+
+
+def _out_of_order(runs: pl.DataFrame, by: Sequence[str]) -> int:
+    """How many rows are before their predecessor, by these columns. Within a run none is. Evidence is nearly
+    always sorted, and looking at its runs costs a fraction of sorting.
+    """
+    equal, steps_back, n = np.ones(max(runs.height - 1, 0), bool), 0, runs["n"].to_numpy()
+    for name in by:
+        if name in runs.columns:
+            first = last = numbers(runs[name])
+            last = np.where(last == NULL, NULL, last + n - 1) if name in STEPS else last
+        else:
+            first, last = (numbers(runs[f"{name}_{end}"]) for end in ("first", "last"))
+        steps_back += int(np.count_nonzero(equal & (first[1:] < last[:-1])))
+        equal &= first[1:] == last[:-1]
+    return steps_back
 
 
 def _transactions(rows: TableRows) -> Encoded:
@@ -84,10 +107,10 @@ def _transactions(rows: TableRows) -> Encoded:
     """
     every = rows.whole().filter(pl.col("last_seq") >= pl.col("first_seq"))
     first, last = every["first_seq"].to_numpy(), every["last_seq"].to_numpy()
-    blocks = (last >> _BLOCK_BITS) - (first >> _BLOCK_BITS) + 1
-    run, block = np.repeat(np.arange(len(first)), blocks), spread(first >> _BLOCK_BITS, blocks)
-    begin = np.maximum(first[run], block << _BLOCK_BITS)
-    end = np.minimum(last[run], ((block + 1) << _BLOCK_BITS) - 1)
+    blocks = (last >> BLOCK_BITS) - (first >> BLOCK_BITS) + 1
+    run, block = np.repeat(np.arange(len(first)), blocks), spread(first >> BLOCK_BITS, blocks)
+    begin = np.maximum(first[run], block << BLOCK_BITS)
+    end = np.minimum(last[run], ((block + 1) << BLOCK_BITS) - 1)
     states = {word: number for number, word in enumerate(TRANSACTION_OUTCOMES)}
     cut = every[run].with_columns(
         pl.col("outcome").cast(pl.String).replace_strict(states, return_dtype=pl.Int64).alias("state"),
@@ -98,14 +121,3 @@ def _transactions(rows: TableRows) -> Encoded:
         pl.Series("block", block, pl.Int64),
     )
     return Encoded("transactions", cut.select(ENCODINGS["transactions"].in_runs()), {})
-
-
-def _differing(frame: pl.DataFrame, names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in frame.columns]
-
-
-def _with_blocks(rows: pl.DataFrame) -> pl.DataFrame:
-    block = pl.Series("block", numbers(rows["seq"]) >> _BLOCK_BITS)
-    if rows["seq"].null_count():
-        return rows.with_columns(pl.when(pl.col("seq").is_not_null()).then(block).alias("block"))
-    return rows.with_columns(block)

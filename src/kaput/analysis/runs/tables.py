@@ -49,20 +49,32 @@ class Unit(NamedTuple):
 
 
 class TableRows(NamedTuple):
-    """`frame`: the columns in which rows differ; `same`: the value of each constant column."""
+    """`frame`: the columns in which rows differ, as they are in the file; `same`: the value of each constant
+    column; `words`: by column, what its numbers stand for.
+    """
 
+    table: str
     frame: pl.DataFrame
     same: Mapping[str, object] = {}
+    words: Mapping[str, pl.Series] = {}
 
-    def with_same(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Adds the constant columns to some of the rows, or to runs of them."""
-        return frame.with_columns(
-            pl.lit(value, type_of(name)).alias(name) for name, value in self.same.items()
-        )
+    def complete(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Some of the rows, or runs of them, with all columns of ENCODINGS. What is equal in the rows of runs
+        is thus decoded and computed once.
+        """
+        computed = ENCODINGS[self.table].computed
+        decoded = frame.with_columns(
+            *(words.gather(frame[name]).alias(name) for name, words in self.words.items()),
+            *(pl.lit(value, type_of(name)).alias(name) for name, value in self.same.items()),
+        ).cast({pl.Int32: pl.Int64})
+        lacking = [name for name in computed if name not in decoded.columns]
+        sources = {source for name in lacking for source in computed[name][1]} - computed.keys()
+        known = decoded.with_columns(computed[name][0].alias(name) for name in lacking)
+        return known.drop(sources - set(ENCODINGS[self.table].columns))
 
     def whole(self) -> pl.DataFrame:
         """Every row with all columns, in a fixed column order."""
-        rows = self.with_same(self.frame)
+        rows = self.complete(self.frame)
         return rows.select(sorted(rows.columns))
 
 
@@ -96,20 +108,22 @@ class Extents:
 
 
 def empty(table: str) -> TableRows:
-    return TableRows(pl.DataFrame(schema={name: type_of(name) for name in ENCODINGS[table].read}))
+    schema = {name: type_of(name) for name in ENCODINGS[table].read}
+    return TableRows(table, pl.DataFrame(schema=schema))
 
 
 def together(parts: Sequence[TableRows]) -> TableRows:
     if len(parts) == 1:
         return parts[0]
     rest = [part.same for part in parts[1:]]
+    frames = [part.whole() for part in parts]
     same = {
         name: value
         for name, value in parts[0].same.items()
-        if all(name in other and other[name] == value for other in rest)
+        if name in frames[0].columns and all(name in other and other[name] == value for other in rest)
     }
-    frames = [part.whole().drop(same) for part in parts]
-    return TableRows(pl.concat(frames, rechunk=True), same)
+    every = pl.concat([frame.drop(same) for frame in frames], rechunk=True)
+    return TableRows(parts[0].table, every, same)
 
 
 def read(unit: Unit, names: Names) -> TableRows:
@@ -121,9 +135,13 @@ def read(unit: Unit, names: Names) -> TableRows:
     same = _same(file, unit, columns)
     table = read_row_group(file, unit.path, unit.number, [name for name in columns if name not in same])
     table = _qualified(unit, table, same) if "topic" in columns else table
-    frame = pl.DataFrame([_series(unit, name, table[name], names) for name in table.column_names])
+    texts = [name for name in table.column_names if _is_text(unit.table, name)]
+    coded = {name: _codes(unit, name, table[name], names) for name in texts}
+    frame = pl.DataFrame(
+        coded[name][0] if name in coded else _series(unit, name, table[name]) for name in table.column_names
+    )
     known = {name: _value(unit, name, value, names) for name, value in same.items()}
-    rows = _computed(unit, frame, known)
+    rows = _computed(unit, frame, known)._replace(words={name: words for name, (_, words) in coded.items()})
     _check_transactions(unit, rows)
     return rows
 
@@ -183,30 +201,45 @@ def _value(unit: Unit, name: str, value: Any, names: Names) -> Any:
     return value if name == "outcome" else words.index(value)
 
 
-def _series(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> pl.Series:
+def _check_nulls(unit: Unit, name: str, array: pa.ChunkedArray) -> None:
     if array.null_count and not TABLES[unit.table].schema.field(name).nullable:
         raise broken(unit.path, f"column {name!r} has nulls, but its footer says it has none")
-    if not _is_text(unit.table, name):
-        # Other writers may have stored flags as something else.
-        flag = pa.types.is_boolean(TABLES[unit.table].schema.field(name).type)
-        return pl.Series(name, array.cast(pa.bool_() if flag else pa.int64()))
+
+
+def _series(unit: Unit, name: str, array: pa.ChunkedArray) -> pl.Series:
+    """A column of integers or flags. Half as wide ones stay so if they are only compared, row by row."""
+    _check_nulls(unit, name, array)
+    column = ENCODINGS[unit.table].columns.get(name)
+    if array.type == pa.int32() and (column is None or column.in_run is InRun.SAME):
+        return pl.Series(name, array)
+    # Other writers may have stored flags as something else.
+    flag = pa.types.is_boolean(TABLES[unit.table].schema.field(name).type)
+    return pl.Series(name, array.cast(pa.bool_() if flag else pa.int64()))
+
+
+def _codes(unit: Unit, name: str, array: pa.ChunkedArray, names: Names) -> tuple[pl.Series, pl.Series]:
+    """A column of text: the positions of its words, and these."""
+    _check_nulls(unit, name, array)
     coded = array.unify_dictionaries() if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     coded = coded.combine_chunks()
     words = words_of(unit.path, name, coded.dictionary)
     known = coded.indices.fill_null(len(words)) if coded.null_count else coded.indices
-    indices = known.to_numpy(zero_copy_only=False).astype(np.uint32)  # negative ones become huge
-    if len(indices) and indices.max() > len(words):
+    indices = known.cast(pa.int32()).to_numpy(zero_copy_only=False)
+    if len(indices) and indices.view(np.uint32).max() > len(words):  # negative ones become huge
         raise broken(unit.path, f"column {name!r} has values that are not in its dictionary")
+    vocabulary = _vocabulary(unit.table, name, names)
     # A dictionary may have words that no row uses: only used ones must be known.
-    used = np.zeros(len(words) + 1, bool)
-    used[indices] = True
-    values = [_value(unit, name, word, names) if used[at] else None for at, word in enumerate(words)]
-    # Polars uses a Series of positions as is, but checks each number of an array.
-    return pl.Series([*values, None], dtype=type_of(name)).gather(pl.Series(indices)).alias(name)
+    values = [
+        _value(unit, name, word, names)
+        if vocabulary is None or word in vocabulary or (indices == at).any()
+        else None
+        for at, word in enumerate(words)
+    ]
+    return pl.Series(name, indices), pl.Series([*values, None], dtype=type_of(name))
 
 
 def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> TableRows:
-    """The columns of ENCODINGS, computed if need be; those that differ within runs are in the frame."""
+    """The columns of ENCODINGS, or what those are computed from that are equal within runs."""
     encoding = ENCODINGS[unit.table]
     spread_out = [
         pl.Series(name, [same.pop(name)], encoding.columns[name].type).new_from_index(0, unit.rows)
@@ -214,16 +247,20 @@ def _computed(unit: Unit, frame: pl.DataFrame, same: dict[str, Any]) -> TableRow
         if name in same and encoding.columns[name].in_run is not InRun.SAME
     ]
     frame = pl.DataFrame([*frame.get_columns(), *spread_out])
-    for name, (value, sources) in encoding.computed.items():
-        constants = [pl.lit(same[source], pl.Int64).alias(source) for source in sources if source in same]
-        if len(constants) == len(sources):
-            same[name] = pl.select(constants).select(value).item()
-        else:
-            frame = frame.with_columns(frame.with_columns(constants).select(value.alias(name)).to_series())
     _check_partitions(unit, frame, same)
+    wanted = set(encoding.read)
+    for name, (value, sources) in encoding.computed.items():
+        if all(source in same for source in sources):
+            constants = [pl.lit(same[source], pl.Int64).alias(source) for source in sources]
+            same[name] = pl.select(constants).select(value).item()
+        elif encoding.columns[name].in_run is InRun.SAME:
+            wanted |= set(sources)
+        else:
+            frame = frame.with_columns(value.alias(name))
     return TableRows(
-        frame.select(name for name in encoding.read if name in frame.columns),
-        {name: value for name, value in same.items() if name in encoding.read and name not in frame.columns},
+        unit.table,
+        frame.select(name for name in frame.columns if name in wanted),
+        {name: value for name, value in same.items() if name in wanted and name not in frame.columns},
     )
 
 
@@ -233,7 +270,7 @@ def _check_transactions(unit: Unit, rows: TableRows) -> None:
         return
     first, last = pl.col("first_seq"), pl.col("last_seq")
     invalid = (
-        rows.with_same(rows.frame)
+        rows.complete(rows.frame)
         .filter((first < 0) | (last < first - 1) | (last >= first + MOST_MESSAGES))
         .head(1)
     )

@@ -86,7 +86,7 @@ def _number(name: str, words: Sequence[str]) -> pl.Expr:
 
 
 def _runs(table: str, rows: pl.DataFrame) -> pl.DataFrame:
-    return encoded(table, TableRows(rows), pl.DataFrame(schema=EVENTS)).of(View.LIVE)
+    return encoded(TableRows(table, rows), pl.DataFrame(schema=EVENTS)).of(View.LIVE)
 
 
 def log_runs(log: pl.DataFrame, *more: str) -> pl.DataFrame:

@@ -60,20 +60,20 @@ class Rows:
         return steps.graded("acked", self.acked.rows["dones"], self.acked_us, self.known.step_ns)
 
 
-def tables(units: Iterable[Unit], names: Names) -> Iterator[tuple[str, TableRows]]:
+def tables(units: Iterable[Unit], names: Names) -> Iterator[TableRows]:
     """Each row group; small ones of a table together, because what follows costs the same for any size."""
-    for table, units_of_table in groupby(units, lambda unit: unit.table):
+    for _, units_of_table in groupby(units, lambda unit: unit.table):
         waiting: list[TableRows] = []
         for unit in units_of_table:
             if waiting and sum(rows.frame.height for rows in waiting) + unit.rows > _TOGETHER_ROWS:
-                yield table, together(waiting)
+                yield together(waiting)
                 waiting = []
             waiting.append(read(unit, names))
-        yield table, together(waiting)
+        yield together(waiting)
 
 
 def encode(
-    every: Iterable[tuple[str, TableRows]],
+    every: Iterable[TableRows],
     known: Known,
     questions: Sequence[Question],
     pack: Pack = to_bytes,
@@ -82,11 +82,11 @@ def encode(
     found.
     """
     sums, clock = [], CpuClock()
-    for table, rows in every:
+    for rows in every:
         clock.lap("rows", "reading Parquet")
-        coded = encoded(table, rows, known.events)
+        coded = encoded(rows, known.events)
         clock.lap("rows", "encoding as runs")
-        of_rows = ask(questions, "rows", Rows(table, coded, known), known.parts, clock)
+        of_rows = ask(questions, "rows", Rows(rows.table, coded, known), known.parts, clock)
         assert not of_rows.shown, "cases cannot be found in rows: their examples would be lost"
         sums.append(of_rows.sums)
         yield from _pieces(coded, known, pack)
