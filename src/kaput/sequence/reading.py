@@ -27,6 +27,7 @@ from kaput.sequence.tool_lines import COLUMNS
 BLOCK_BYTES = 1 << 21
 MAX_LINE_BYTES = 1 << 20
 _SLICE = 1 << 18
+_PART = 1 << 10
 _IDLE_S = 0.2
 STDIN = "-"
 _TABLE = re.compile(rb'\s*(?:\[(?![0-9]{4}-)|\{\s*"[^"]*"\s*:\s*[\[{])')
@@ -147,29 +148,40 @@ def _of_parquet(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _Stream(io.RawIOBase):
-    """Chunks as a file."""
+    """Chunks as a file, of which a read waits for no more than there is."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._rest = chunks, memoryview(b"")
+        self._chunks, self._rest = chunks, b""
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int = -1) -> bytes:
         while not self._rest and (chunk := next(self._chunks, None)) is not None:
-            self._rest = memoryview(chunk)
-        size = min(len(buffer), len(self._rest))
-        buffer[:size], self._rest = self._rest[:size], self._rest[size:]
-        return size
+            self._rest = chunk
+        size = len(self._rest) if size < 0 else size
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
 
 
 def _unpacked(path: str, chunks: Iterator[bytes], compression: str) -> Iterator[bytes]:
     import pyarrow as pa
 
+    parts: list[bytes] = []
+    size = 0
     try:
-        with pa.input_stream(io.BufferedReader(_Stream(chunks)), compression=compression) as stream:
-            while chunk := stream.read(BLOCK_BYTES):
-                yield chunk
+        with pa.CompressedInputStream(pa.PythonFile(_Stream(chunks), mode="r"), compression) as stream:
+            # In small parts: of the one that is being read when Ctrl-C comes, nothing is left.
+            while part := stream.read(_PART):
+                parts.append(part)
+                size += len(part)
+                if size >= BLOCK_BYTES:
+                    yield b"".join(parts)
+                    parts, size = [], 0
+        yield b"".join(parts)
+    except Interrupted:
+        yield b"".join(parts)
+        raise
     except OSError as error:
         raise UsageError(f"{path}: cannot be read as {compression} ({error})") from None
 

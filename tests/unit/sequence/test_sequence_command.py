@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from decimal import Decimal
@@ -334,6 +335,35 @@ def test_ctrl_c_prints_the_check_so_far() -> None:
         found = json.loads(process.stdout.read())
         assert (found["seen"], found["missing"], found["interrupted"]) == (3, 6, True)
         assert b"interrupted" in process.stderr.read()
+
+
+def _flushed(text: str, codec: str) -> bytes:
+    """What `... | gzip -c` or `zstd -c` has written of a text when more is to come."""
+    if codec == "gzip":
+        packer = zlib.compressobj(wbits=31)
+        return packer.compress(text.encode()) + packer.flush(zlib.Z_SYNC_FLUSH)
+    sink = pa.BufferOutputStream()
+    stream = pa.CompressedOutputStream(sink, codec)
+    stream.write(text.encode())
+    stream.flush()
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_ctrl_c_prints_the_check_of_a_compressed_pipe(codec: str) -> None:
+    """Of what could be unpacked so far, but for some lines at its end."""
+    command = [*KAPUT, "check", "--expect", "1..200000", "--json"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write(_flushed(numbers(range(1, 100_001)), codec))
+        process.stdin.flush()
+        assert eventually(lambda: asleep(process.pid))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+        found = json.loads(process.stdout.read())
+        assert 99_800 < found["seen"] <= 100_000 and found["interrupted"]
 
 
 def asleep(pid: int) -> bool:
