@@ -39,7 +39,9 @@ def is_own(target: Target) -> bool:
 
 
 class SharedFaults:
-    """Plays the `steps` that `size` runs share; each run records and observes them itself."""
+    """Plays the `steps` that `size` runs share; each run records and observes them itself. The names of its
+    methods are Nemesis's, `before` and `after` those of a witness.
+    """
 
     def __init__(
         self, steps: Sequence[Step], cluster: OwnCluster, admin: Admin, topics: Sequence[str], size: int
@@ -79,7 +81,6 @@ class SharedFaults:
 
     @property
     def thresholds(self) -> list[int]:
-        """Numbers of attempts at which steps begin; see Nemesis."""
         return self._nemesis.thresholds
 
     def threshold(self, n: int) -> None:
@@ -102,7 +103,6 @@ class SharedFaults:
             self._nemesis.workload_over()
 
     def all_healed(self) -> bool:
-        """Whether every shared fault has ended."""
         return self._nemesis.all_healed()
 
     def leave(self, number: int) -> None:
@@ -134,16 +134,13 @@ class SharedFaults:
 
     def before(self, step: str, nodes: Sequence[int]) -> None:
         """Checks for every run that its target resolves to these nodes, and calls its witness."""
-        list(
-            self._pool.map(
-                lambda participant: self._before(participant, step, nodes), list(self._participants)
-            )
-        )
 
-    def _before(self, participant: ParticipantNemesis, step: str, nodes: Sequence[int]) -> None:
-        if participant.steps[step].target.kind in _RESOLVED_PER_RUN:
-            self._check(participant, step, nodes)
-        participant.witness.before(step, nodes)
+        def before(participant: ParticipantNemesis) -> None:
+            if participant.steps[step].target.kind in _RESOLVED_PER_RUN:
+                self._check(participant, step, nodes)
+            participant.witness.before(step, nodes)
+
+        list(self._pool.map(before, list(self._participants)))
 
     def _check(self, participant: ParticipantNemesis, step: str, nodes: Sequence[int]) -> None:
         own = participant.steps[step]
@@ -160,7 +157,6 @@ class SharedFaults:
                 )
 
     def after(self, step: str) -> None:
-        """Calls the witness of every run."""
         for participant in list(self._participants):
             participant.witness.after(step)
 
@@ -170,7 +166,9 @@ class SharedFaults:
 
 
 class ParticipantNemesis:
-    """The nemesis of one of the runs: plays its own faults, and passes calls on to the shared ones."""
+    """The nemesis of one of the runs: plays its own faults, and passes calls on to the shared ones. `abort`
+    ends its own faults, and leaves the shared ones.
+    """
 
     def __init__(
         self, shared: SharedFaults, cluster: SharedRunCluster, faults: FaultsOfRun, own: Sequence[Step]
@@ -183,11 +181,9 @@ class ParticipantNemesis:
 
     @property
     def thresholds(self) -> list[int]:
-        """Numbers of attempts at which its own or shared steps begin."""
         return sorted({*self._own.thresholds, *self._shared.thresholds})
 
     def threshold(self, n: int) -> None:
-        """Called when the run has made `n` attempts."""
         for nemesis in (self._own, self._shared):
             if n in nemesis.thresholds:
                 nemesis.threshold(n)
@@ -198,20 +194,17 @@ class ParticipantNemesis:
         self._shared.start()
 
     def workload_over(self) -> None:
-        """Called when the load of this run is over."""
         self._own.workload_over()
         self._shared.workload_over(self.cluster.number)
 
     def all_healed(self) -> bool:
-        """Whether every fault has ended, including shared ones."""
         return self._own.all_healed() and self._shared.all_healed()
 
     def heal_now(self) -> list[str]:
-        """Heals this run's own faults. Raises LabError."""
+        """This run's own faults. Raises LabError."""
         return self._own.heal_now()
 
     def abort(self) -> None:
-        """Ends this run's own faults, and leaves the shared ones."""
         self._own.abort()
         self._shared.leave(self.cluster.number)
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.run_tails import ATTEMPTS, CurrentState, LedgerFile, RunTails, rows_of
+from kaput.dashboard.watching.run_tails import ATTEMPTS, CurrentState, LedgerFile, Longs, RunTails, rows_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
@@ -32,7 +32,6 @@ COUNTS = ("sent", "acked", "failed", "unknown", "delivered")
 MOST = 1_200  # steps; beyond it, pairs of steps are merged
 _SECOND_NS = 1_000_000_000
 _FLOOR_MS, _PER_DECADE, _BUCKETS = 0.01, 32, 256  # from 10 us to 1000 s
-Longs = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class StepRow(NamedTuple):
@@ -138,18 +137,10 @@ _COLUMNS = {
     "sends": ("attempt_ns", "done_ns", "outcome"),
     "deliveries": ("group", "polled_ns"),
     "faults": (
-        "id",
-        "fault",
-        "target",
-        "brokers",
-        "injected_ns",
-        "effective_ns",
-        "healed_ns",
-        "bit",
-        "proof",
+        "id", "fault", "target", "brokers", "injected_ns", "effective_ns", "healed_ns", "bit", "proof",
     ),
     "samples": ("at_ns", "name", "labels", "value"),
-}
+}  # fmt: skip
 EVERY_S = 0.2
 _UNJUDGED_S = 0.5  # between looks at a run that is not being recorded
 _RATE_S = 1.0  # rates are over the last second
@@ -271,7 +262,7 @@ class RunReader:
         "samples": _samples,
     }
 
-    def _note_newest(self, at_ns: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    def _note_newest(self, at_ns: Longs) -> None:
         if len(at_ns):
             self._newest_ns = max(self._newest_ns, int(at_ns.max()))
 
@@ -328,23 +319,16 @@ class RunReader:
 
     def _recorder(self, manifest: Manifest) -> dict[str, Any]:
         """Whether the recorder is dead, and a message."""
-        if manifest.state == "sealed" and manifest.ended_ns is not None and self._ledger.look():
-            where = self._runs.root / self._name
-            return {
-                "dead": False,
-                "message": f"The watch is over; kaput analyze {where} judges each message.",
-            }
-        if manifest.state != "recording":
-            return {"dead": False, "message": ""}
-        holder = first_holder(self._runs.root / self._name)
-        if holder is None or not holder.dead():
-            return {"dead": False, "message": ""}
-        where = self._runs.root / self._name
-        message = (
-            f"The recorder (process {holder.pid}) is dead. What it had recorded is kept: "
-            f"kaput analyze {where} judges it."
-        )
-        return {"dead": True, "message": message}
+        where, message, dead = self._runs.root / self._name, "", False
+        holder = first_holder(where) if manifest.state == "recording" else None
+        if holder is not None and (dead := holder.dead()):
+            message = (
+                f"The recorder (process {holder.pid}) is dead. What it had recorded is kept: "
+                f"kaput analyze {where} judges it."
+            )
+        elif manifest.state == "sealed" and manifest.ended_ns is not None and self._ledger.look():
+            message = f"The watch is over; kaput analyze {where} judges each message."
+        return {"dead": dead, "message": message}
 
 
 def verdict_of(findings: Findings) -> dict[str, str]:
@@ -359,9 +343,9 @@ def _phase(manifest: Manifest, verdict: dict[str, Any] | None) -> str:
     return manifest.phase or ("recording" if manifest.state == "recording" else "judge")
 
 
-def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    values: np.ndarray[Any, np.dtype[np.int64]] = column.to_numpy(zero_copy_only=False)
-    return values.astype(np.int64, copy=False)
+def _longs(column: pa.Array) -> Longs:
+    values: Longs = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return values
 
 
 def _total(runs: Runs, name: str) -> int | None:
