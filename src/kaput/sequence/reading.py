@@ -18,7 +18,7 @@ import re
 import select
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kaput.errors import Interrupted, UsageError, unreadable
 from kaput.evidence.foreign_lines import compression_of, rows_of
