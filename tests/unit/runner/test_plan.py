@@ -11,14 +11,12 @@ import pytest
 from confluent_kafka import Producer
 
 from fakes.plan_world import FakeAdmin, FakeClients, FakeCluster, FakeMirrors, world_of
-from kaput.cluster.access import OPEN
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
-from kaput.runner.mirrors.watching import committed
 from kaput.runner.plan.plan import RunningPlan
 from kaput.runner.plan.steps import STEPS
 from kaput.runner.plan.world import PlanWorld
@@ -214,12 +212,13 @@ def test_moved_groups_start_at_the_requested_positions(tmp_path: Path, positions
     played = Played(tmp_path, {"step": "move-groups", "to": "dc2", "positions": positions})
     mock = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
     (broker,) = mock.list_topics("orders", timeout=30).brokers.values()
-    servers = f"{broker.host}:{broker.port}"
-    played.world.cluster("dc2").kafka = ExistingCluster(servers)
+    played.world.cluster("dc2").kafka = kafka = ExistingCluster(f"{broker.host}:{broker.port}")
+    kafka.refresh()
     (row,) = played.rows()
     places = [TopicPartition("orders", number) for number in range(2)]
     assert row["outcome"] == "done", row
-    assert committed(servers, OPEN, "billing", places) == dict.fromkeys(places, wanted)
+    with kafka.admin() as admin:
+        assert admin.committed("billing", places) == dict.fromkeys(places, wanted)
 
 
 def test_clients_that_are_late_are_a_failed_step(tmp_path: Path) -> None:

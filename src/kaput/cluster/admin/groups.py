@@ -6,7 +6,7 @@ Its place: the base of Admin, with what every request needs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, Self
 
 from kaput.cluster.admin import requests
@@ -18,6 +18,8 @@ from kaput.errors import LabError
 from kaput.scenario.model import Config
 
 OFFSETS = "__consumer_offsets"
+# REQUEST_TIMED_OUT, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+_NOT_READY = frozenset({7, 14, 15, 16})
 
 
 class Endpoints(Protocol):
@@ -117,11 +119,14 @@ class GroupAdmin:
 
         return self._broadcaster.retry(look, f"the coordinator of {whose}")
 
-    def committed(self, group: str) -> dict[TopicPartition, int]:
+    def committed(
+        self, group: str, places: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, int]:
+        """The group's committed offsets in these partitions (None: in all)."""
 
         def look() -> dict[TopicPartition, int]:
             endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-            answer = ask(endpoint, requests.fetch_offsets(group), ANSWER_TIMEOUT_S)
+            answer = ask(endpoint, requests.fetch_offsets(group, places), ANSWER_TIMEOUT_S)
             self._check(f"offsets of group {group}", answer.error_code)
             listed = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
             return {
@@ -133,10 +138,20 @@ class GroupAdmin:
         return self._broadcaster.retry(look, f"the committed offsets of {group}")
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commits offsets for a group, which must have no members."""
-        endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
-        answer = ask(endpoint, requests.commit_offsets(group, offsets), ANSWER_TIMEOUT_S)
-        for name, p in ((topic.name, p) for topic in answer.topics for p in topic.partitions):
+        """Commits offsets for a group, which must have no members. An idle cluster creates __consumer_offsets
+        or loads the group's partition of it at the first request: only that is waited for.
+        """
+
+        def attempt() -> list[tuple[str, Any]]:
+            endpoint = self._cluster.broker_endpoints[self.coordinator(group)]
+            answer = ask(endpoint, requests.commit_offsets(group, offsets), ANSWER_TIMEOUT_S)
+            answers = [(topic.name, p) for topic in answer.topics for p in topic.partitions]
+            for _, p in answers:
+                if p.error_code in _NOT_READY:
+                    self._check("its coordinator is not ready", p.error_code)
+            return answers
+
+        for name, p in self._broadcaster.retry(attempt, f"offsets of {group} to be set") if offsets else ():
             self._check(f"offset of {group} in {name}/{p.partition_index} cannot be set", p.error_code)
 
     def set_group_config(self, group: str, config: Config) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from kaput.cluster.protocol import admin, consumer, messages
@@ -125,9 +127,13 @@ def find_coordinator(name: str, of_transactions: bool = False) -> Any:
     return _metadata.FindCoordinatorRequest(version=2, key=name, key_type=int(of_transactions))
 
 
-def fetch_offsets(group: str) -> Any:
-    """OffsetFetch: all committed offsets of a group."""
-    return consumer.OffsetFetchRequest(version=5, group_id=group, topics=None)
+def fetch_offsets(group: str, places: Iterable[TopicPartition] | None = None) -> Any:
+    """OffsetFetch: the committed offsets of a group in these partitions (None: in all)."""
+    of, topics = consumer.OffsetFetchRequest.OffsetFetchRequestTopic, None
+    if places is not None:
+        by_topic = groupby(sorted(places), key=itemgetter(0))
+        topics = [of(name=topic, partition_indexes=[p for _, p in some]) for topic, some in by_topic]
+    return consumer.OffsetFetchRequest(version=5, group_id=group, topics=topics)
 
 
 def commit_offsets(group: str, offsets: Mapping[TopicPartition, int]) -> Any:

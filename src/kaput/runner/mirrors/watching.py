@@ -1,5 +1,4 @@
-"""Watches mirrors, once a second while the run is recorded: their lag, and the checkpoints of groups; and
-commits a group's positions, from these checkpoints, in a cluster that it does not read from yet.
+"""Watches mirrors, once a second while the run is recorded: their lag, and the checkpoints of groups.
 
 The lag compares the source's log end with what has arrived: MirrorMaker's offset syncs map an offset in the
 source to one in the target, and everything after that in the target has arrived since. Partitions that do not
@@ -9,12 +8,12 @@ answer have no sample. Not here: whether everything was mirrored in the end (dra
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.cluster.access import Access
@@ -206,13 +205,7 @@ def mirror_lag(source_end: int, target_end: int, sync: OffsetSync | None) -> int
     return max(0, source_end - sync.source_offset - max(0, target_end - sync.target_offset))
 
 
-_COMMIT_S = 60.0
-_RETRY_S = 0.2
-# Errors of a coordinator that is unknown or not ready yet.
-_TRANSIENT = frozenset({
-    KafkaError._WAIT_COORD, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-})  # fmt: skip
+COMMIT_S = 60.0  # for the positions of a group in a cluster that was idle
 _POLLS = 40  # to read the whole topic
 
 
@@ -231,55 +224,3 @@ def from_checkpoints(servers: str, access: Access, topic: str, group: str) -> di
                 if checkpoint is not None and checkpoint.group == group:
                     positions[checkpoint.place] = checkpoint.target_offset
     return positions
-
-
-def committed(
-    servers: str, access: Access, group: str, places: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The group's committed offsets in these partitions, without those that have none. Raises LabError."""
-    with closing(_consumer(servers, access, group)) as client:
-        try:
-            answers = client.committed([PartitionOffset(*place) for place in sorted(places)], timeout=15.0)
-        except KafkaException as error:
-            raise LabError(f"the positions of {group} are not known: {error}") from None
-    return {TopicPartition(at.topic, at.partition): at.offset for at in answers if at.offset >= 0}
-
-
-def commit_positions(
-    servers: str, access: Access, group: str, positions: Mapping[TopicPartition, int]
-) -> None:
-    """Commits offsets for a group without members. Raises LabError. An idle cluster creates
-    __consumer_offsets, or loads the group's partition of it, at the first request, and refuses until then:
-    retries.
-    """
-    offsets = [PartitionOffset(*place, offset) for place, offset in sorted(positions.items())]
-    if not offsets:
-        return
-    limit = time.monotonic() + _COMMIT_S
-    with closing(_consumer(servers, access, group)) as client:
-        while (error := _commit(client, offsets)) is not None:
-            if not _is_transient(error) or time.monotonic() > limit:
-                raise LabError(f"the positions of {group} could not be set: {error}")
-            time.sleep(_RETRY_S)
-
-
-def _commit(client: Consumer, offsets: list[PartitionOffset]) -> KafkaError | None:
-    """Commits; returns the error, or None."""
-    try:
-        done = client.commit(offsets=offsets, asynchronous=False)
-    except KafkaException as error:
-        reason: KafkaError = error.args[0]
-        return reason
-    return next((at.error for at in done or [] if at.error is not None), None)
-
-
-def _is_transient(error: KafkaError) -> bool:
-    return error.retriable() or error.code() in _TRANSIENT
-
-
-def _consumer(servers: str, access: Access, group: str) -> Consumer:
-    settings: dict[str, Any] = {
-        "bootstrap.servers": servers, "client.id": "kaput", "group.id": group, "enable.auto.commit": False,
-        **access.librdkafka(),
-    }  # fmt: skip
-    return Consumer(settings, logger=quiet_logger())

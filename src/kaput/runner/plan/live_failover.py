@@ -17,7 +17,7 @@ from kaput.cluster.kafka_cluster import ClusterAddress
 from kaput.cluster.mirrors.records import checkpoints_topic
 from kaput.core import TopicPartition
 from kaput.errors import LabError
-from kaput.runner.mirrors.watching import commit_positions, committed, from_checkpoints
+from kaput.runner.mirrors.watching import COMMIT_S, from_checkpoints
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,21 @@ def _notice(source: ClusterAddress) -> str:
 
 
 def _move_group(target: ClusterAddress, alias: str, group: str, dry_run: bool) -> str:
-    servers, access = target.servers, target.access
-    ExistingCluster(servers, access).refresh()
-    topic = checkpoints_topic(alias)
-    wanted = from_checkpoints(servers, access, topic, group)
+    cluster, topic = ExistingCluster(target.servers, target.access), checkpoints_topic(alias)
+    cluster.refresh()
+    wanted = from_checkpoints(target.servers, target.access, topic, group)
     if not wanted:
         raise LabError(
             f"{topic} in {target.name} has no checkpoint of {group}; is the group listed in the mirror?"
         )
-    of_group = (servers, access, group)
-    now = committed(*of_group, wanted)
-    ahead = {place: now[place] for place, offset in wanted.items() if now.get(place, -1) > offset}
-    to_set = {place: offset for place, offset in wanted.items() if place not in ahead}
-    if dry_run:
-        return f"would be put at {_positions_text(to_set)}{_already_ahead(ahead)}"
-    commit_positions(*of_group, to_set)
-    then = committed(*of_group, to_set)
+    with cluster.admin(COMMIT_S) as admin:
+        now = admin.committed(group, wanted)
+        ahead = {place: now[place] for place, offset in wanted.items() if now.get(place, -1) > offset}
+        to_set = {place: offset for place, offset in wanted.items() if place not in ahead}
+        if dry_run:
+            return f"would be put at {_positions_text(to_set)}{_already_ahead(ahead)}"
+        admin.commit(group, to_set)
+        then = admin.committed(group, to_set)
     wrong = {place: then.get(place, -1) for place, offset in to_set.items() if then.get(place) != offset}
     if wrong:
         raise LabError(f"{group} is at {_positions_text(wrong)} in {target.name}, not where it was set")

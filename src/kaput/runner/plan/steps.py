@@ -16,7 +16,7 @@ from kaput.cluster.mirrors.records import checkpoints_topic
 from kaput.core import TopicPartition, first_few, plural
 from kaput.errors import LabError
 from kaput.faults.fault import in_parallel, name_all
-from kaput.runner.mirrors.watching import commit_positions, from_checkpoints
+from kaput.runner.mirrors.watching import COMMIT_S, from_checkpoints
 from kaput.runner.plan.world import PlanWorld
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.checks.plan import moved_groups
@@ -36,7 +36,8 @@ def move_group(world: PlanWorld, group: Group, to: RunCluster, step: PlanStep) -
     held = world.clients.hold_groups([group.id], Hold(step.settle_s, commit))
     if step.positions is not None and step.positions != "translated":
         positions = _positions(world, group, to, step.positions)
-        commit_positions(to.kafka.bootstrap_servers, to.kafka.access(), group.id, positions)
+        with to.kafka.admin(COMMIT_S) as admin:
+            admin.commit(group.id, positions)
     moved = world.clients.move_groups(to.destination, [group.id])
     if moved.late:
         raise LabError("; ".join(moved.late))
