@@ -17,6 +17,7 @@ import typer
 from typer import Argument, Option
 
 from kaput.cli import completion
+from kaput.cli.settings import cluster_defaults, read_settings
 from kaput.cli.verbs import Verbosity, pairs
 from kaput.errors import UsageError
 
@@ -217,23 +218,18 @@ KafkaHome = Annotated[
 ]
 
 
-def cluster_block(
-    *,
-    brokers: int | None,
-    controllers: int | None,
-    racks: list[str] | None,
-    mode: str | None,
-    kafka: str | None,
-    network: str | None,
-    security: str | None,
-    config: list[str] | None,
-) -> dict[str, Any]:
+def cluster_block(*, racks: list[str] | None, config: list[str] | None, **options: Any) -> dict[str, Any]:
     """The given options as keys of a scenario's `cluster` block. Raises UsageError."""
-    given = {
-        "brokers": brokers, "controllers": controllers, "racks": racks or None, "mode": mode, "kafka": kafka,
-        "network": network, "security": security, "config": pairs("--config", config) or None,
-    }  # fmt: skip
+    given = {**options, "racks": racks or None, "config": pairs("--config", config) or None}
     return {key: value for key, value in given.items() if value is not None}
+
+
+def standing_block(scenario: str | None, **options: Any) -> dict[str, Any]:
+    """The same of a cluster that stays: with the user's settings for what options and scenario leave open."""
+    from kaput.scenario.loader import find
+
+    block, data = cluster_block(**options), {} if scenario is None else find(scenario)[1].data
+    return {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
 
 
 def as_overrides(cluster: Mapping[str, Any]) -> dict[str, str]:

@@ -27,9 +27,8 @@ from kaput.cli.options import (
     Mode,
     Racks,
     Security,
-    cluster_block,
+    standing_block,
 )
-from kaput.cli.settings import cluster_defaults, read_settings
 from kaput.cli.verbs import print_json
 from kaput.errors import FaultError, KaputError, UsageError
 from kaput.scenario.nearest import hint
@@ -67,14 +66,11 @@ def serve_command(
     from kaput.api.lab import Lab
     from kaput.cli.jars import distribution_for
     from kaput.processes.signals import interrupts
-    from kaput.scenario.loader import find
 
-    block = cluster_block(
-        brokers=brokers, controllers=controllers, racks=racks, mode=mode, kafka=kafka, network="loopback",
-        security=security, config=config,
+    block = standing_block(
+        scenario, brokers=brokers, controllers=controllers, racks=racks, mode=mode, kafka=kafka,
+        network="loopback", security=security, config=config,
     )  # fmt: skip
-    data = {} if scenario is None else find(scenario)[1].data
-    block = {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
     made = Lab(scenario, folder=logs, allow_unknown=allow_unknown, **block)
     made.fetch(lambda version, java: distribution_for(version, java, kafka_home))
     with interrupts(), made, ExitStack() as faults:

@@ -27,9 +27,8 @@ from kaput.cli.options import (
     Network,
     Racks,
     Security,
-    cluster_block,
+    standing_block,
 )
-from kaput.cli.settings import cluster_defaults, read_settings
 from kaput.cli.verbs import note, print_json
 from kaput.core import DEFAULT_RUNS
 from kaput.errors import LabError, UsageError
@@ -73,34 +72,18 @@ def up_command(
     Example: kaput up --detach && kaput fault inject kill --target 'broker 1'
     """
     from kaput.operate.registry import directory_of
-    from kaput.scenario.loader import find
 
-    block = cluster_block(
-        brokers=brokers,
-        controllers=controllers,
-        racks=racks,
-        mode=mode,
-        kafka=kafka,
-        network=network,
-        security=security,
-        config=config,
-    )
-    data = {} if scenario is None else find(scenario)[1].data
-    block = {key: each.value for key, each in cluster_defaults(data, read_settings(), block).items()} | block
+    block = standing_block(
+        scenario, brokers=brokers, controllers=controllers, racks=racks, mode=mode, kafka=kafka,
+        network=network, security=security, config=config,
+    )  # fmt: skip
     directory = directory_of(cluster)
     if detach:
         _show(_in_background(directory), json)
     else:
         with _control_room(dashboard) as shown:
-            _run_here(
-                directory,
-                scenario,
-                block | {"allow_unknown": allow_unknown},
-                kafka_home,
-                metrics,
-                json,
-                shown,
-            )
+            block["allow_unknown"] = allow_unknown
+            _run_here(directory, scenario, block, kafka_home, metrics, json, shown)
 
 
 def _run_here(
@@ -219,7 +202,6 @@ def _start_daemon(log: Path) -> subprocess.Popen[bytes]:
 
 
 def _show(entry: ClusterEntry, json: bool) -> None:
-
     brokers = entry.bootstrap_servers.split(",")
     if json:
         document = {
@@ -236,12 +218,13 @@ def _show(entry: ClusterEntry, json: bool) -> None:
     which = "" if entry.name == "lab" else f" --cluster {entry.name}"
     typer.echo(f"{entry.name}: {len(brokers)} brokers of Kafka {entry.kafka} at {entry.bootstrap_servers}")
     typer.echo(f"  logs: {entry.folder}/BROKER/server.log")
-    if entry.client_properties is not None:
-        typer.echo(f"  client properties: --command-config {entry.client_properties}")
-    if entry.metrics is not None:
-        typer.echo(f"  metrics: {entry.metrics}")
-    if entry.dashboard is not None:
-        typer.echo(f"  control room: {entry.dashboard}")
+    for about, value in (
+        ("client properties: --command-config", entry.client_properties),
+        ("metrics:", entry.metrics),
+        ("control room:", entry.dashboard),
+    ):
+        if value is not None:
+            typer.echo(f"  {about} {value}")
     typer.echo(
         f"  kaput status{which}; kaput fault inject kill --target 'broker 1'{which}; kaput down{which}"
     )

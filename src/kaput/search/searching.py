@@ -293,26 +293,22 @@ class Search:
         trials raise, and LabError if MOST_FAILURES experiments in a row fail.
         """
         self._store.forget_unfinished_probes()
-        for unprocessed in self._store.experiments("draw"):
-            if (
-                unprocessed.symptoms and self._explained_by(unprocessed) is None
-            ):  # killed before it was processed
-                self._process(unprocessed)
+        for experiment in self._store.experiments("draw"):
+            # The search was killed before it was processed.
+            if experiment.symptoms and self._explained_by(experiment) is None:
+                self._process(experiment)
         while True:
-            self._pursue()
+            for find in self._store.finds("candidate"):
+                # A find that was just shrunk may explain more.
+                if not self._enough() and not self._store.explain(find, find.choices):
+                    self._pursuit.pursue(find)
             if self._enough() or self._over or self._experiments.left_s <= 0:
                 return
             for experiment in self._experiments.run(self._next_experiments()):
                 self._process(experiment)
-            self._raise_failures()
-
-    def _pursue(self) -> None:
-        """Pursues the candidates that no find explains: a find that was just shrunk may explain more."""
-        for find in self._store.finds("candidate"):
-            if self._enough():
-                return
-            if not self._store.explain(find, find.choices):
-                self._pursuit.pursue(find)
+            if len(self._failures) >= MOST_FAILURES:
+                last = self._failures[-1]
+                raise LabError(f"{MOST_FAILURES} experiments in a row failed; the last one: {last}")
 
     def _enough(self) -> bool:
         return self._wanted is not None and len(self._store.finds("found")) >= self._wanted
@@ -338,9 +334,8 @@ class Search:
             if not drawn:
                 self._over = True
                 return
-            seed = rng.getrandbits(
-                31
-            )  # one for all: experiments that share a cluster share its random choices
+            # One for all: experiments that share a cluster share its random choices.
+            seed = rng.getrandbits(31)
             yield from [self._store.begin("draw", choices, seed) for choices in drawn]
 
     def _process(self, experiment: StoredExperiment) -> None:
@@ -356,7 +351,3 @@ class Search:
     def _explained_by(self, experiment: StoredExperiment) -> Find | None:
         of = experiment.symptoms, experiment.choices
         return next((find for find in self._store.finds() if find.explains(*of)), None)
-
-    def _raise_failures(self) -> None:
-        if len(self._failures) >= MOST_FAILURES:
-            raise LabError(f"{MOST_FAILURES} experiments in a row failed; the last one: {self._failures[-1]}")
