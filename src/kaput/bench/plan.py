@@ -68,15 +68,12 @@ class Shape:
         return self.starts_ns(self.slabs)
 
     def starts_ns(self, slab: int) -> int:
-        """When a slab begins."""
         return START_NS + slab * (self.width * self.interval_ns + _PAUSE_NS)
 
     def group(self, number: int) -> str:
-        """A group's id."""
         return f"group-{number}"
 
     def member(self, group: int, number: int) -> str:
-        """A member's name."""
         return f"group-{group}-member-{number}"
 
     def partition(self, producer: Longs, number: Longs) -> Longs:
@@ -103,7 +100,6 @@ class BatchTable:
         return np.concatenate([[0], np.cumsum(self.size)])
 
     def index(self, producer: Longs, number: Longs) -> Longs:
-        """The position of batches in this slab."""
         at: Longs = self.begins[producer] + number - self.first_number
         return at
 
@@ -237,7 +233,6 @@ EFFECTS: Mapping[PlantKind, PlantEffect] = {
 
 
 def slots_more(kinds: Longs) -> Longs:
-    """The number of offsets that each plant adds."""
     by_kind = np.zeros(len(PlantKind) + 1, np.int64)
     for kind, effect in EFFECTS.items():
         by_kind[kind] = effect.slots

@@ -68,11 +68,9 @@ class Slab:
 
     @property
     def waiting(self) -> Longs:
-        """The positions of messages that the store still has."""
         return self._message(self.plan.plants.kind == PlantKind.WAITING)
 
     def _message(self, chosen: npt.NDArray[np.bool_]) -> Longs:
-        """The positions of plants' messages."""
         before: Longs = self.batches.messages_before[self.plant_batch[chosen]]
         return before + self.plan.plants.at[chosen]
 

@@ -70,6 +70,9 @@ class Naming:
         """A topic's name in the target. Heartbeats of other clusters keep their name."""
         return self.prefix + topic
 
+    def __str__(self) -> str:
+        return f"{self.policy} ({self.prefix}TOPIC)" if self.prefix else self.policy
+
 
 def wanted_topics(known: Collection[str], patterns: Sequence[str]) -> list[str]:
     """The topics that match `patterns`, or all not internal. Raises UsageError: pattern without topic."""
@@ -220,7 +223,7 @@ class ClusterComparison:
         return ComparisonAnswer(
             source.server.name,
             target.server.name,
-            _policy_text(scope.naming),
+            str(scope.naming),
             [each for one in totals.values() for each in compared_partitions(one)],
             [_with_keys(row, source.server, target.server, scope.paired) for row in rows],
             self._notes(both, groups),
@@ -366,10 +369,6 @@ def _cluster_rows(scope: _TopicScope, both: _Descriptions) -> list[AspectRow]:
     if "quotas" not in unknown:
         rows.append(quota_row(both.source.quotas, both.target.quotas))
     return rows
-
-
-def _policy_text(used: Naming) -> str:
-    return f"{used.policy} ({used.prefix}TOPIC)" if used.prefix else used.policy
 
 
 _KEY_BYTES = 80

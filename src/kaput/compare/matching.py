@@ -215,7 +215,6 @@ class MatchOutcome:
 
 
 def units_of(path: Path, pair: int, side: int) -> list[RowChunk]:
-    """The row groups of a file."""
     described = pq.ParquetFile(path).metadata
     rows = [described.row_group(group).num_rows for group in range(described.num_row_groups)]
     return [RowChunk(path, pair, side, group, count) for group, count in enumerate(rows) if count]
@@ -224,7 +223,6 @@ def units_of(path: Path, pair: int, side: int) -> list[RowChunk]:
 def match_all(
     spark: SparkContext, units: Sequence[RowChunk], folder: Path, progress: Progress
 ) -> MatchOutcome:
-    """Runs all rounds."""
     matched: list[Path] = []
     left = list(units)
     for number, wanted in enumerate(ROUNDS, 1):
@@ -237,7 +235,6 @@ def match_all(
 
 
 def tasks_for(rows: int) -> int:
-    """The number of tasks for so many rows."""
     return max(1, -(-rows // _TASK_ROWS))
 
 

@@ -33,7 +33,6 @@ class TopicTotals:
 
     @property
     def what(self) -> str:
-        """The topic's name in rows."""
         return f"topic {self.source.name}"
 
     def sums(self, count: Callable[[PairTotals], int]) -> dict[int, int]:
@@ -101,7 +100,6 @@ class TopicTotals:
     def left_row(
         self, kind: str, aspect: str, status: Status, meaning: str, reason: str = "", **more: Any
     ) -> AspectRow:
-        """A row with the number of unmatched records of a kind."""
         return self.counted(
             aspect, status, meaning, lambda totals: totals.left_of(kind), [kind], reason, **more
         )
@@ -146,7 +144,6 @@ _MEANINGS = {
 
 
 def record_rows(topic: TopicTotals) -> list[AspectRow]:
-    """The rows for all aspects of a topic's records."""
     by_target = topic.target.config.get("message.timestamp.type") == "LogAppendTime"
     reasons = {"timestamps": "the target's message.timestamp.type is LogAppendTime"} if by_target else {}
     same = "All matched records have the same {}."
@@ -275,7 +272,6 @@ def _seconds(topic: TopicTotals, kind: str) -> float:
 
 
 def log_rows(topic: TopicTotals) -> list[AspectRow]:
-    """The rows for all aspects of a topic's logs."""
     return [
         _offsets(topic),
         *_offset_syncs(topic),

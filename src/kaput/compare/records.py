@@ -371,7 +371,6 @@ def _record_totals(
 def _examples(
     positions: Positions, left: Leftovers, claims: Mapping[int, Sequence[_Row]]
 ) -> Mapping[int, Mapping[str, Sequence[_Row]]]:
-    """Examples by pair and kind."""
     examples: dict[int, dict[str, list[_Row]]] = {}
     for rows in (positions.examples, left.examples, left.key_examples):
         for row in rows.iter_rows(named=True):

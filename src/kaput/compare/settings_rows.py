@@ -41,7 +41,6 @@ def missing_topic(source: TopicDescription, target_name: str, records: int) -> A
 
 
 def topic_rows(source: TopicDescription, target: TopicDescription) -> list[AspectRow]:
-    """The rows for partitions, replicas and settings of one topic."""
     return [_partitions(source, target), _replicas(source, target), *_settings(source, target)]
 
 

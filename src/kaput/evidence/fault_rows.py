@@ -49,7 +49,6 @@ class FaultRow:
         return FOREVER_NS if self.healed_ns is None else self.healed_ns
 
     def in_effect(self, from_ns: int, to_ns: int) -> bool:
-        """Whether it was in effect at any time between these."""
         return self.effective_ns is not None and self.effective_ns < to_ns and self.until_ns > from_ns
 
     @property

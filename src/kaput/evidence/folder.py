@@ -151,7 +151,6 @@ class RunFolder:
 
     @property
     def brokers(self) -> Path:
-        """Broker configs and logs."""
         return self.path / "brokers"
 
     @property

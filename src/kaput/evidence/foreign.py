@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -73,12 +74,10 @@ def files_of(folder: RunFolder, table: EvidenceTable) -> tuple[Path, ...]:
 
 def _shown(directory: Path) -> list[Path]:
     """What is in a directory, and in the folders there that name a column's value instead of these."""
-    shown = sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_")))
-    return [each for path in shown for each in (_shown(path) if _names_value(path) else [path])]
-
-
-def _names_value(path: Path) -> bool:
-    return path.name.find("=") > 0 and path.is_dir()
+    shown: list[Path] = []
+    for path in sorted(path for path in directory.glob("*") if not path.name.startswith((".", "_"))):
+        shown += _shown(path) if path.name.find("=") > 0 and path.is_dir() else [path]
+    return shown
 
 
 def _folder_values(path: Path) -> dict[str, str | None]:
@@ -106,7 +105,6 @@ class _Import:
     unreadable_lines: dict[str, int] = field(default_factory=dict)  # by table, if counts depend on it
 
     def producers(self, array: pa.Array) -> Converted:
-        """Producers as numbers."""
         if self.names is None:
             return converted(array, pa.int32())
         numbers = self.names
@@ -122,7 +120,8 @@ def strict(folder: RunFolder, manifest: Manifest) -> tuple[RunFolder, Manifest]:
     if not foreign:
         return folder, manifest
     target = folder.path / "imported"
-    sources = [_fingerprint(path, folder.path) for name in TABLES for path in found[name]]
+    states = [(path.relative_to(folder.path), path.stat()) for name in TABLES for path in found[name]]
+    sources = [[str(path), state.st_size, state.st_mtime_ns] for path, state in states]
     known = _known(target, sources)
     if known is None:
         known = _import(found, foreign, target, sources)
@@ -152,11 +151,6 @@ def _is_strict(table: EvidenceTable, path: Path) -> bool:
         if not same_kind(column.type, kind) and not (column.null is not None and pa.types.is_null(kind)):
             return False
     return True
-
-
-def _fingerprint(path: Path, root: Path) -> list[Any]:
-    state = path.stat()
-    return [str(path.relative_to(root)), state.st_size, state.st_mtime_ns]
 
 
 def _known(target: Path, sources: list[Any]) -> dict[str, Any] | None:
@@ -267,6 +261,14 @@ def _source_of(table: EvidenceTable, column: Column, names: Iterable[str]) -> st
     return found[0] if found else None
 
 
+def _at_line(path: Path, lines: Sequence[int], row: int) -> str:
+    return f"{path}:{lines[row]}"
+
+
+def _at_row(path: Path, before: int, row: int) -> str:
+    return f"{path}, row {before + row + 1}"
+
+
 class _ImportedTable:
     """Converts the files of one table."""
 
@@ -315,7 +317,8 @@ class _ImportedTable:
             lines = block.lines
             columns = self._with_folders(path, block.columns, len(lines))
             self._check_names(path, columns, lines=True)
-            found = self._columns(columns, len(lines), lambda row, lines=lines: f"{path}:{lines[row]}")  # type: ignore[misc]
+            where = partial(_at_line, path, lines)
+            found = [self._column(column, columns, len(lines), where) for column in self._table.columns]
             bad: dict[int, str] = {}
             for column, each in zip(self._table.columns, found, strict=True):
                 missing = each.unreadable
@@ -330,7 +333,7 @@ class _ImportedTable:
                 self._unreadable.add(path, lines[row], why)
             kept = np.ones(len(lines), np.bool_)
             kept[list(bad)] = False
-            yield self._strict([each.values.filter(pa.array(kept)) for each in found])
+            yield pa.table([each.values.filter(pa.array(kept)) for each in found], schema=self._table.schema)
 
     def _row_groups(self, path: Path) -> Iterator[pa.Table]:
         """The rows of a Parquet file; every value must be readable."""
@@ -345,17 +348,14 @@ class _ImportedTable:
             try:
                 arrays = {name: _plain(path, name, rows[name]) for name in rows.column_names}
                 arrays = self._with_folders(path, arrays, count)
-                found = self._columns(
-                    arrays,
-                    count,
-                    lambda row, before=before: f"{path}, row {before + row + 1}",  # type: ignore[misc]
-                )
+                where = partial(_at_row, path, before)
+                found = [self._column(column, arrays, count, where) for column in self._table.columns]
             except DAMAGE as error:
                 raise broken(path, error) from None
             for column, each in zip(self._table.columns, found, strict=True):
                 self._check_readable(path, before, column, each, arrays)
             before += count
-            yield self._strict([each.values for each in found])
+            yield pa.table([each.values for each in found], schema=self._table.schema)
 
     def _with_folders(self, path: Path, arrays: dict[str, pa.Array], rows: int) -> dict[str, pa.Array]:
         """The columns of a file, and those that its folders name. Raises EvidenceError if they disagree."""
@@ -384,7 +384,7 @@ class _ImportedTable:
             row = int(np.flatnonzero(found.unreadable)[0])
             value = shown(arrays[str(_source_of(self._table, column, arrays))], row)
             raise EvidenceError(
-                f"{path}, row {before + row + 1}: {place} has {value!r}, the contract says {column.type}"
+                f"{_at_row(path, before, row)}: {place} has {value!r}, the contract says {column.type}"
             )
         if column.null is None and found.values.null_count:
             raise EvidenceError(f"{path}: {place} has {found.values.null_count} nulls, and may have none")
@@ -402,9 +402,6 @@ class _ImportedTable:
             mistakes = "; ".join(f"column {name!r} is missing" for name in missing)
             mistakes += f"; {NAMES_FIRST}" if is_csv(path) else ""
             raise EvidenceError(f"{path}: table {self._table.name}: {mistakes}")
-
-    def _columns(self, arrays: Mapping[str, pa.Array], rows: int, where: Where) -> list[Converted]:
-        return [self._column(column, arrays, rows, where) for column in self._table.columns]
 
     def _column(self, column: Column, arrays: Mapping[str, pa.Array], rows: int, where: Where) -> Converted:
         source = _source_of(self._table, column, arrays)
@@ -424,6 +421,3 @@ class _ImportedTable:
             blank = pc.is_in(found.values, pa.array(NULL_WORDS))
             return replace(found, values=pc.if_else(blank, None, found.values))
         return found
-
-    def _strict(self, arrays: list[pa.Array]) -> pa.Table:
-        return pa.table(arrays, schema=self._table.schema)

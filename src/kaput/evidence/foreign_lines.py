@@ -90,7 +90,6 @@ def is_lines(path: Path) -> bool:
 
 
 def is_csv(path: Path) -> bool:
-    """Whether a file's name says that it is a CSV."""
     return _kind(path) == ".csv"
 
 

@@ -28,7 +28,6 @@ MAX_EXACT_TEXT = 32  # writers may truncate longer texts in statistics
 
 
 def broken(path: Path | str, why: object) -> EvidenceError:
-    """The error for a damaged or invalid file."""
     lines = str(why).splitlines() or [type(why).__name__]
     return EvidenceError(f"{path}: not a whole Parquet file ({lines[0]})")
 

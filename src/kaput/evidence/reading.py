@@ -94,7 +94,6 @@ class Evidence:
 
     @property
     def most_rows(self) -> int:
-        """The rows of its largest table."""
         return max(table.rows for table in self.tables.values())
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -176,7 +175,7 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
         files, footers, _as_written(folder, TableFiles(table, files)), strict=True
     ):
         check_footer(path, footer)
-        absent = _check_columns(table, path, _schema(path, footer))
+        absent = _check_columns(table, path, footer)
         lacking.append(absent)
         _check_nulls(table, path, footer)
         _check_numbers(table, path, footer, written)
@@ -189,15 +188,12 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
     return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]))
 
 
-def _schema(path: Path, footer: pq.FileMetaData) -> pa.Schema:
+def _check_columns(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> set[str]:
+    """Checks the columns of a file. Returns the optional ones that it lacks."""
     try:
-        return footer.schema.to_arrow_schema()
+        actual = footer.schema.to_arrow_schema()
     except DAMAGE as error:
         raise broken(path, error) from None
-
-
-def _check_columns(table: EvidenceTable, path: Path, actual: pa.Schema) -> set[str]:
-    """Checks the columns of a file. Returns the optional ones that it lacks."""
     mistakes = []
     for column in table.schema:
         name, times = column.name, actual.names.count(column.name)

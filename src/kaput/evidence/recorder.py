@@ -44,16 +44,12 @@ class _NumberColumn:
         # A copy, because an array with an exported buffer cannot be emptied in place.
         copy = np.array(self.values)
         del self.values[:]
-        mask = self._nulls(copy)
+        mask: np.ndarray[Any, Any] | None = None
+        if self._null is not None:
+            mask = np.isnan(copy) if isnan(self._null) else copy == self._null
         if pa.types.is_boolean(self._type):
             return pa.array(copy.astype(bool), mask=mask)
         return pa.array(copy, type=self._type, mask=mask)
-
-    def _nulls(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-        if self._null is None:
-            return None
-        nulls: np.ndarray[Any, Any] = np.isnan(values) if isnan(self._null) else values == self._null
-        return nulls
 
 
 class _TextColumn:
@@ -220,7 +216,6 @@ class Recorder:
         return made.slice(0, count)
 
     def close(self) -> None:
-        """Flushes and ends the stream."""
         try:
             self.flush()
             self._stream.close()

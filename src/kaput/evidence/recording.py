@@ -131,7 +131,9 @@ def _hold(folder: Path, kind: int, what: str) -> RecordingLock:
             raise
         holders = _read(descriptor)
         os.close(descriptor)
-        if time.monotonic() >= limit or not _may_end_soon(holders):
+        # Waiting helps if the first process is gone, or another one seals the folder.
+        may_end_soon = not holders or holders[0].dead() or holders[0].what == SEALING
+        if time.monotonic() >= limit or not may_end_soon:
             raise StillRecording(_sentence(folder, holders))
         time.sleep(0.05)
 
@@ -184,11 +186,6 @@ def _read(descriptor: int) -> list[Holder]:
             if len(words) == 4 and words[0].isdecimal():
                 holders.append(Holder(int(words[0]), *words[1:]))
     return holders
-
-
-def _may_end_soon(holders: list[Holder]) -> bool:
-    """Whether waiting helps: the first process is gone, or another one seals it."""
-    return not holders or holders[0].dead() or holders[0].what == SEALING
 
 
 def _sentence(folder: Path, holders: list[Holder]) -> str:

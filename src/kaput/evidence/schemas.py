@@ -67,122 +67,10 @@ STORED = (
 )
 
 
-KEPT = EvidenceTable(
-    "kept",
-    "one message that a store took: at most one row for each (store, producer, seq)",
-    "producers with `on-failure`; the runner, for what a killed producer left in its store",
-    (
-        PRODUCER,
-        SEQ,
-        STORE,
-        Column("error", TEXT, "why Kafka did not take it", "it was put there before it was sent"),
-        Column("tries", INT, "how often it had been sent without an acknowledgement"),
-        Column("in_doubt", BOOL, "whether one of these tries may have been stored by Kafka"),
-        Column("at_ns", LONG, "when the store confirmed it"),
-        replace(OF_CLUSTER, about="the cluster that did not take it"),
-    ),
-)
-
-REPLAYED = EvidenceTable(
-    "replayed",
-    "one message that a replay sent and Kafka acknowledged; with transactions: in one that committed",
-    "replays; a replay that is killed may leave its last rows out",
-    (
-        STORE,
-        PRODUCER,
-        SEQ,
-        replace(TOPIC, about="the topic it was sent to"),
-        replace(PARTITION, about="the partition it was stored in", null="the client did not say"),
-        replace(OFFSET, about="the offset that was acknowledged", null="none given"),
-        Column("replay", INT, "which start of the replay sent it, from 1"),
-        Column("at_ns", LONG, "when it was acknowledged"),
-        replace(OF_CLUSTER, about="the cluster that it was sent to"),
-    ),
-)
-
-LEFT_IN_STORE = EvidenceTable(
-    "left_in_store",
-    "one message that a store still held at the end of the run",
-    "the runner, of each store that it could list (`stores` in the manifest)",
-    (STORE, PRODUCER, SEQ, replace(OF_CLUSTER, about="the cluster that it was for")),
-)
-
-
 # Events and measurements of a mirror (mirror).
 MIRROR_EVENT_KINDS = ("started", "stopped", "killed", "lag", "checkpoint", "translated", "drained")
 # How a step of the plan ended.
 STEP_OUTCOMES = ("done", "failed", "skipped")
-
-MIRROR = EvidenceTable(
-    "mirror",
-    "something that happened to a mirror between two clusters, or that was measured of it",
-    "kaput: what it did to the mirror's process, and what it read from the mirror's own topics",
-    (
-        Column("mirror", TEXT, "source and target, as in `dc1->dc2`"),
-        Column(
-            "kind",
-            TEXT,
-            f"{', '.join(MIRROR_EVENT_KINDS)}. lag: `value` records of the source are not mirrored yet; "
-            "checkpoint: the mirror says that a group's position `source_offset` is `target_offset` in "
-            "the target; translated: the group really began there after it was moved; drained: "
-            "everything of the partition below `source_offset` has been mirrored",
-        ),
-        replace(GROUP, null="not about a group"),
-        replace(TOPIC, about="the topic, by its name in the target", null="not about one topic"),
-        replace(PARTITION, null="not about one partition"),
-        Column("source_offset", LONG, "the offset in the source", "not known, or not about one"),
-        Column("target_offset", LONG, "the offset in the target", "not known, or not about one"),
-        Column("value", pa.float64(), "the lag in records", "no lag"),
-        Column("at_ns", LONG, "when"),
-    ),
-)
-
-PLAN = EvidenceTable(
-    "plan",
-    "one step of the plan by which clients are moved to another cluster",
-    "kaput",
-    (
-        Column("step", TEXT, "its number in the plan, from 1, and its word: `2 fence`"),
-        Column("kind", TEXT, "its word"),
-        Column("started_ns", LONG, "when it began"),
-        Column("ended_ns", LONG, "when it was over", "it never was"),
-        Column("outcome", TEXT, f"{', '.join(STEP_OUTCOMES)}"),
-        Column("proof", TEXT, "what shows that it is done, or why not, in a sentence"),
-    ),
-)
-
-
-FRAMES = EvidenceTable(
-    "frames",
-    "a request that matched a fault in the protocol: all that were acted upon, and the first that passed",
-    "the nemesis, from the proxies in front of the brokers; at most 10,000 and 100 by fault and broker",
-    (
-        Column("fault", TEXT, "the fault's id"),
-        Column("broker", INT, "the broker that was asked"),
-        Column("api", TEXT, "the request, by Kafka's name"),
-        Column("api_version", INT, "its version"),
-        Column("correlation_id", INT, "its correlation id"),
-        Column("client_id", TEXT, "what its sender calls itself", "it does not say"),
-        Column("connection", TEXT, "the sender's address and port"),
-        Column("action", TEXT, "what was done to it", "it passed"),
-        Column("at_ns", LONG, "when it came to the proxy"),
-        OF_CLUSTER,
-    ),
-)
-
-REQUESTS = EvidenceTable(
-    "requests",
-    "the first request of a kind, of one version and one client id, that a broker authorized",
-    "brokers of kaput's own clusters without security (cluster/java/RequestVersions.java)",
-    (
-        Column("broker", INT, "the broker"),
-        Column("client_id", TEXT, "the client's client.id"),
-        Column("api", TEXT, "Kafka's name of the request, such as EndTxn"),
-        Column("version", INT, "the version of the request"),
-        Column("at_ns", LONG, "when, in whole milliseconds"),
-        OF_CLUSTER,
-    ),
-)
 
 
 LAG, STABLE, WATERMARK = "lag", "last_stable_offset", "high_watermark"
@@ -355,9 +243,43 @@ _ALL = (
             replace(OF_CLUSTER, about="the input's cluster"),
         ),
     ),
-    KEPT,
-    REPLAYED,
-    LEFT_IN_STORE,
+    EvidenceTable(
+        "kept",
+        "one message that a store took: at most one row for each (store, producer, seq)",
+        "producers with `on-failure`; the runner, for what a killed producer left in its store",
+        (
+            PRODUCER,
+            SEQ,
+            STORE,
+            Column("error", TEXT, "why Kafka did not take it", "it was put there before it was sent"),
+            Column("tries", INT, "how often it had been sent without an acknowledgement"),
+            Column("in_doubt", BOOL, "whether one of these tries may have been stored by Kafka"),
+            Column("at_ns", LONG, "when the store confirmed it"),
+            replace(OF_CLUSTER, about="the cluster that did not take it"),
+        ),
+    ),
+    EvidenceTable(
+        "replayed",
+        "one message that a replay sent and Kafka acknowledged; with transactions: in one that committed",
+        "replays; a replay that is killed may leave its last rows out",
+        (
+            STORE,
+            PRODUCER,
+            SEQ,
+            replace(TOPIC, about="the topic it was sent to"),
+            replace(PARTITION, about="the partition it was stored in", null="the client did not say"),
+            replace(OFFSET, about="the offset that was acknowledged", null="none given"),
+            Column("replay", INT, "which start of the replay sent it, from 1"),
+            Column("at_ns", LONG, "when it was acknowledged"),
+            replace(OF_CLUSTER, about="the cluster that it was sent to"),
+        ),
+    ),
+    EvidenceTable(
+        "left_in_store",
+        "one message that a store still held at the end of the run",
+        "the runner, of each store that it could list (`stores` in the manifest)",
+        (STORE, PRODUCER, SEQ, replace(OF_CLUSTER, about="the cluster that it was for")),
+    ),
     EvidenceTable(
         "cluster_events",
         "a change of leaders, in-sync replicas or brokers",
@@ -435,8 +357,36 @@ _ALL = (
             ),
         ),
     ),
-    FRAMES,
-    REQUESTS,
+    EvidenceTable(
+        "frames",
+        "a request that matched a fault in the protocol: all that were acted upon, and the first that passed",
+        "the nemesis, from the proxies in front of the brokers; at most 10,000 and 100 by fault and broker",
+        (
+            Column("fault", TEXT, "the fault's id"),
+            Column("broker", INT, "the broker that was asked"),
+            Column("api", TEXT, "the request, by Kafka's name"),
+            Column("api_version", INT, "its version"),
+            Column("correlation_id", INT, "its correlation id"),
+            Column("client_id", TEXT, "what its sender calls itself", "it does not say"),
+            Column("connection", TEXT, "the sender's address and port"),
+            Column("action", TEXT, "what was done to it", "it passed"),
+            Column("at_ns", LONG, "when it came to the proxy"),
+            OF_CLUSTER,
+        ),
+    ),
+    EvidenceTable(
+        "requests",
+        "the first request of a kind, of one version and one client id, that a broker authorized",
+        "brokers of kaput's own clusters without security (cluster/java/RequestVersions.java)",
+        (
+            Column("broker", INT, "the broker"),
+            Column("client_id", TEXT, "the client's client.id"),
+            Column("api", TEXT, "Kafka's name of the request, such as EndTxn"),
+            Column("version", INT, "the version of the request"),
+            Column("at_ns", LONG, "when, in whole milliseconds"),
+            OF_CLUSTER,
+        ),
+    ),
     EvidenceTable(
         "samples",
         "one value that was measured during the run",
@@ -450,8 +400,42 @@ _ALL = (
             replace(OF_CLUSTER, null="the only one, or about none"),
         ),
     ),
-    MIRROR,
-    PLAN,
+    EvidenceTable(
+        "mirror",
+        "something that happened to a mirror between two clusters, or that was measured of it",
+        "kaput: what it did to the mirror's process, and what it read from the mirror's own topics",
+        (
+            Column("mirror", TEXT, "source and target, as in `dc1->dc2`"),
+            Column(
+                "kind",
+                TEXT,
+                f"{', '.join(MIRROR_EVENT_KINDS)}. lag: `value` records of the source are not mirrored yet; "
+                "checkpoint: the mirror says that a group's position `source_offset` is `target_offset` in "
+                "the target; translated: the group really began there after it was moved; drained: "
+                "everything of the partition below `source_offset` has been mirrored",
+            ),
+            replace(GROUP, null="not about a group"),
+            replace(TOPIC, about="the topic, by its name in the target", null="not about one topic"),
+            replace(PARTITION, null="not about one partition"),
+            Column("source_offset", LONG, "the offset in the source", "not known, or not about one"),
+            Column("target_offset", LONG, "the offset in the target", "not known, or not about one"),
+            Column("value", pa.float64(), "the lag in records", "no lag"),
+            Column("at_ns", LONG, "when"),
+        ),
+    ),
+    EvidenceTable(
+        "plan",
+        "one step of the plan by which clients are moved to another cluster",
+        "kaput",
+        (
+            Column("step", TEXT, "its number in the plan, from 1, and its word: `2 fence`"),
+            Column("kind", TEXT, "its word"),
+            Column("started_ns", LONG, "when it began"),
+            Column("ended_ns", LONG, "when it was over", "it never was"),
+            Column("outcome", TEXT, f"{', '.join(STEP_OUTCOMES)}"),
+            Column("proof", TEXT, "what shows that it is done, or why not, in a sentence"),
+        ),
+    ),
 )
 
 TABLES: dict[str, EvidenceTable] = {table.name: table for table in _ALL}

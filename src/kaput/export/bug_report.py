@@ -101,14 +101,15 @@ def _files(run: RunFolder, left_out: list[str]) -> Iterator[tuple[str, bytes]]:
         if not path.is_file():
             continue
         # A scenario's `key` is a word of its own, not a record's.
-        parse, contents = (_yaml, frozenset()) if path == run.scenario_path else (json.loads, _CONTENT_KEYS)
+        is_yaml = path == run.scenario_path
         try:
-            document = without_secrets(parse(path.read_text(encoding="utf-8")), contents)
+            text = path.read_text(encoding="utf-8")
+            parsed = yaml.safe_load(text) if is_yaml else json.loads(text)
+            document = without_secrets(parsed, frozenset() if is_yaml else _CONTENT_KEYS)
         except (ValueError, yaml.YAMLError) as error:
             left_out.append(f"{path.name} cannot be read: {error}")
             continue
-        written = yaml.safe_dump if path.suffix == ".yaml" else json.dumps
-        yield path.name, written(document).encode()
+        yield path.name, (yaml.safe_dump if is_yaml else json.dumps)(document).encode()
     for path in sorted((run.path / "evidence").glob("*/*")):
         if path.suffix in (".parquet", ".arrows"):
             try:
@@ -119,10 +120,6 @@ def _files(run: RunFolder, left_out: list[str]) -> Iterator[tuple[str, bytes]]:
         for path in sorted(run.brokers.glob(f"*/{pattern}")):
             data = path.read_bytes()[-_TEXT_BYTES_MAX:]
             yield str(path.relative_to(run.path)), hidden(data.decode(errors="replace")).encode()
-
-
-def _yaml(text: str) -> Any:
-    return yaml.safe_load(text)
 
 
 def _table(path: Path) -> bytes:

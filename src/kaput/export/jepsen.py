@@ -82,7 +82,6 @@ def mapped(batch: pa.Table, name: str, number: Any) -> Rows:
 
 
 def nowhere(batch: pa.Table) -> Any:
-    """Whether each row names no partition."""
     return pc.or_kleene(pc.is_null(batch["partition"]), pc.less(batch["partition"], 0))
 
 
@@ -119,7 +118,6 @@ class SentIdentities:
 
     @property
     def all_placed(self) -> bool:
-        """Whether the partition of every message is known."""
         return not len(self._unplaced)
 
     def find(self, producer: Rows, seq: Rows, key: Rows, keys: dict[tuple[int, int], int]) -> None:
@@ -197,7 +195,6 @@ class EventNames:
         return self.members.setdefault((group, member), len(self.members))
 
     def of_groups(self, groups: Collection[str]) -> frozenset[int]:
-        """The numbers of these groups' members."""
         return frozenset(number for (group, _), number in self.members.items() if group in groups)
 
     def error(self, text: str) -> int:
@@ -321,13 +318,10 @@ class EventReader:
             rows[KEY], rows[OFFSET] = self._keys(known), ints(known, "offset")
             rows[PRODUCER], rows[SEQ] = ints(known, "producer"), ints(known, "seq")
             # Groups with read_uncommitted may read aborted messages.
-            uncommitted = np.isin(rows[WHO], self._read_uncommitted_members())
+            groups = {g.group for g in self._evidence.manifest.groups if g.isolation == "read_uncommitted"}
+            uncommitted = np.isin(rows[WHO], list(self.names.of_groups(groups)))
             aborted = uncommitted & (self._ends(rows) == EventKind.FAILED)
             yield self._messages(rows[:, ~aborted])
-
-    def _read_uncommitted_members(self) -> list[int]:
-        groups = self._evidence.manifest.groups
-        return list(self.names.of_groups({g.group for g in groups if g.isolation == "read_uncommitted"}))
 
     def _assignments(self) -> Iterator[Rows]:
         """Changes of members' assignments; key -1 stands for everything that the member had."""

@@ -64,7 +64,6 @@ class RunColumn:
 
     @property
     def differs(self) -> bool:
-        """Whether its cells are not all the same."""
         return len(set(self.cells)) > 1
 
 

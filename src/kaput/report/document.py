@@ -88,10 +88,10 @@ class Cell:
     anchor: str = ""
     link: str = ""
 
-    def first_stories(self, most: int) -> list[str]:
-        """The first stories, and how many more there are, unless the text counts them itself."""
-        more = 0 if "example" in self.text else len(self.stories) - most
-        return [*self.stories[:most], *([f"and {more:,} more"] if more > 0 else [])]
+    def first_stories(self) -> list[str]:
+        """The first three, and how many more there are, unless the text counts them itself."""
+        more = 0 if "example" in self.text else len(self.stories) - 3
+        return [*self.stories[:3], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,6 @@ class Document:
 
 
 def plain(phrase: Phrase) -> str:
-    """The text of a phrase."""
     return phrase if isinstance(phrase, str) else "".join(phrase)
 
 
@@ -268,12 +267,10 @@ def bad_if_any(count: int) -> Cell:
 
 
 def limited(table: Table, most: int) -> Table:
-    """The table with at most `most` rows."""
     return replace(table, rows=table.rows[:most], left_out=max(0, len(table.rows) - most))
 
 
 def every_block(blocks: Iterable[Block]) -> Iterator[Block]:
-    """All blocks, including nested ones."""
     for block in blocks:
         yield block
         if isinstance(block, Folded | NamedPart):

@@ -5,7 +5,7 @@ For several runs: a dot plot of each figure that differs, then the timelines on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -87,13 +87,10 @@ def _joined(
         font="Helvetica, Arial, sans-serif"
     )
     spec: dict[str, Any] = chart.configure_view(stroke=None).to_dict(validate=False)
-    return spec | {"datasets": {**spec.get("datasets", {}), **dict(_data(drawn))}}
-
-
-def _data(drawn: Sequence[tuple[TimelineData, Sequence[DrawnRow]]]) -> Iterator[tuple[str, Any]]:
+    data = spec.get("datasets", {})
     for timeline, rows in drawn:
-        yield f"{timeline.key}steps", steps(timeline.overview)
-        yield from data_of(timeline, rows).items()
+        data |= {f"{timeline.key}steps": steps(timeline.overview), **data_of(timeline, rows)}
+    return spec | {"datasets": data}
 
 
 def _titled(row: DrawnRow, before: str = "") -> alt.LayerChart:

@@ -24,7 +24,6 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def to_junit(*runs: Findings) -> str:
-    """The XML document."""
     xml = JUnitXml("kaput")
     for findings in runs:
         xml.add_testsuite(_suite(findings))

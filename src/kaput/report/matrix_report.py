@@ -66,7 +66,6 @@ class CellRuns:
         return summary_of(map(FIGURES[figure], self.counted))
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as JSON, with every run."""
         runs = [
             {"folder": folder, "seed": one.run.seed, "verdict": one.verdict, "lost": one.lost}
             for folder, one in self.runs

@@ -20,7 +20,6 @@ _COLORS = {"held": "#1a7f37", "violated": "#b42318", "inconclusive": "#9a6700"}
 
 
 def to_notebook(folder: RunFolder, findings: Findings) -> str:
-    """The HTML of one run."""
     top = head(JudgedRun(findings))
     text = escape(to_text(findings, folder.path, scenario_of(folder)).plain)
     return (

@@ -164,7 +164,6 @@ class Difference:
         return "worse" if up != (self.figure in _LESS_IS_WORSE) else "better"
 
     def to_json(self) -> dict[str, Any]:
-        """The difference as JSON, with the values of every pair."""
         pairs = self.pairs
         found = {
             "difference": asdict(pairs.difference),
@@ -208,7 +207,6 @@ class Sides:
         ]
 
     def regressions(self) -> list[str]:
-        """Every regression as a sentence."""
         worse = (each for each in self.differences() if each.verdict == "worse")
         return [*self.broken(), *(f"{each.scenario}, {each.figure}: {each.side} is worse" for each in worse)]
 

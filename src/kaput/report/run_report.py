@@ -73,7 +73,6 @@ def to_text(findings: Findings, folder: Path | str, scenario: Scenario | None = 
 
 
 def to_markdown(findings: Findings, scenario: Scenario | None = None) -> str:
-    """The report as Markdown, for an issue or a pull request."""
     from kaput.report.render import markdown
 
     return markdown.render(document(JudgedRun(findings, scenario)))

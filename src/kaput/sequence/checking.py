@@ -84,7 +84,6 @@ class ProducerSequence:
         return None if acked is None else [part for gap in self.missing() for part in acked.within(gap)]
 
     def take(self, producer: int, lines: Parsed) -> CheckedLines:
-        """Checks lines, in their order."""
         first = np.zeros(len(lines.number), np.bool_)
         wanted = ~first if self.sent.expected is None else self.sent.expected.contains(lines.number)
         self.unexpected += int((~wanted).sum())

@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -80,13 +81,10 @@ def _payloads(spec: GeneratorSpec) -> Callable[[int, int, int], bytes]:
     return lines
 
 
-def write(descriptor: int, spec: GeneratorSpec) -> bool:
-    """Writes all lines. Returns False if the reader exited first. Raises OSError."""
-    try:
+def write(descriptor: int, spec: GeneratorSpec) -> None:
+    """Writes all lines, or until the reader exits. Raises OSError."""
+    with suppress(BrokenPipeError):
         for chunk in chunks(spec):
             left = memoryview(chunk)
             while left:
                 left = left[os.write(descriptor, left) :]
-    except BrokenPipeError:
-        return False
-    return True

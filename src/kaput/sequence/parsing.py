@@ -28,9 +28,9 @@ from kaput.workload.payload_bulk import BulkDecoder, Stamps
 class Times:
     """Reads the times of one input. `unit`: None as long as there was no time."""
 
-    def __init__(self, unit: str | None = None, place: Callable[[int], Place] | None = None) -> None:
+    def __init__(self, unit: str | None, place: Callable[[int], Place]) -> None:
         """`unit`: the one to use whatever the size; None: recognize it. `place`: of a line, from 0."""
-        self._place = place or Places().of
+        self._place = place
         self._is_given = unit is not None
         self._use(unit)
 
@@ -126,7 +126,6 @@ class Parsed:
     unreadable: Longs
 
     def of(self, chosen: Bools | slice) -> Parsed:
-        """The chosen numbered lines."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
 

@@ -60,7 +60,6 @@ class Places:
         self._files.append((file, is_table))
 
     def of(self, line: int) -> Place:
-        """The place of a line."""
         at = bisect.bisect(self._starts, line) - 1
         if at < 0:
             return Place(None, line + 1)

@@ -37,7 +37,6 @@ class Window:
 
     @property
     def ms(self) -> float | None:
-        """Its duration; None if unknown."""
         if self.from_ns is None or self.to_ns is None:
             return None
         return (self.to_ns - self.from_ns) / MS
@@ -125,7 +124,6 @@ class CheckSummary:
 
     @property
     def total(self) -> SequenceAccount:
-        """The sum over all producers."""
         accounts = [each.account.as_json() for each in self.producers]
         names = dict.fromkeys(name for account in accounts for name in account)
         zero = dict.fromkeys(SequenceAccount.__dataclass_fields__, 0) if not accounts else {}

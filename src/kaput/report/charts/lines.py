@@ -235,7 +235,6 @@ _STEPS: dict[str, Any] = {"interpolate": "step-after", "clip": True}
 
 
 def in_stores(timeline: TimelineData) -> DrawnRow:
-    """The number of messages in stores."""
     colors = {"in stores": AMBER}
     area = (
         alt.Chart(alt.NamedData(f"{timeline.key}in_stores"))

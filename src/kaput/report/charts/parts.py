@@ -45,11 +45,12 @@ def layers(timeline: TimelineData, *drawn: alt.Chart, height: int) -> alt.LayerC
         .mark_rule(strokeWidth=1, clip=True, opacity=0.9, color=GREY)
         .encode(x("at"), alt.StrokeDash("kind:N", scale=dashes, legend=None))
     )
+    domain = {X0: timeline.begin_s, X1: timeline.end_s, WIDE: IMAGE_PX}
     # Each method of a chart copies the chart, so everything is passed at once.
     return alt.LayerChart(
         layer=[bands, *drawn, rules],
         height=height,
-        params=_domain(timeline),
+        params=[alt.VariableParameter(name=name, value=value) for name, value in domain.items()],
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", strokeDash="independent")),
     )
 
@@ -126,11 +127,6 @@ def without_seconds(chart: alt.LayerChart) -> alt.LayerChart:
         layer.encoding.x["axis"]["labels"] = False
         layer.encoding.x["axis"]["ticks"] = False
     return found
-
-
-def _domain(timeline: TimelineData) -> list[alt.VariableParameter]:
-    values = {X0: timeline.begin_s, X1: timeline.end_s, WIDE: IMAGE_PX}
-    return [alt.VariableParameter(name=name, value=value) for name, value in values.items()]
 
 
 def _seconds() -> alt.Axis:

@@ -27,7 +27,6 @@ _SIGNS = {"held": "✓", "loss": "✓", "violated": "✗", "inconclusive": "?"}
 
 
 def render(document: Document) -> str:
-    """The HTML page."""
     charts = chart_data(block for section in document.sections for block in section.blocks)
     return (
         environment()

@@ -26,7 +26,6 @@ from kaput.report.document import (
     text_of,
 )
 
-_STORIES = 3  # shown for a cell
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&@])")
 
 
@@ -38,7 +37,6 @@ def render(document: Document, heading: str = "**{}**") -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table by itself."""
     return "\n".join(_table(table)).rstrip() + "\n"
 
 
@@ -106,7 +104,7 @@ def _table(table: Table) -> Iterator[str]:
     if table.left_out:
         yield f"{plural(table.left_out, 'more row')} not shown\n"
     cells = [cell for row in table.rows for cell in row if isinstance(cell, Cell)]
-    stories = [story for cell in cells for story in cell.first_stories(_STORIES)]
+    stories = [story for cell in cells for story in cell.first_stories()]
     if stories and table.stories:
         yield from _folded("Examples", [*(f"- {_escaped(story)}" for story in stories), ""])
 

@@ -30,7 +30,6 @@ from kaput.report.document import (
     text_of,
 )
 
-_STORIES = 3  # shown for a cell
 _FACTS_WIDTH = 100
 _BAD, _GOOD = "bold red", "green"
 _VERDICTS = {
@@ -142,7 +141,8 @@ def _lines(table: Table, indent: str) -> Text:
             line.append("  " if side == "r" else f"{gap}  ")
         line.rstrip()
         text.append_text(line.append("\n"))
-        for story in _stories(row) if table.stories else ():
+        cells = [cell for cell in row if isinstance(cell, Cell) and table.stories]
+        for story in (story for cell in cells for story in cell.first_stories()):
             text.append(f"{indent}    {printable(story)}\n", "dim")
     return text
 
@@ -151,12 +151,6 @@ def _side(column: Sequence[str]) -> str:
     """l for a column of words, r for one with numbers, or without anything."""
     numbers = any(cell[:1].isdigit() for cell in column)
     return "l" if not numbers and any(cell[:1].isalpha() for cell in column) else "r"
-
-
-def _stories(row: Sequence[str | Cell]) -> Iterator[str]:
-    for cell in row:
-        if isinstance(cell, Cell):
-            yield from cell.first_stories(_STORIES)
 
 
 def _transposed(table: Table) -> Table:

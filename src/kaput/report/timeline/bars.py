@@ -39,7 +39,6 @@ class TimelineClock(NamedTuple):
         return round(min(max((ns - self.began_ns) / 1e9, 0.0), self.end_s), 3)
 
     def within(self, ns: int) -> bool:
-        """Whether a moment is part of the timeline."""
         return 0 <= (ns - self.began_ns) / 1e9 <= self.end_s
 
 
@@ -214,7 +213,6 @@ class Mark(NamedTuple):
 
 
 def rebalance_marks(findings: Findings, clock: TimelineClock) -> Iterator[Mark]:
-    """A mark where each rebalance began."""
     for one in findings.rebalances:
         if clock.within(one.started_ns):
             never = "some partition never got an owner again"

@@ -78,7 +78,6 @@ class TimelineData:
 
     @property
     def has_deliveries(self) -> bool:
-        """Whether any group was delivered anything."""
         return any(row["delivered"] for row in self.table.rows)
 
 
@@ -93,7 +92,9 @@ def manifest_of(folder: RunFolder) -> Manifest | None:
 def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
     """The timeline of a judged run; None if its analysis has no readable timeline."""
     try:
-        levels = {width: _steps(path) for width, path in _levels(folder.analysis / "timeline")}
+        paths = (folder.analysis / "timeline").glob("step_ms=*")
+        widths = {int(path.name.removeprefix("step_ms=")) * 1_000_000: path for path in paths}
+        levels = {width: _steps(path) for width, path in sorted(widths.items())}  # the finest first
         events: list[dict[str, Any]] = pq.read_table(folder.analysis / "events").to_pylist()
         lag = pq.read_table(folder.analysis / "lag").to_pylist()
     except (OSError, ValueError, KeyError, pa.ArrowException):
@@ -132,13 +133,6 @@ def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
         mirror_lag=list(_mirror_lag(folder.analysis / "mirror_lag", clock)),
         marks=sorted([*bars.event_marks(events, clock), *bars.rebalance_marks(findings, clock)]),
     )
-
-
-def _levels(directory: Path) -> Iterator[tuple[int, Path]]:
-    """(width in ns, directory), the finest first."""
-    found = {int(path.name.removeprefix("step_ms=")): path for path in directory.glob("step_ms=*")}
-    for width_ms in sorted(found):
-        yield width_ms * 1_000_000, found[width_ms]
 
 
 def _steps(directory: Path) -> list[dict[str, Any]]:
