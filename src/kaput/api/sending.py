@@ -222,7 +222,9 @@ class Accounting:
         folder.path.mkdir(parents=True)
         reader = LogReader(folder, self._run_id, self._cluster.bootstrap_servers, transactional, access)
         troubles = rest.unsettled + reader.read(rest.ends, timeout_s, lambda _done, _total: None)
-        troubles += self._events(folder)
+        collected = self._cluster.events()
+        record_cluster_events(folder.path, collected.events, self._cluster.lifecycle)
+        troubles += collected.troubles
         with Recorder(folder.path, "faults", "lab") as table:
             for fault in faults:
                 table.row(*fault.row())
@@ -235,11 +237,6 @@ class Accounting:
         troubles += seal(folder)
         folder.write_manifest(self._manifest(spec, troubles))
         return _judge(folder)
-
-    def _events(self, folder: RunFolder) -> list[str]:
-        collected = self._cluster.events()
-        record_cluster_events(folder.path, collected.events, self._cluster.lifecycle)
-        return collected.troubles
 
     def _scenario(self, spec: Cluster, topics: Sequence[Topic]) -> Scenario:
         workload = Workload(producers=self._producers)

@@ -158,7 +158,15 @@ def score_command(run_dir: JudgedRuns, rules: RulesFile = None, json: Json = Fal
 
     Example: kaput alerts score runs/*broker-killed* --rules mine.yaml
     """
-    show_scores(rules_of(rules), _runs(run_dir), json)
+    from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
+
+    alert_rules = rules_of(rules)
+    scores = [scored(alert_rules, run) for run in _runs(run_dir)]
+    of_rules = by_rule(alert_rules, scores)
+    if json:
+        print_json(score_document(scores, of_rules), indent=2)
+    else:
+        _print(score_text(scores, of_rules))
 
 
 @app.command("tune", cls=Verb)
@@ -194,7 +202,10 @@ def tune_command(
     tried = [milliseconds("--durations", each) for each in durations.split(",")] if durations else []
     tuning = tuned(alert_rules, one, _runs(run_dir), _numbers(thresholds), tried)
     if chart is not None:
-        _write_chart(tuning, chart)
+        try:
+            chart.write_text(chart_of(tuning), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{chart}: cannot be written ({error.strerror})") from None
     if json:
         print_json(tuning_document(tuning), indent=2)
     else:
@@ -236,17 +247,6 @@ def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool)
         _print(score_text(scores, by_rule(rules, scores)), to_stderr)
 
 
-def show_scores(rules: AlertRules, runs: Sequence[RecordedRun], json: bool) -> None:
-    from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
-
-    scores = [scored(rules, run) for run in runs]
-    of_rules = by_rule(rules, scores)
-    if json:
-        print_json(score_document(scores, of_rules), indent=2)
-    else:
-        _print(score_text(scores, of_rules))
-
-
 def _runs(paths: Sequence[Path]) -> list[RecordedRun]:
     from kaput.monitor.alerts.scoring.score import recorded_run
 
@@ -272,14 +272,6 @@ def chart_of(tuning: Tuning) -> str:
         for each in tuning.points
     ]
     return thresholds_svg(tuning.rule.name, points)
-
-
-def _write_chart(tuning: Tuning, path: Path) -> None:
-    """Writes the chart. Raises UsageError."""
-    try:
-        path.write_text(chart_of(tuning), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _print(text: Text, to_stderr: bool = False) -> None:

@@ -83,8 +83,11 @@ def compare_command(
 
     from kaput.analysis.spark.engines import engine_for
     from kaput.cli.progress import CountProgress
+    from kaput.compare.answer import document
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
+    from kaput.console import Console
     from kaput.processes.signals import interrupts
+    from kaput.report.render.terminal import render
 
     clusters = standing_cluster(source, command_config), standing_cluster(target, target_command_config)
     if set(clusters[0].servers.split(",")) & set(clusters[1].servers.split(",")):
@@ -111,7 +114,7 @@ def compare_command(
     if json:
         print_json(answer.as_json())
     else:
-        _print(answer, all_)
+        Console(soft_wrap=True).print(render(document(answer, all_)), end="")
     return 1 if answer.status == "lost" else 0
 
 
@@ -132,11 +135,3 @@ def _write_page(path: Path, answer: ComparisonAnswer) -> None:
         replace_text(path, render(document(answer, every=True)))
     except OSError as error:
         raise UsageError(f"--html {path}: cannot be written: {error.strerror}") from None
-
-
-def _print(answer: ComparisonAnswer, every: bool) -> None:
-    from kaput.compare.answer import document
-    from kaput.console import Console
-    from kaput.report.render.terminal import render
-
-    Console(soft_wrap=True).print(render(document(answer, every)), end="")

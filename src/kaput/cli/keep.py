@@ -74,7 +74,9 @@ def replay_command(
 
     Example: kaput keep replay kept.db --bootstrap-servers HOST:9092
     """
+    from kaput.cli.progress import CountProgress
     from kaput.clients import keep
+    from kaput.clients.keep.store import count
 
     opened = keep.open_store(store)
     if dry_run:
@@ -87,7 +89,13 @@ def replay_command(
         **access.librdkafka(),
         **pairs("--client-setting", client_setting),
     }
-    done = _replayed(opened, settings, topic, rate, not at_least_once, include_in_flight)
+    total = count(opened, topic)
+    with CountProgress(f"replay of {opened.name}") as bar:
+        done = keep.replay(
+            opened, settings, topic=topic, rate=rate, exactly_once=not at_least_once,
+            include_in_flight=include_in_flight,
+            tell=lambda done: bar.tell(done.delivered, max(total, done.delivered)),
+        )  # fmt: skip
     if json:
         print_json({"store": opened.name, **asdict(done)})
     else:
@@ -187,27 +195,6 @@ def purge_command(
         print_json({"store": opened.name, "purged": gone})
     else:
         typer.echo(f"{opened.name}: {plural(gone, 'message')} deleted")
-
-
-def _replayed(
-    store: MessageStore,
-    settings: dict[str, object],
-    topic: str | None,
-    rate: float | None,
-    exactly_once: bool,
-    include_in_flight: bool,
-) -> Replayed:
-    from kaput.cli.progress import CountProgress
-    from kaput.clients import keep
-    from kaput.clients.keep.store import count
-
-    total = count(store, topic)
-    with CountProgress(f"replay of {store.name}") as bar:
-        return keep.replay(
-            store, settings, topic=topic, rate=rate, exactly_once=exactly_once,
-            include_in_flight=include_in_flight,
-            tell=lambda done: bar.tell(done.delivered, max(total, done.delivered)),
-        )  # fmt: skip
 
 
 def _print_dry_run(store: MessageStore, topic: str | None, include_in_flight: bool, json: bool) -> None:

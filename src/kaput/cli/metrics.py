@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,15 +118,9 @@ def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None
         if not where.is_local:
             write_note(f"other machines can read this: {where.host} is not a loopback address")
         with metrics, pushing, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
-            _wait(for_s)
+            threading.Event().wait(for_s)
             return
     raise typer.Exit(Interrupted.exit_status)
-
-
-def _wait(for_s: float | None) -> None:
-    limit = None if for_s is None else time.monotonic() + for_s
-    while limit is None or time.monotonic() < limit:
-        time.sleep(1.0 if limit is None else max(0.0, min(1.0, limit - time.monotonic())))
 
 
 def _seconds(option: str, text: str) -> float:

@@ -103,7 +103,8 @@ def reassign_command(
     servers = servers_of(bootstrap_servers, cluster)
     with _named(address), reassignment_client(servers, access) as connection:
         view = connection.view()
-        _guard(view, cluster_id)
+        if cluster_id not in (None, view.cluster_id):
+            raise UsageError(f"this is cluster {view.cluster_id}, not {cluster_id}: nothing was changed")
         work = Reassignment(connection, view, Folder(), json, yes, allow_offline, address)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
@@ -146,11 +147,6 @@ def _named(address: Address) -> Iterator[None]:
     except (KaputError, Interrupted) as error:
         error.args = (address.added_to(str(error)),)
         raise
-
-
-def _guard(view: ClusterView, cluster_id: str | None) -> None:
-    if cluster_id is not None and cluster_id != view.cluster_id:
-        raise UsageError(f"this is cluster {view.cluster_id}, not {cluster_id}: nothing was changed")
 
 
 class Reassignment:

@@ -74,8 +74,12 @@ def run_all(
         most = max(messages_to_judge(choice.scenario) for choice in choices)
         with interrupts(), Scratch() as scratch, engine_for(most) as spark:
             reap_orphans()
-            between = _keep if pages else lambda _result: None
-            yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between=between)
+
+            def between(result: Result) -> None:
+                if pages:  # before the next run, so that users need not wait for all runs
+                    keep_report(result.folder, result.findings)
+
+            yield play(plans, lambda plan: run_one(plan, provider, spark, scratch, shown), between)
 
 
 @contextmanager
@@ -149,11 +153,6 @@ def _sidecar(
     return sidecar(runs, dashboard=dashboard, metrics=address)
 
 
-def _keep(result: Result) -> None:
-    """Writes a run's page before the next run, so that users need not wait for all runs."""
-    keep_report(result.folder, result.findings)
-
-
 def _plans(
     choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
 ) -> list[PlannedRun]:
@@ -195,7 +194,7 @@ def prepare(
 
     Raises UsageError, DistributionError, NamespacesError before anything starts.
     """
-    from kaput.cli.jars import distribution_for
+    from kaput.cli.jars import distribution_for, more_for
     from kaput.runner.setting_check import check_settings
 
     scenarios = [scenario for _, scenario in named]
@@ -205,7 +204,7 @@ def prepare(
     mistakes: list[str] = []
     for scenario in scenarios:
         try:
-            check_settings(scenario, java, jars, allow_unknown=allow_unknown)
+            check_settings(scenario, java, jars, allow_unknown=allow_unknown, with_mirrors=more_for)
         except UsageError as error:
             mistakes += str(error).splitlines()
     if mistakes:
