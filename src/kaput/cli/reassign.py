@@ -108,13 +108,12 @@ def reassign_command(
         work = Reassignment(connection, view, Folder(), json, yes, allow_offline, address)
         if resume:
             work.resume(rate if throttle is not None else None, throttle is not None)
-            work.print_json()
-            return
-        of_topics = None if all_topics else topic
-        moves = work.plan(goal, of_topics) if rollback is None else work.plan_rollback(rollback)
-        work.show(moves, plan_file)
-        if not dry_run and moves and work.confirmed():
-            work.apply(moves, rate, in_flight)
+        else:
+            of_topics = None if all_topics else topic
+            moves = work.plan(goal, of_topics) if rollback is None else work.plan_rollback(rollback)
+            work.show(moves, plan_file)
+            if not dry_run and moves and work.confirmed():
+                work.apply(moves, rate, in_flight)
         work.print_json()
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kaput.analysis.streaming.numbering import Numbering
     from kaput.cli.watch_text import Look
     from kaput.watch.findings_topic import FindingsTopic
+    from kaput.watch.ledger_job import WatchOptions
     from kaput.watch.monitoring import Monitor
     from kaput.watch.topics import AuditOptions, TopicWatch
     from kaput.watch.watching import Watch
@@ -200,8 +201,6 @@ def watch_command(
     from kaput.runner.folder_setup import check_runs
     from kaput.watch.findings_topic import FindingsTopic
     from kaput.watch.ledger_job import WatchOptions
-    from kaput.watch.topics import AuditWatch, TopicWatch
-    from kaput.watch.watching import Watch
 
     limit_s = None if for_ is None else milliseconds("--for", for_) / 1000
     topics = topic or []
@@ -216,13 +215,7 @@ def watch_command(
     options = WatchOptions(servers, config, runs, rate, jars, master, pairs("--spark-conf", conf))
     with interrupts():
         reap_orphans()
-        chosen: Watch | TopicWatch
-        if audited is not None:
-            chosen = AuditWatch(options, topics, audited, note, from_start=from_start)
-        elif topics:
-            chosen = TopicWatch(options, topics, numbering, note, from_start=from_start)
-        else:
-            chosen = Watch(options, note, resume)
+        chosen = _watch(options, topics, numbering, audited, from_start, resume)
         with chosen as watch, monitored as monitor, ExitStack() as stack:
             published = None
             if findings_topic is not None:
@@ -231,6 +224,24 @@ def watch_command(
             final = _run_watch(watch, monitor, published, limit_s, json)
     write_line(final, json, final=True)
     raise typer.Exit(_status(final))
+
+
+def _watch(
+    options: WatchOptions,
+    topics: list[str],
+    numbering: Numbering | None,
+    audited: AuditOptions | None,
+    from_start: bool,
+    resume: Path | None,
+) -> Watch | TopicWatch:
+    from kaput.watch.topics import AuditWatch, TopicWatch
+    from kaput.watch.watching import Watch
+
+    if audited is not None:
+        return AuditWatch(options, topics, audited, note, from_start=from_start)
+    if topics:
+        return TopicWatch(options, topics, numbering, note, from_start=from_start)
+    return Watch(options, note, resume)
 
 
 def _status(final: dict[str, Any]) -> int:
