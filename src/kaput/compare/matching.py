@@ -112,7 +112,7 @@ def match(rows: pl.DataFrame, wanted: Round) -> tuple[pl.DataFrame, pl.DataFrame
     target = rows.filter(pl.col("side") == TARGET, ~aborted).sort("offset")
     # A surplus copy of a record must not match another record as a changed one.
     unmatched, copies = target.filter(~pl.col("copy")), target.filter(pl.col("copy"))
-    known = np.sort(_content_hashes(left[False], wanted.by))
+    known = _content_hashes(left[False], wanted.by)
     matched_frames = []
     for step in wanted.steps:
         mine = left[step.aborted]
@@ -121,11 +121,11 @@ def match(rows: pl.DataFrame, wanted: Round) -> tuple[pl.DataFrame, pl.DataFrame
         )
         if len(source_rows):
             matched_frames.append(_matched_rows(mine[source_rows], unmatched[target_rows], step.change))
-            left[step.aborted], unmatched = _drop_rows(mine, source_rows), _drop_rows(unmatched, target_rows)
+            left[step.aborted] = mine[np.delete(np.arange(len(mine)), source_rows)]
+            unmatched = unmatched[np.delete(np.arange(len(unmatched)), target_rows)]
     if wanted.marks_copies:
-        unmatched = unmatched.with_columns(
-            copy=pl.Series(_is_in(_content_hashes(unmatched, wanted.by), known))
-        )
+        is_copy = np.isin(_content_hashes(unmatched, wanted.by), known)
+        unmatched = unmatched.with_columns(copy=pl.Series(is_copy))
     matched = pl.concat(matched_frames) if matched_frames else pl.DataFrame(schema=MATCHED)
     return matched, pl.concat([left[False], left[True], unmatched, copies])
 
@@ -152,21 +152,6 @@ def _match_indexes(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, 
     inside = np.minimum(at, len(others) - 1)
     same = (at < len(others)) & (others[inside] == contents)
     return source_rows[same], target_rows[at[same]]
-
-
-def _is_in(contents: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Whether each is in `known`, which is sorted."""
-    if not len(known):
-        return np.zeros(len(contents), dtype=bool)
-    at = np.minimum(np.searchsorted(known, contents), len(known) - 1)
-    known_already: np.ndarray = known[at] == contents
-    return known_already
-
-
-def _drop_rows(rows: pl.DataFrame, gone: np.ndarray) -> pl.DataFrame:
-    stays = np.ones(len(rows), dtype=bool)
-    stays[gone] = False
-    return rows.filter(pl.Series(stays))
 
 
 def _matched_rows(source: pl.DataFrame, target: pl.DataFrame, change: int) -> pl.DataFrame:

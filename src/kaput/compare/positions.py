@@ -88,13 +88,15 @@ _CHANGED = {change_name(aspect): pl.col("change") & bit > 0 for aspect, bit in C
 
 class Positions(NamedTuple):
     """`pairs`: a row for each pair of partitions with matched records; `examples`: the first changed and
-    reordered records; `points`: a row for each point; `claims`: numbers of correct offset syncs by pair.
+    reordered records; `points`: a row for each point; `claims`: numbers of offset syncs, and of right ones;
+    `wrong_claims`: the first of the others.
     """
 
     pairs: pl.DataFrame
     examples: pl.DataFrame
     points: pl.DataFrame
     claims: pl.DataFrame
+    wrong_claims: pl.DataFrame
 
 
 def derive_positions(
@@ -172,7 +174,7 @@ def _second_pass(before: pl.DataFrame, points: Sequence[TranslatedPosition], cla
         yield Piece("pairs", pack(_totals(rows)))
         yield Piece("examples", pack(_examples(rows)))
         yield Piece("points", pack(_count_at_points(rows, given)))
-        yield Piece("claims", pack(_check_claims(rows, unpack(packed_claims))))
+        yield from _check_claims(rows, unpack(packed_claims))
 
     return run_part
 
@@ -227,32 +229,21 @@ def _count_at_points(rows: pl.DataFrame, points: Sequence[TranslatedPosition]) -
     return pl.concat(counts) if counts else pl.DataFrame(schema=_POINTS)
 
 
-def _check_claims(rows: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
+def _check_claims(rows: pl.DataFrame, claims: pl.DataFrame) -> Iterator[Piece]:
     joined = claims.join(
         rows.select("pair", "source", truth="target"),
         on=["pair", "source"],
         how="inner",
         maintain_order="left",
-    )
-    right = (pl.col("target") == pl.col("truth")) | pl.col("again")
-    # A few examples of something that must never happen are enough.
-    wrong = joined.filter(~right).group_by("pair", maintain_order=True).head(EXAMPLES)
+    ).with_columns(right=(pl.col("target") == pl.col("truth")) | pl.col("again"))
     sums = joined.group_by("pair").agg(
-        checked=pl.len().cast(pl.Int64),
-        right=right.sum().cast(pl.Int64),
-        exact_source=pl.lit(None, pl.Int64),
-        exact_target=pl.lit(None, pl.Int64),
-        truth=pl.lit(None, pl.Int64),
+        checked=pl.len().cast(pl.Int64), right=pl.col("right").sum().cast(pl.Int64)
     )
-    examples = wrong.select(
-        "pair",
-        checked=pl.lit(0, pl.Int64),
-        right=pl.lit(0, pl.Int64),
-        exact_source=pl.col("source"),
-        exact_target=pl.col("target"),
-        truth=pl.col("truth"),
-    )
-    return pl.concat([sums, examples])
+    yield Piece("claims", pack(sums))
+    # A few examples of something that must never happen are enough.
+    wrong = joined.filter(~pl.col("right")).group_by("pair", maintain_order=True).head(EXAMPLES)
+    wrong = wrong.select("pair", "truth", exact_source="source", exact_target="target")
+    yield Piece("wrong_claims", pack(wrong))
 
 
 def _combine(pieces: Iterable[Piece]) -> Positions:
@@ -276,4 +267,5 @@ def _combine(pieces: Iterable[Piece]) -> Positions:
         .group_by("point")
         .agg(pl.col("again", "skipped").sum(), pl.col("expected", "first_ms").min(), pl.col("last_ms").max())
     )
-    return Positions(pairs.sort("pair"), examples, points.sort("point"), frames["claims"])
+    claims = frames["claims"].group_by("pair").sum()
+    return Positions(pairs.sort("pair"), examples, points.sort("point"), claims, frames["wrong_claims"])

@@ -322,7 +322,7 @@ def compare_records(
 
 
 def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts]) -> pl.DataFrame:
-    known = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
+    known = _by_pair(positions.pairs)
     rows = []
     for pair in sorted({pair for pair, _ in facts}):
         counts = known.get(pair, {})
@@ -346,21 +346,22 @@ def _record_totals(
     exposed: Mapping[int, int],
     points: Sequence[TranslatedPosition],
 ) -> RecordTotals:
-    matched = {row["pair"]: row for row in positions.pairs.iter_rows(named=True)}
-    keys = {row["pair"]: row for row in left.keys.iter_rows(named=True)}
-    counts, claims = _by_pair(left.counts), _by_pair(positions.claims)
-    examples = _examples(positions, left, claims)
+    matched, keys, claims = map(_by_pair, (positions.pairs, left.keys, positions.claims))
+    kinds: dict[int, dict[str, _Row]] = {}
+    for row in left.counts.iter_rows(named=True):
+        kinds.setdefault(row["pair"], {})[row["kind"]] = row
+    examples = _examples(positions, left)
     pairs = {
         pair: PairTotals(
             pair,
             facts[pair, 0],
             facts[pair, 1],
             matched=matched.get(pair, {}),
-            left={row["kind"]: row for row in counts.get(pair, ())},
+            left=kinds.get(pair, {}),
             keys=keys.get(pair, {}),
             exposed=exposed.get(pair, 0),
             examples=examples.get(pair, {}),
-            claims={name: sum(row[name] for row in claims.get(pair, ())) for name in ("checked", "right")},
+            claims=claims.get(pair, {}),
         )
         for pair in sorted({pair for pair, _ in facts})
     }
@@ -368,24 +369,20 @@ def _record_totals(
     return RecordTotals(pairs, {number: at_points.get(number, {}) for number in range(len(points))})
 
 
-def _examples(
-    positions: Positions, left: Leftovers, claims: Mapping[int, Sequence[_Row]]
-) -> Mapping[int, Mapping[str, Sequence[_Row]]]:
+def _examples(positions: Positions, left: Leftovers) -> dict[int, dict[str, list[_Row]]]:
     examples: dict[int, dict[str, list[_Row]]] = {}
-    for rows in (positions.examples, left.examples, left.key_examples):
+    every = [(positions.examples, ""), (positions.wrong_claims, "claims"), (left.examples, "")]
+    for rows, kind in (*every, (left.key_examples, "keys")):
         for row in rows.iter_rows(named=True):
-            examples.setdefault(row["pair"], {}).setdefault(row.get("kind", "keys"), []).append(row)
-    for pair, checked in claims.items():
-        wrong = [row for row in checked if row["exact_source"] is not None]
-        examples.setdefault(pair, {})["claims"] = wrong[:EXAMPLES]
+            of_kind = examples.setdefault(row["pair"], {}).setdefault(kind or row["kind"], [])
+            if len(of_kind) < EXAMPLES:
+                of_kind.append(row)
     return examples
 
 
-def _by_pair(rows: pl.DataFrame) -> dict[int, list[_Row]]:
-    by_pair: dict[int, list[_Row]] = {}
-    for row in rows.iter_rows(named=True):
-        by_pair.setdefault(row["pair"], []).append(row)
-    return by_pair
+def _by_pair(rows: pl.DataFrame) -> dict[int, dict[str, int]]:
+    """The only row of each pair."""
+    return {row.pop("pair"): row for row in rows.iter_rows(named=True)}
 
 
 @contextmanager
