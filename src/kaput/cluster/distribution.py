@@ -93,6 +93,11 @@ def cached(version: str) -> Distribution | None:
     return Distribution(version, tuple(root / jar.relative for jar in locked), _hash_of(locked))
 
 
+def has_additional_jars(version: str, of: str) -> bool:
+    """Whether the jars of the lock file `of` are in the cache; fetches nothing."""
+    return find_lock(version, of) is not None and not _missing_jars(read_lock(version, of), cache_dir("jars"))
+
+
 def with_additional_jars(
     distribution: Distribution,
     of: str,

@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 import uuid
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +41,21 @@ _THROTTLES = {
 _AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}  # Kafka's own, which reads them by itself
 # Settings of one listener or of a plugin, which Kafka passes on without knowing their names.
 _FREE = ("listener.name.", "sasl.server.", "metrics.", "rsm.config.", "rlmm.config.", "kaput.")
+# Clients of a mirror, and what Kafka Connect passes on to its plugins.
+_SIDES = ("source.", "target.", "source.cluster.", "target.cluster.", "")
+_ROLES = (
+    *(
+        f"{side}{role}.{more}"
+        for side in _SIDES
+        for role in ("producer", "consumer", "admin")
+        for more in ("override.", "")
+    ),
+    "source.cluster.", "target.cluster.",
+)  # fmt: skip
+_OF_CONNECT = (
+    "config.providers.", "transforms.", "predicates.", "metrics.", "topic.creation.", "listeners.",
+    "key.converter.", "value.converter.", "header.converter.", "replication.policy.",
+)  # fmt: skip
 # What Kafka 3.9 knows, and 4 does not.
 _LAST_3 = "3.9"
 _ONLY_3: Mapping[str, Set[str]] = {
@@ -147,6 +162,52 @@ def wrong_settings(
     known = {name: value for name, value in config.items() if name in names}
     for name, why in _refused_values("broker" if kind == DYNAMIC else kind, known, distribution, java):
         yield (name,), f"Kafka {distribution.version} refuses {setting_text(config[name])!r}: {why}"
+
+
+def wrong_mirror_settings(
+    config: Config,
+    ends: tuple[str, str],
+    distribution: Distribution,
+    java: Java,
+    *,
+    allow_unknown: bool = False,
+) -> Found:
+    """The same of a mirror's settings, with MirrorMaker's jars. `ends`: its source and target, which may come
+    before a name, as in `dc1->dc2.tasks.max` or `dc2.producer.linger.ms`. Raises DistributionError.
+    """
+    by_kind = setting_names(distribution, java) if config else {}
+    own = by_kind.get("mirror", frozenset())
+    if not own:
+        return  # an installation without MirrorMaker
+    source, target = ends
+    clients = by_kind["producer"] | by_kind["consumer"]
+    values: dict[str, dict[str, str]] = {}
+    for name in config:
+        before, bare = _after(name, (f"{source}->{target}.", f"{source}.", f"{target}."))
+        role, rest = _after(bare, _ROLES)
+        kind = next((kind for kind in ("producer", "consumer") if kind in role), "" if role else "mirror")
+        names = own | clients if kind == "mirror" else by_kind.get(kind, clients)
+        if rest in names:
+            values.setdefault(kind or "consumer", {})[name] = rest
+        elif not (allow_unknown or bare.startswith(_OF_CONNECT)):
+            near = [f"{before}{role}{each}" for each in nearest(rest, names, cutoff=_NEAR)]
+            yield (
+                (name,),
+                f"{unknown_setting(f'setting of MirrorMaker {distribution.version}', near)} {PLUGINS}",
+            )
+    for kind, asked in values.items():
+        given = {rest: config[name] for name, rest in asked.items()}
+        refused = dict(_refused_values(kind, given, distribution, java))
+        for name, rest in asked.items():
+            if rest in refused:
+                text = setting_text(config[name])
+                yield (name,), f"MirrorMaker {distribution.version} refuses {text!r}: {refused[rest]}"
+
+
+def _after(name: str, prefixes: Iterable[str]) -> tuple[str, str]:
+    """The first of these prefixes that the name has, else nothing; and the rest of it."""
+    found = next((prefix for prefix in prefixes if name.startswith(prefix)), "")
+    return found, name.removeprefix(found)
 
 
 def _unknown(name: str, kind: str, names: Set[str], distribution: Distribution, java: Java) -> str:

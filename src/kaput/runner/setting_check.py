@@ -14,12 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from kaput.cluster.distribution import Distribution, cached
-from kaput.cluster.setting_names import DYNAMIC, setting_names, unknown_setting, wrong_settings
+from kaput.cluster.distribution import Distribution, cached, has_additional_jars, with_additional_jars
+from kaput.cluster.lock import version_with
+from kaput.cluster.mirrors.node import JARS as MIRRORS
+from kaput.cluster.setting_names import (
+    DYNAMIC,
+    setting_names,
+    unknown_setting,
+    wrong_mirror_settings,
+    wrong_settings,
+)
 from kaput.errors import DistributionError, JavaError, UsageError
 from kaput.java import Java, find_java
 from kaput.scenario.block import Found, at
 from kaput.scenario.clients import LIBRDKAFKA_ONLY
+from kaput.scenario.cluster import release_of
 from kaput.scenario.fault_kinds import ChangeConfigOptions
 from kaput.scenario.mistakes import Mistake
 from kaput.scenario.model import Config, Group, Producers, Scenario
@@ -33,21 +42,31 @@ from kaput.workload.supervision.launches import member_config, producer_config
 _UNKNOWN = "No such configuration property"
 _NO_PLUGINS = " (librdkafka refuses what it does not know, also with --allow-unknown)"
 DistributionOf = Callable[[str], Distribution]
+WithMirrors = Callable[[Distribution, str, Java], Distribution]
 
 
 def check_settings(
-    scenario: Scenario, java: Java, distribution_of: DistributionOf | None, *, allow_unknown: bool = False
+    scenario: Scenario,
+    java: Java,
+    distribution_of: DistributionOf | None,
+    *,
+    allow_unknown: bool = False,
+    with_mirrors: WithMirrors | None = with_additional_jars,
 ) -> None:
     """Raises UsageError with a line for each setting that its reader does not know or whose value it refuses,
     and DistributionError. `distribution_of`: the jars of a version that the scenario's clusters or Java
     clients have; None: only what librdkafka reads is checked (an existing cluster answers for itself).
-    `allow_unknown`: whether Kafka's brokers and Java clients may get names that they do not know.
+    `allow_unknown`: whether Kafka's brokers and Java clients may get names that they do not know;
+    `with_mirrors` adds MirrorMaker's jars; None: its settings are not checked.
     """
     found = _of_clients(scenario, java, distribution_of, allow_unknown)
     mistakes = [Mistake(path, text) for path, text in found]
     if distribution_of is not None:
         of_clusters = _of_clusters(scenario, java, distribution_of, allow_unknown)
         mistakes = [*(Mistake(path, text) for path, text in of_clusters), *mistakes]
+        if with_mirrors is not None:
+            of_mirrors = _of_mirrors(scenario, java, distribution_of, with_mirrors, allow_unknown)
+            mistakes += [Mistake(path, text) for path, text in of_mirrors]
     if mistakes:
         placed = [origin_of(scenario).placed(mistake) for mistake in mistakes]
         raise UsageError("\n".join(text for _, text in sorted(placed, key=lambda each: each[0])))
@@ -62,7 +81,11 @@ def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] 
     if versions - here.keys():
         return "the jars of its Kafka are not here"
     try:
-        check_settings(scenario, find_java(), here.__getitem__, allow_unknown=allow_unknown)
+        maker = maker_of(scenario)
+        add: WithMirrors | None = None
+        if maker is not None and has_additional_jars(maker, MIRRORS) and (jars := cached(maker)) is not None:
+            here[maker], add = jars, with_additional_jars
+        check_settings(scenario, find_java(), here.__getitem__, allow_unknown=allow_unknown, with_mirrors=add)
     except (JavaError, DistributionError) as error:
         return str(error)
     except UsageError as error:
@@ -77,6 +100,30 @@ def _of_clusters(
         if config:
             jars = distribution_of(version)
             yield from at(path, wrong_settings(config, kind, jars, java, allow_unknown=allow_unknown))
+
+
+def maker_of(scenario: Scenario) -> str | None:
+    """The version of MirrorMaker that the scenario's mirrors have; None: there are none."""
+    if not scenario.mirrors:
+        return None
+    return version_with(MIRRORS, max(scenario.kafka_versions(), key=release_of))
+
+
+def _of_mirrors(
+    scenario: Scenario,
+    java: Java,
+    distribution_of: DistributionOf,
+    with_mirrors: WithMirrors,
+    allow_unknown: bool,
+) -> Found:
+    maker = maker_of(scenario)
+    if maker is None or not any(mirror.config for mirror in scenario.mirrors):
+        return
+    jars = with_mirrors(distribution_of(maker), MIRRORS, java)
+    for number, mirror in enumerate(scenario.mirrors):
+        ends = (mirror.from_, mirror.to)
+        found = wrong_mirror_settings(mirror.config, ends, jars, java, allow_unknown=allow_unknown)
+        yield from at(("mirrors", number, "config"), found)
 
 
 def _kafkas(scenario: Scenario) -> Iterator[tuple[DataPath, Config, str, str]]:

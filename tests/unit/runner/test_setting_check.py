@@ -287,3 +287,40 @@ def test_mistake_names_the_line_of_its_file(tmp_path: Path) -> None:
         f"{path}:6: cluster.config.num.network.thread:",
         f"{described}:3: num.io.thread:",
     ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("offset.lag.max=10", None),
+        ("dc1->dc2.tasks.max=2", None),
+        ("producer.linger.ms=5", None),
+        ("dc2.producer.override.linger.ms=5", None),
+        ("source.consumer.max.poll.records=5", None),
+        ("target.admin.request.timeout.ms=5000", None),
+        ("transforms.any.type=x", None),
+        ("offset.lags.max=10", "no setting of MirrorMaker 4.3.1; did you mean offset.lag.max?"),
+        ("dc1->dc2.task.max=2", "did you mean dc1->dc2.tasks.max?"),
+        ("producer.linger.millis=5", "did you mean producer.linger.ms?"),
+        ("target.consumer.linger.ms=5", "no setting of MirrorMaker"),
+        ("offset.lag.max=ten", "MirrorMaker 4.3.1 refuses 'ten'"),
+        ("dc2.producer.linger.ms=soon", "refuses 'soon'"),
+    ],
+)
+def test_settings_of_mirrors_are_known_to_mirrormaker(setting: str, message: str | None) -> None:
+    """Also those of its clients, with the prefixes that it takes; by its own definitions."""
+    java = find_java()
+    scenario = load_builtin("mirror", [f"mirrors.0.config.{setting}"])
+
+    def refused(allow_unknown: bool) -> str:
+        try:
+            check_settings(
+                scenario, java, lambda version: resolve(version, java), allow_unknown=allow_unknown
+            )
+        except UsageError as error:
+            return str(error)
+        return ""
+
+    text = refused(allow_unknown=False)
+    assert (message or "") in text and bool(text) == (message is not None)
+    assert bool(refused(allow_unknown=True)) == (message is not None and "refuses" in message)

@@ -29,7 +29,21 @@ public final class ConfigNames {
         {"group", "org.apache.kafka.coordinator.group.GroupConfig"},
         {"producer", "org.apache.kafka.clients.producer.ProducerConfig"},
         {"consumer", "org.apache.kafka.clients.consumer.ConsumerConfig"},
+        {
+            "mirror",
+            "org.apache.kafka.connect.mirror.MirrorMakerConfig",
+            "org.apache.kafka.connect.mirror.MirrorConnectorConfig",
+            "org.apache.kafka.connect.mirror.MirrorSourceConfig",
+            "org.apache.kafka.connect.mirror.MirrorCheckpointConfig",
+            "org.apache.kafka.connect.mirror.MirrorHeartbeatConfig",
+            "org.apache.kafka.connect.mirror.MirrorClientConfig",
+            "org.apache.kafka.connect.runtime.SourceConnectorConfig",
+            "org.apache.kafka.connect.runtime.WorkerConfig",
+            "org.apache.kafka.connect.runtime.distributed.DistributedConfig",
+        },
     };
+
+    private static final String CONNECT = "org.apache.kafka.connect.";
 
     private static final String[] DYNAMIC = {
         "org.apache.kafka.server.config.DynamicBrokerConfig", "kafka.server.DynamicBrokerConfig$",
@@ -127,11 +141,28 @@ public final class ConfigNames {
                 keys.putAll(((ConfigDef) field.get(null)).configKeys());
             }
         }
-        for (Method method : config.getMethods()) {
-            boolean plain = method.getParameterCount() == 0 && Modifier.isStatic(method.getModifiers());
-            if (plain && ConfigDef.class.isAssignableFrom(method.getReturnType())) {
-                keys.putAll(((ConfigDef) method.invoke(null)).configKeys());
+        boolean ofConnect = className.startsWith(CONNECT);
+        for (Method method : ofConnect ? config.getDeclaredMethods() : config.getMethods()) {
+            boolean made = ConfigDef.class.isAssignableFrom(method.getReturnType());
+            Object[] given = arguments(method);
+            if (made && given != null && Modifier.isStatic(method.getModifiers())) {
+                method.setAccessible(true);
+                keys.putAll(((ConfigDef) method.invoke(null, given)).configKeys());
             }
+        }
+    }
+
+    /** What a method takes: nothing, or the only one of a kind (SYSTEM), as of a worker; otherwise null. */
+    private static Object[] arguments(Method method) throws Exception {
+        if (method.getParameterCount() == 0) {
+            return new Object[0];
+        }
+        try {
+            Field only = method.getParameterTypes()[0].getDeclaredField("SYSTEM");
+            only.setAccessible(true);
+            return method.getParameterCount() == 1 ? new Object[] {only.get(null)} : null;
+        } catch (NoSuchFieldException other) {
+            return null;
         }
     }
 }
