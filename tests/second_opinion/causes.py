@@ -160,9 +160,10 @@ class Causes:
         for waits in self.waits(scope, Silence(at, end, True)):
             begin, others = at, {True}
             for wait in waits:
-                if wait.begin <= begin < min(wait.end, until) and wait.condition != "isr":
+                if begin < min(wait.end, until) and wait.begin < until and wait.condition != "isr":
+                    # What nothing was unmet in may be a part of this wait, or not.
+                    others |= {False} if wait.condition == "heal" or wait.begin > begin else set()
                     begin = wait.end
-                    others |= {False} if wait.condition == "heal" else set()
             found |= others if begin >= until else {False}
         return found
 

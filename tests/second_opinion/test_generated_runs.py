@@ -77,6 +77,16 @@ EXAMPLES = {
             FaultSpec("stop", 3, 6_070, 12_000),
         ),
     ),
+    "a follower is slowed half a second before the leader's disk stalls": World(
+        684566816,
+        acks=1,
+        min_isr=2,
+        partitions=4,
+        session=9_000,
+        lag_time=4_000,
+        timeout=5_000,
+        faults=(FaultSpec("delay", 1, 3_300, 8_000), FaultSpec("disk-stall", 2, 3_710, 18_000)),
+    ),
     "every broker dies": World(
         4,
         session=3_000,
