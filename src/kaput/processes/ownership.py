@@ -135,7 +135,6 @@ class Owner:
         stderr: Stream = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        nice: int | None = None,
         on_exit: Callable[[int], None] | None = None,
         marked: bool = True,
     ) -> OwnedProcess:
@@ -153,9 +152,6 @@ class Owner:
             self._record.add_process(StartedProcess(popen.pid, start_of(popen.pid) or "", name))
             process = OwnedProcess(popen, name, on_exit)
             self._processes.append(process)
-        if nice is not None:
-            # Right after its start: threads that it creates from now on inherit it.
-            os.setpriority(os.PRIO_PROCESS, popen.pid, nice)
         return process
 
     def own_path(self, path: Path) -> Path:

@@ -114,13 +114,6 @@ def test_missing_program_is_a_lab_error(tmp_path: Path) -> None:
         owner.spawn([tmp_path / "nowhere"], name="broker 1")
 
 
-def test_niceness_is_set() -> None:
-    """A child can be started at a lower priority."""
-    with Owner() as owner:
-        process = owner.spawn(["sleep", "300"], name="nice", nice=7)
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 7
-
-
 def test_an_owned_directory_is_removed_also_after_an_exception(tmp_path: Path) -> None:
     """Data goes when the block is left, for whatever reason."""
     with pytest.raises(ZeroDivisionError), Owner() as owner:

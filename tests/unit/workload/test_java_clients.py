@@ -155,7 +155,7 @@ def test_producer_that_never_starts_ends_the_run(text: str, said: str, play: Pla
 
 def handed(supervisor: Supervisor) -> None:
     """Waits until the member has printed all that it has to print."""
-    said = supervisor.members[0].client.stderr.with_name("billing-member-1.java.err")
+    said = supervisor.members[0].client.stderr.with_name("billing-member-1.command.err")
     assert eventually(lambda: "handed" in said.read_text())
 
 

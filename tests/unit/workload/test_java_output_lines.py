@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaput.workload.java.member import end_ns, parse_offset_sets, parse_offsets, parse_partitions
+from kaput.workload.java.member import end_ns, parse_partitions, parse_with
+from kaput.workload.java.share_member import _are_offsets
 
 NOW_NS = 1_795_368_939_500_000_000
 AT_MS = 1_795_368_938_418
@@ -24,20 +25,19 @@ def test_partitions_and_offsets_are_parsed() -> None:
     """Lists of what has a topic and a partition."""
     good = [{"topic": "orders", "partition": 0, "offset": 5, "offsets": [7, 6]}]
     assert parse_partitions(good) == [("orders", 0)] and parse_partitions([]) == []
-    assert parse_offsets(good) == [(("orders", 0), 5)] and parse_offset_sets(good) == [
-        (("orders", 0), [6, 7])
-    ]
+    assert parse_with(good, "offset") == [(("orders", 0), 5)]
+    assert parse_with(good, "offsets", _are_offsets) == [(("orders", 0), [7, 6])]
 
 
 @pytest.mark.parametrize(
     "bad", [None, {}, "x", [1], [{"topic": "t"}], [{"topic": 1, "partition": 0}], [None]]
 )
 def test_malformed_partitions_are_rejected(bad: Any) -> None:
-    assert parse_partitions(bad) is parse_offsets(bad) is parse_offset_sets(bad) is None
+    assert parse_partitions(bad) is parse_with(bad, "offset") is None
 
 
 @pytest.mark.parametrize("more", [{}, {"offset": -1, "offsets": 5}, {"offset": "1", "offsets": ["1"]}])
 def test_malformed_offsets_are_rejected(more: dict[str, Any]) -> None:
     """No numbers that are offsets."""
     lines = [{"topic": "t", "partition": 0, **more}]
-    assert parse_offsets(lines) is parse_offset_sets(lines) is None
+    assert parse_with(lines, "offset") is parse_with(lines, "offsets", _are_offsets) is None

@@ -7,22 +7,23 @@ stdin.
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.workload.client_spec import (
     MemberSpec,
     ProducerSpec,
-    Take,
     client_properties,
     follow_input,
-    ignore,
     notify,
     stop_at_sigterm,
 )
@@ -110,7 +111,6 @@ class MemberRecord:
 READY_S = 50.0  # a little less than the supervisor waits
 FLUSH_S = 0.1
 LEAVE_S = 20.0
-COMMAND = "its command"  # the name of the user's own member in messages
 
 
 class HostedMember(ABC):
@@ -127,6 +127,9 @@ class HostedMember(ABC):
     @abstractmethod
     def await_ready(self) -> None:
         """Waits until the program is a member of its group. Raises ProgramError."""
+
+    def take(self, message: Mapping[str, Any]) -> None:  # noqa: B027 - most have no instructions
+        """Takes an instruction from another thread."""
 
     def follow(self) -> None:  # noqa: B027 - most have no instructions
         """Carries out pending instructions. Raises ProgramError."""
@@ -155,10 +158,18 @@ class HostedMember(ABC):
         self.record.close(left)
 
 
-def run_member(member: HostedMember, who: str, take: Take = ignore) -> None:
-    """Runs a member until everything is reported. Raises SystemExit if its program ended on its own."""
+def serve(make: Callable[[Any, Path], HostedMember], spec: type[MemberSpec], who: str) -> None:
+    """Runs one member until SIGTERM or the end of stdin. `who` names it in messages. Raises SystemExit if its
+    program cannot be started, or ended on its own.
+    """
+    path = Path(sys.argv[1])
+    try:
+        member = make(spec(**json.loads(path.read_text())), path.with_suffix(".command.err"))
+    except ProgramError as error:
+        raise start_failure(who, error) from None
+    notify("client-pid", pid=member.program.pid)
     stop_at_sigterm(member.stopping.set)
-    follow_input(member.stopping.set, take)
+    follow_input(member.stopping.set, member.take)
     trouble = None
     try:
         member.run()

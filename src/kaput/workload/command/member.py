@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kaput.core import TopicPartition
 from kaput.evidence.schemas import SEEK
 from kaput.workload.client_spec import CommandMemberSpec, client_properties, notify, run_client
-from kaput.workload.command.host import COMMAND, READY_S, HostedMember, move_line, run_member, start_failure
+from kaput.workload.command.host import READY_S, HostedMember, move_line, serve
 from kaput.workload.command.program import (
     ClientProgram,
     Line,
-    ProgramError,
     integer,
     line_of,
     partition_lists,
@@ -43,6 +41,9 @@ class CommandMember(HostedMember):
         # It may print while it leaves its group, so a stop request does not end the reading.
         never = threading.Event()
         self.program = ClientProgram(spec.command, stderr, READY_S, self._on_line, never)
+
+    def take(self, message: Mapping[str, Any]) -> None:
+        self.instructions.take(message)
 
     def await_ready(self) -> None:
         spec = self._spec
@@ -148,14 +149,7 @@ class CommandMember(HostedMember):
 
 
 def main() -> None:
-    path = Path(sys.argv[1])
-    spec = CommandMemberSpec(**json.loads(path.read_text()))
-    try:
-        member = CommandMember(spec, path.with_suffix(".command.err"))
-    except ProgramError as error:
-        raise start_failure(COMMAND, error) from None
-    notify("client-pid", pid=member.program.pid)
-    run_member(member, COMMAND, member.instructions.take)
+    serve(CommandMember, CommandMemberSpec, "its command")
 
 
 if __name__ == "__main__":

@@ -11,19 +11,17 @@ taken as the end of their millisecond, so that nothing looks shorter than it was
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
-import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from kaput.core import MS, TopicPartition
-from kaput.workload.client_spec import JavaMemberSpec, notify, run_client
-from kaput.workload.command.host import READY_S, HostedMember, run_member, start_failure
-from kaput.workload.command.program import ClientProgram, Line, ProgramError, integer
+from kaput.workload.client_spec import JavaMemberSpec, run_client
+from kaput.workload.command.host import READY_S, HostedMember, serve
+from kaput.workload.command.program import ClientProgram, Line, integer
 
 _LATEST_MS = 2**43  # the year 2248
 
@@ -52,24 +50,14 @@ def parse_partitions(value: Any) -> list[TopicPartition] | None:
     return None if None in places else [place for place in places if place is not None]
 
 
-def parse_offsets(value: Any) -> list[tuple[TopicPartition, int]] | None:
-    """A list of such objects, each with its `offset`; None for anything else."""
+def parse_with(
+    value: Any, name: str, valid: Callable[[Any], bool] = integer
+) -> list[tuple[TopicPartition, Any]] | None:
+    """A list of such objects, each with a valid field of that name; None for anything else."""
     places = parse_partitions(value)
-    if places is None or not all(integer(each.get("offset")) for each in value):
+    if places is None or not all(valid(each.get(name)) for each in value):
         return None
-    return [(place, each["offset"]) for place, each in zip(places, value, strict=True)]
-
-
-def parse_offset_sets(value: Any) -> list[tuple[TopicPartition, list[int]]] | None:
-    """A list of such objects, each with its `offsets`; None for anything else."""
-    places = parse_partitions(value)
-    if places is None:
-        return None
-    if not all(
-        isinstance(each.get("offsets"), list) and all(integer(o) for o in each["offsets"]) for each in value
-    ):
-        return None
-    return [(place, sorted(each["offsets"])) for place, each in zip(places, value, strict=True)]
+    return [(place, each[name]) for place, each in zip(places, value, strict=True)]
 
 
 _SIGTERM_STATUS = 128 + signal.SIGTERM  # of a JVM whose shutdown hooks have run
@@ -162,7 +150,7 @@ class JavaMember(HostedMember):
         return None
 
     def _committed(self, line: Line, at_ns: int) -> str | None:
-        offsets = parse_offsets(line.get("offsets"))
+        offsets = parse_with(line.get("offsets"), "offset")
         if offsets is None:
             return "its offsets are a list of topic, partition and offset"
         kind = "committed" if line.get("success") is True else "refused"
@@ -171,19 +159,8 @@ class JavaMember(HostedMember):
         return None
 
 
-def serve(make: type[JavaMember]) -> None:
-    path = Path(sys.argv[1])
-    spec = JavaMemberSpec(**json.loads(path.read_text()))
-    try:
-        member = make(spec, path.with_suffix(".java.err"))
-    except ProgramError as error:
-        raise start_failure(make.tool, error) from None
-    notify("client-pid", pid=member.program.pid)
-    run_member(member, make.tool)
-
-
 def main() -> None:
-    serve(JavaMember)
+    serve(JavaMember, JavaMemberSpec, JavaMember.tool)
 
 
 if __name__ == "__main__":

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.workload.client_spec import JavaMemberSpec, run_client
-from kaput.workload.command.host import READY_S
+from kaput.workload.command.host import READY_S, serve
 from kaput.workload.command.program import Line, integer
-from kaput.workload.java.member import JavaMember, parse_offset_sets, parse_partition, serve
+from kaput.workload.java.member import JavaMember, parse_partition, parse_with
 
 _IGNORED = frozenset(
     {"shutdown_requested", "shutdown_complete", "records_consumed", "offset_reset_strategy_set"}
 )
+
+
+def _are_offsets(value: Any) -> bool:
+    return isinstance(value, list) and all(map(integer, value))
 
 
 class JavaShareMember(JavaMember):
@@ -61,13 +66,13 @@ class JavaShareMember(JavaMember):
         return wrong
 
     def _on_acknowledged(self, line: Line, at_ns: int) -> str | None:
-        places = parse_offset_sets(line.get("partitions"))
+        places = parse_with(line.get("partitions"), "offsets", _are_offsets)
         if places is None:
             return "its partitions are a list of topic, partition and offsets"
         done = line.get("success") is True
         error = None if done else str(line.get("error"))[:500]
         for place, offsets in places:
-            self._rows("accepted" if done else "failed", place, offsets, at_ns, error)
+            self._rows("accepted" if done else "failed", place, sorted(offsets), at_ns, error)
         return None
 
     def _rows(
@@ -90,7 +95,7 @@ class JavaShareMember(JavaMember):
 
 
 def main() -> None:
-    serve(JavaShareMember)
+    serve(JavaShareMember, JavaMemberSpec, JavaShareMember.tool)
 
 
 if __name__ == "__main__":
