@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _OPEN = re.compile(
     r"transaction ([\d,]+) of producer (\d+) was open for ([\d,.]+) (s|ms) of it, "
-    r"and the group reads only what is committed"
+    r"and the group reads only what is committed(?:; the transaction coordinator of .+)?"
 )
 
 

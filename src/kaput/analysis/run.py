@@ -225,7 +225,8 @@ class Run:
             return ""
         length = f"for {duration(open_ns / SECOND)} of it"
         whose = f"transaction {number:,} of producer {producer}"
-        return f"{whose} was open {length}, and the group reads only what is committed"
+        opened = f"{whose} was open {length}, and the group reads only what is committed"
+        return "; ".join(filter(None, [opened, self._coordinator_down(place, producer, from_ns, to_ns)]))
 
     @cached_property
     def _transactions(self) -> set[tuple[Any, ...]]:

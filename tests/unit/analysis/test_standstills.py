@@ -546,6 +546,12 @@ def test_a_coordinator_that_was_down_for_most_of_it_is_named(until: int, named: 
     for partition in range(2):
         history.led(1 + partition, 0, -50, [1, 2], kind="isr", partition=partition)
     history.fault(3, 3_000, until, target="transaction-coordinator-of producer 0", proven=True)
-    (why,) = _whys(judged(history, tmp_path), None)
+    history.blocks["billing"] = {"config": {"isolation.level": "read_committed"}}
+    found = judged(history, tmp_path)
+    (why,), (of_group,) = _whys(found, None), _whys(found, "billing")
     told = "the transaction coordinator of producer 0 was down for 5.0 s of it"
+    opened = (
+        "transaction 7 of producer 0 was open for 6.0 s of it, and the group reads only what is committed"
+    )
     assert (why == told) == named
+    assert of_group == (f"{opened}; {told}" if named else opened)
