@@ -23,7 +23,18 @@ from kaput.evidence.fault_rows import FaultRow
 from kaput.faults.engine import FaultEngine, Life
 from kaput.faults.resolving import Surroundings
 from kaput.scenario.checks.steps import check_alone
-from kaput.scenario.fault_kinds import COMMAND, KINDS, defaults_of, same_setting
+from kaput.scenario.fault_kinds import (
+    COMMAND,
+    KINDS,
+    MOVE_LEADER,
+    MOVE_REPLICAS,
+    MOVES,
+    REASSIGN,
+    MoveLeaderOptions,
+    ReassignOptions,
+    defaults_of,
+    same_setting,
+)
 from kaput.scenario.mistakes import Mistake, from_validation, in_lines
 from kaput.scenario.model import Cluster
 from kaput.scenario.nearest import hint, nearest
@@ -96,6 +107,8 @@ class FaultInjector:
         """
         keys = checked_step(fault, target, options, self._spec())
         self._check_topic(keys.target)
+        if keys.fault in (*MOVES, REASSIGN):
+            self._check_move(keys)
         self._begin(keys)
         try:
             return self._inject(keys, fault, target, for_ms)
@@ -213,6 +226,35 @@ class FaultInjector:
         count = len(self._admin.partitions([topic]))
         if partition is not None and partition >= count:
             raise UsageError(f"{target}: {topic} has partitions 0 to {count - 1}")
+
+    def _check_move(self, step: FaultStep) -> None:
+        """Raises UsageError at once for a move without a broker to go to."""
+        target, options = step.target, step.options
+        states = self._admin.partitions([target.topic] if target.topic else self._admin.topics())
+        alive = self._admin.live([])[0]
+        factor = options.replication_factor if isinstance(options, ReassignOptions) else 0
+        if factor > len(alive):
+            raise UsageError(f"{factor} replicas need as many brokers; {len(alive)} are there")
+        numbers = set(target.numbers) if target.kind == "broker" else set(alive)
+        for place, state in sorted(states.items()):
+            if target.partition not in (None, place[1]) or not numbers & set(state.replicas):
+                continue
+            count = len(state.replicas)
+            away = {"followers-of": count - 1, "minority": (len(alive) - 1) // 2, "all": len(alive)}
+            to = options.leader if isinstance(options, MoveLeaderOptions) else None
+            name = f"{place[0]}/{place[1]}"
+            if step.fault == MOVE_REPLICAS and count > len(alive) - away.get(target.kind, 1):
+                left = "none of the others is without one" if count == len(alive) else "too few are left"
+                raise UsageError(
+                    f"{name} has {count} replicas on {len(alive)} brokers: {left}; "
+                    "add brokers first (kaput grow)"
+                )
+            led = state.leader in numbers
+            if step.fault == MOVE_LEADER and led and count == 1:
+                raise UsageError(f"{name} has one replica, so no other broker can lead it")
+            if step.fault == MOVE_LEADER and led and to is not None and to not in state.replicas:
+                able = ", ".join(map(str, state.replicas))
+                raise UsageError(f"broker {to} has no replica of {name}; brokers {able} have one")
 
 
 def _healed(life: Life) -> Healed:

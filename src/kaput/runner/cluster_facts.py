@@ -16,8 +16,10 @@ from kaput.cluster.admin.resources import ResourceSettings
 from kaput.cluster.existing_cluster import ExistingCluster, version_of
 from kaput.core import TopicPartition, setting_text
 from kaput.errors import UsageError
+from kaput.scenario.checks.moves import check_moves
 from kaput.scenario.fault_kinds import COMMAND
 from kaput.scenario.model import Cluster, Scenario, Topic
+from kaput.scenario.source import dotted
 
 # Topic settings that the verdict needs, or that may delete messages.
 _TOPIC_SETTINGS = (
@@ -173,6 +175,14 @@ def _missing_brokers(scenario: Scenario, brokers: set[int], kept: Collection[str
         number = step.target.number if step.target.kind == "broker" else None
         if number is not None and step.fault == COMMAND and number not in brokers:
             yield f"faults.{index}.target: no such broker: {number}; the cluster has {named}"
+    there = scenario.cluster.model_copy(update={"brokers": len(brokers)})
+    as_there = scenario.model_copy(update={"cluster": there})
+    for index, step in enumerate(scenario.faults):
+        if step.target.topic in kept:
+            continue  # how many replicas it has is not known yet
+        for path, text in check_moves(step, as_there, there):
+            instead = text.replace("write more brokers, or a lower", "write a lower")
+            yield f"faults.{index}.{dotted(path)}: {instead}"
 
 
 def _list(numbers: Iterable[int]) -> str:

@@ -509,8 +509,9 @@ COMMAND, PROTOCOL, RESIZE, DELETE_RECORDS, RECREATE, CHANGE_CONFIG = (
 )  # fmt: skip
 DELETE_TOPIC = "delete-topic"
 DELETE_TOPICS = (RECREATE, DELETE_TOPIC)
-MOVES = ("elect-preferred", "move-leader", "move-replicas")  # of leaders and replicas, by request
-MOVES_REPLICAS = ("move-replicas", "reassign", "grow")
+MOVE_LEADER, MOVE_REPLICAS, REASSIGN = "move-leader", "move-replicas", "reassign"
+MOVES = ("elect-preferred", MOVE_LEADER, MOVE_REPLICAS)  # of leaders and replicas, by request
+MOVES_REPLICAS = (MOVE_REPLICAS, REASSIGN, "grow")
 
 # What others call them.
 OTHER_WORDS = {

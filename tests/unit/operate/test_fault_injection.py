@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from fakes.cluster import FakeAdmin
 from fakes.world import World
+from kaput.cluster.admin import PartitionState
+from kaput.core import TopicPartition
 from kaput.errors import FaultError, UsageError
 from kaput.faults.engine import Life
-from kaput.operate.fault_injection import FaultInjector
+from kaput.operate.fault_injection import FaultInjector, checked_step
 from kaput.scenario.model import Cluster
 from kaput.scenario.timeline import Step
 
@@ -157,3 +162,52 @@ def test_unknown_partition_target_is_rejected(target: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         lab.inject("kill", target, {})
     assert lab.active == [] and world.node.running
+
+
+class _Brokers(FakeAdmin):
+    """Of so many brokers, all with a replica of orders/0."""
+
+    def live(self, topics: Sequence[str]) -> tuple[frozenset[int], dict[TopicPartition, PartitionState]]:
+        return frozenset({1, 2, 3}), {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "options", "replicas", "text"),
+    [
+        (
+            "move-replicas",
+            "leader-of orders/0",
+            {},
+            [1, 2, 3],
+            "orders/0 has 3 replicas on 3 brokers: none of",
+        ),
+        ("move-replicas", "broker 2", {}, [1, 2, 3], "none of the others is without one; add brokers first"),
+        ("move-replicas", "followers-of orders/0", {}, [1, 2], None),
+        ("move-replicas", "all", {}, [1, 2], "too few are left"),
+        ("move-replicas", "broker 3", {}, [1, 2], None),
+        ("move-leader", "leader-of orders/0", {}, [2], "orders/0 has one replica, so no other broker can"),
+        ("move-leader", "broker 2", {"to": 3}, [2, 1], "broker 3 has no replica of orders/0; brokers 2, 1"),
+        ("move-leader", "broker 1", {}, [2], None),
+        (
+            "reassign",
+            "cluster",
+            {"replication-factor": 4},
+            [1],
+            "4 replicas need as many brokers; 3 are there",
+        ),
+    ],
+)
+def test_move_without_a_broker_to_go_to_is_refused(
+    fault: str, target: str, options: dict[str, Any], replicas: list[int], text: str | None
+) -> None:
+    """At once, as a mistake of the user: nothing is wrong with the cluster."""
+    world = World("kill")
+    world.admin = _Brokers(replicas=replicas)  # type: ignore[assignment]
+    injector = breaking(world)
+    step = checked_step(fault, target, options, Cluster(controllers=1))
+    if text is None:
+        injector._check_move(step)
+        return
+    with pytest.raises(UsageError, match=re.escape(text)):
+        injector.inject(fault, target, options)
+    assert injector.history() == []

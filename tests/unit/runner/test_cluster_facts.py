@@ -13,6 +13,7 @@ from kaput.errors import UsageError
 from kaput.runner.cluster_facts import ClusterFacts, check_unused, with_cluster_facts, with_settings
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
+from kaput.scenario.steps import FaultStep
 
 KEY = "unclean.leader.election.enable"
 
@@ -66,6 +67,16 @@ def test_missing_brokers_are_rejected() -> None:
     with pytest.raises(UsageError, match=r"topics.0.replication-factor: 3 replicas need as many brokers"):
         with_cluster_facts(scenario(), found(0, 1))
     assert with_cluster_facts(scenario(), found(0, 1), kept={"orders"}).cluster.brokers == 2
+
+
+def test_move_without_a_broker_to_go_to_is_rejected() -> None:
+    """The file's cluster may have more brokers than the one that is there."""
+    step = {"at": "1s", "fault": "move-replicas", "target": "leader-of orders/0"}
+    moving = scenario(brokers=4).model_copy(update={"faults": [FaultStep.model_validate(step)]})
+    assert with_cluster_facts(moving, found(1, 2, 3, 4)).cluster.brokers == 4
+    with pytest.raises(UsageError, match=r"faults.0.target: orders has 3 replicas, and too few of 3 brokers"):
+        with_cluster_facts(moving, found(1, 2, 3))
+    assert with_cluster_facts(moving, found(1, 2, 3), kept={"orders"}).cluster.brokers == 3
 
 
 def test_existing_topics_and_groups_are_not_used_by_default() -> None:

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 
 from kaput.scenario.block import Found
 from kaput.scenario.cluster import Cluster
-from kaput.scenario.fault_kinds import MOVES, MoveLeaderOptions, ReassignOptions
+from kaput.scenario.fault_kinds import MOVE_REPLICAS, MOVES, REASSIGN, MoveLeaderOptions, ReassignOptions
 from kaput.scenario.model import Scenario, Topic, cluster_of_target
 from kaput.scenario.steps import FaultStep
 from kaput.scenario.targets import CLUSTER, NODES
-
-_MOVE_REPLICAS, _REASSIGN = "move-replicas", "reassign"
 
 
 def check_moves(step: FaultStep, scenario: Scenario, cluster: Cluster) -> Found:
@@ -30,7 +28,7 @@ def check_moves(step: FaultStep, scenario: Scenario, cluster: Cluster) -> Found:
         topics = [topic] if topic is not None and target.place.partition < topic.partitions else []
     if isinstance(step.options, ReassignOptions):
         yield from _reassigned(step.options.replication_factor, topics, before, cluster)
-    elif step.fault == _MOVE_REPLICAS:
+    elif step.fault == MOVE_REPLICAS:
         yield from _replicas(step, scenario, topics, before, cluster)
     elif step.fault in MOVES:
         yield from _leaders(step, scenario, topics, before)
@@ -79,7 +77,7 @@ def _leaders(step: FaultStep, scenario: Scenario, topics: Sequence[Topic], befor
     target = step.target
     if target.kind in ("follower-of", "followers-of"):
         yield ("target",), f"a follower does not lead; write leader-of {target.topic}/{target.partition}"
-    if any(other.fault == _REASSIGN for other in scenario.faults):
+    if any(other.fault == REASSIGN for other in scenario.faults):
         return  # which adds replicas
     for topic in topics:
         if target.place is not None:
@@ -105,7 +103,7 @@ def _next(step: FaultStep, to: int, scenario: Scenario, topics: Sequence[Topic],
     if step.target.number == to and step.target.kind == "broker":
         yield ("to",), f"broker {to} is the one that leads; write another one"
         return
-    if any(other.fault in (_MOVE_REPLICAS, _REASSIGN) for other in scenario.faults):
+    if any(other.fault in (MOVE_REPLICAS, REASSIGN) for other in scenario.faults):
         return
     row = topics[0].assignment[place.partition] if place and topics and topics[0].assignment else None
     if row is None and not before.may_have(to):
