@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
 
 from pydantic import BaseModel, ValidationError
 
@@ -27,6 +28,7 @@ from kaput.errors import EvidenceError, LabError, UsageError
 from kaput.evidence.folder import RunFolder, not_a_run, replace_text
 from kaput.faults.command import probe_result
 from kaput.faults.fault import CommandResult
+from kaput.processes.ownership import Owner
 
 NAME = "made.json"
 COMMANDS = "commands"  # the folder of their outputs
@@ -201,51 +203,40 @@ _COMMAND_S = 120.0
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str], path: Path) -> CommandResult:
-    """Runs a command; appends it, its output and how it ended to a file."""
+    try:
+        with Owner(marks_environment=False) as owner:
+            return run_command(owner, words, "undo", environment, path, _COMMAND_S)
+    except LabError as error:
+        return CommandResult(127, str(error))  # as a shell's: there is no such program
+
+
+def run_command(
+    owner: Owner,
+    words: Sequence[str],
+    name: str,
+    environment: Mapping[str, str],
+    path: Path,
+    timeout_s: float,
+) -> CommandResult:
+    """Runs a command; appends it, its output and how it ended to a file. Raises LabError if it cannot start."""
     path.parent.mkdir(exist_ok=True)
-    status = None
-    with path.open("ab") as output:
-        begin_output(output, words)
+    with path.open("a+b") as output:
+        output.write(f"$ {shlex.join(words)}\n".encode())
+        output.flush()
         begin = output.tell()
-        try:
-            status = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **environment},
-                timeout=_COMMAND_S,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            pass
-        except OSError as error:
-            status = 127  # as a shell's: there is no such program
-            output.write(f"{error}\n".encode())
-            output.flush()
-        last = last_line(path, begin)
-        end_output(output, status)
-    return CommandResult(status, last)
-
-
-def begin_output(output: IO[bytes], words: Sequence[str]) -> None:
-    """The command above its output."""
-    output.write(f"$ {shlex.join(words)}\n".encode())
-    output.flush()
-
-
-def end_output(output: IO[bytes], status: int | None) -> None:
-    """How the command ended, below its output."""
-    ended = "timed out: killed" if status is None else f"exit status {status}"
-    output.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
-
-
-def last_line(path: Path, begin: int) -> str:
-    """The last line that a command printed; its output begins there. Before `end_output`."""
-    with path.open("rb") as file:
-        file.seek(begin)
-        lines = file.read().decode(errors="replace").strip().splitlines()
-    return lines[-1][:_LAST_CHARACTERS] if lines else ""
+        process = owner.spawn(
+            words, name=name, stdout=output, stderr=subprocess.STDOUT, env=environment, marked=False
+        )
+        status = process.wait(timeout_s)
+        if status is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with all children of its shell
+            process.kill()
+        output.seek(begin)
+        lines = output.read().decode(errors="replace").strip().splitlines()
+        ended = "timed out: killed" if status is None else f"exit status {status}"
+        output.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
+    return CommandResult(status, lines[-1][:_LAST_CHARACTERS] if lines else "")
 
 
 def _delete(admin: Admin, journal: CleanupJournal) -> list[str]:

@@ -9,14 +9,10 @@ are command lines of the user. Not here: how leaders are observed (cluster_event
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from kaput.cluster.existing_cluster import ExistingCluster
 from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, ClusterEvent, CollectedEvents, KafkaCluster
@@ -31,11 +27,9 @@ from kaput.runner.cleanup import (
     CleanupJournal,
     CreatedResources,
     PendingHeal,
-    begin_output,
     clean_up,
-    end_output,
-    last_line,
     read_journal,
+    run_command,
 )
 from kaput.runner.cluster_events import Poller
 from kaput.runner.cluster_facts import ClusterFacts, with_settings
@@ -181,13 +175,9 @@ class CommandRunner:
     ) -> CommandResult:
         """Runs a command for one broker. Raises LabError if it cannot be started."""
         filled = self._filled(broker, known)
-        environment = self._environment(step, filled)
-        self._folder.mkdir(exist_ok=True)
         path = self._folder / f"{step}-{kind}-{broker}.txt"
-        words = filled_in(line, filled)
-        with path.open("ab") as output:
-            begin_output(output, words)
-            return self._run(words, f"{kind} of {step}", environment, output, path, timeout_s)
+        words, environment = filled_in(line, filled), self._environment(step, filled)
+        return run_command(self._owner, words, f"{kind} of {step}", environment, path, timeout_s)
 
     def add_pending_heal(
         self, step: str, brokers: Sequence[int], options: CommandOptions, known: Mapping[str, str]
@@ -224,25 +214,3 @@ class CommandRunner:
                 f"node {broker} is not a broker, so its address is unknown: commands work on brokers"
             )
         return {**known, "broker": str(broker), "host": endpoint.host, "port": str(endpoint.port)}
-
-    def _run(
-        self,
-        words: list[str],
-        name: str,
-        environment: Mapping[str, str],
-        output: IO[bytes],
-        path: Path,
-        timeout_s: float,
-    ) -> CommandResult:
-        begin = output.tell()
-        process = self._owner.spawn(
-            words, name=name, stdout=output, stderr=subprocess.STDOUT, env=environment, marked=False
-        )
-        status = process.wait(timeout_s)
-        if status is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with all children of its shell
-            process.kill()
-        last = last_line(path, begin)
-        end_output(output, status)
-        return CommandResult(status, last)
