@@ -218,7 +218,7 @@ def run_command(
     path: Path,
     timeout_s: float,
 ) -> CommandResult:
-    """Runs a command; appends it, its output and how it ended to a file. Raises LabError if it cannot start."""
+    """Runs a command; appends it, its output and how it ended. Raises LabError if it cannot be started."""
     path.parent.mkdir(exist_ok=True)
     with path.open("a+b") as output:
         output.write(f"$ {shlex.join(words)}\n".encode())
