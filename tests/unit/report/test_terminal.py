@@ -567,6 +567,30 @@ def test_messages_that_a_group_reads_as_copies_are_not_called_unread(raw: dict[s
     assert "topics that it does not read" not in page
 
 
+@pytest.mark.parametrize(("reads", "said"), [("dc1", True), ("dc2", False)])
+def test_messages_of_a_cluster_that_a_group_does_not_read_are_explained(
+    raw: dict[str, Any], reads: str, said: bool
+) -> None:
+    """A mirror copies dc1 to dc2, so a group in dc2 gets everything, and one in dc1 nothing of dc2's own."""
+    described = load_builtin("mirror").model_dump(by_alias=True, exclude_unset=True)
+    producer = described["workload"]["producers"][0]
+    described["workload"]["producers"] = [{**producer, "cluster": cluster} for cluster in ("dc1", "dc2")]
+    group = {**described["workload"]["groups"][0], "id": "billing", "cluster": reads}
+    described |= {"workload": described["workload"] | {"groups": [group]}, "plan": []}
+    scenario = Scenario.model_validate(described)
+    page = html.render(document(JudgedRun(Findings.model_validate(raw), scenario)))
+    assert ("also messages of clusters that it does not read" in page) is said
+
+
+def test_what_was_redelivered_to_two_members_is_explained(raw: dict[str, Any]) -> None:
+    """One record counts for each of them."""
+    (group,) = (one for one in raw["groups"] if one["group"] == "billing")
+    note = "What was redelivered counts for each member that received it."
+    assert note not in html.render(document(JudgedRun(Findings.model_validate(raw))))
+    group["members"][0]["anomalies"] = {"redelivered": 1_000_000}
+    assert note in html.render(document(JudgedRun(Findings.model_validate(raw))))
+
+
 def test_configuration_has_racks_and_how_groups_assign(findings: Findings) -> None:
     """What decides where replicas and partitions are."""
     changed = ["cluster.racks=[a, b, c]", "workload.groups.0.assignor=cooperative-sticky"]

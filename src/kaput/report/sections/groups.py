@@ -84,25 +84,34 @@ def _fates_and_members(run: JudgedRun, group: GroupFindings) -> Iterator[Block]:
     yield Table(header, rows, "lll", sums=["sum", "", "", f"{total:,}"])
     if total != run.findings.totals.sent:
         yield adds_up(total, run.findings)
-    if _reads_only_some(run, group):
-        yield Paragraph("Delivered 0 times are also messages of topics that it does not read.", "fine")
+    if others := _does_not_read(run, group):
+        yield Paragraph(f"Delivered 0 times are also messages of {others} that it does not read.", "fine")
     if group.members:
         yield members_table(group)
+    if sum(member.anomalies.get("redelivered", 0) for member in group.members) > group.redelivered:
+        yield Paragraph("What was redelivered counts for each member that received it.", "fine")
     idle = [member.member for member in group.members if not member.delivered]
     if idle:
         yield Paragraph(f"idle: {', '.join(idle)}", "fine")
 
 
-def _reads_only_some(run: JudgedRun, group: GroupFindings) -> bool:
-    """Whether producers send to topics that the scenario does not name for this group. Between clusters there
-    may be copies of them.
+def _does_not_read(run: JudgedRun, group: GroupFindings) -> str:
+    """`topics` if producers send to some that the scenario does not name for this group; `clusters` if they
+    send to one that no mirror copies to the group's.
     """
-    if run.scenario is None or run.scenario.clusters:
-        return False
-    mine = {topic for spec in run.scenario.workload.groups if spec.id == group.group for topic in spec.topics}
-    if not mine or any(topic.startswith("^") for topic in mine):
-        return False
-    return any(producer.topic not in mine for producer in run.scenario.workload.producers)
+    spec = run.scenario.group(group.group) if run.scenario is not None else None
+    if run.scenario is None or spec is None:
+        return ""
+    producers = run.scenario.workload.producers
+    if run.scenario.clusters:
+        first = next(iter(run.scenario.clusters))
+        here = spec.cluster or first
+        known = {here, *(mirror.from_ for mirror in run.scenario.mirrors if mirror.to == here)}
+        away = not run.scenario.plan and any((one.cluster or first) not in known for one in producers)
+        return "clusters" if away else ""
+    if not spec.topics or any(topic.startswith("^") for topic in spec.topics):
+        return ""
+    return "topics" if any(producer.topic not in spec.topics for producer in producers) else ""
 
 
 def members_table(group: GroupFindings) -> Table:
