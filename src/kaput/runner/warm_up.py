@@ -20,7 +20,7 @@ from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.model import Topic
 from kaput.workload.client_spec import WarmUpSpec
 from kaput.workload.librdkafka.warm_up import FAST_MS
-from kaput.workload.supervision.client_process import ClientProcess, start_client
+from kaput.workload.supervision.client_process import ClientProcess, OnMessage, start_client
 
 TOPIC = "kaput-warm-up"
 _MODULE = "kaput.workload.librdkafka.warm_up"
@@ -39,22 +39,23 @@ def warmed_up(
     if cluster.warm or not limit_ms:
         yield
         return
+    results: list[Mapping[str, Any]] = []
     with cluster.kafka.admin() as admin:
         try:
-            client = _start(cluster, admin, owner, scratch, limit_ms)
+            client = _start(cluster, admin, owner, scratch, limit_ms, results.append)
         except LabError as error:
             note(cluster.prefixed(f"the brokers are not warmed up: {error}"))
             yield
             return
         yield
         try:
-            client.wait(limit_ms / 1000 + _START_S)
+            _await_end(client, limit_ms / 1000 + _START_S)
             admin.delete_topic(TOPIC)
         except LabError as error:
             note(cluster.prefixed(f"the brokers may not be warm: {error}"))
             return
     _wait_for_idle_cores()
-    note(cluster.prefixed(warm_sentence(client.warm)))
+    note(cluster.prefixed(warm_sentence(results[0] if results else None)))
 
 
 def _wait_for_idle_cores() -> None:
@@ -64,24 +65,12 @@ def _wait_for_idle_cores() -> None:
         pass
 
 
-class _Client:
-    """The process that sends and reads."""
-
-    def __init__(self) -> None:
-        self.process: ClientProcess | None = None
-        self.warm: Mapping[str, Any] | None = None  # the result
-
-    def on_message(self, message: Mapping[str, Any]) -> None:
-        if message["kind"] == "warm":
-            self.warm = message
-
-    def wait(self, timeout_s: float) -> None:
-        """Waits for its end, then kills it, as after `timeout_s`. Raises LabError if it ended on its own."""
-        assert self.process is not None
-        limit = time.monotonic() + timeout_s
-        while not self.process.reported["done"].wait(0.05) and time.monotonic() < limit:
-            self.process.check("done")
-        self.process.process.kill()
+def _await_end(client: ClientProcess, timeout_s: float) -> None:
+    """Waits for its end, then kills it, as after `timeout_s`. Raises LabError if it ended on its own."""
+    limit = time.monotonic() + timeout_s
+    while not client.reported["done"].wait(0.05) and time.monotonic() < limit:
+        client.check("done")
+    client.process.kill()
 
 
 def warm_sentence(warm: Mapping[str, Any] | None) -> str:
@@ -97,8 +86,10 @@ def warm_sentence(warm: Mapping[str, Any] | None) -> str:
     return f"brokers are not warm after {seconds} s: {found} (goal: {FAST_MS:.0f} ms)"
 
 
-def _start(cluster: RunCluster, admin: Admin, owner: Owner, scratch: Path, limit_ms: int) -> _Client:
-    """Creates the topic and starts the client. Raises LabError."""
+def _start(
+    cluster: RunCluster, admin: Admin, owner: Owner, scratch: Path, limit_ms: int, on_result: OnMessage
+) -> ClientProcess:
+    """Creates the topic and starts the process that sends and reads. Raises LabError."""
     kafka = cluster.kafka
     brokers, access = len(kafka.broker_ids()), kafka.access()
     topic = {"name": TOPIC, "partitions": brokers, "replication-factor": min(_REPLICAS, brokers)}
@@ -106,6 +97,4 @@ def _start(cluster: RunCluster, admin: Admin, owner: Owner, scratch: Path, limit
     path = None if access.path is None else str(access.path)
     config = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": TOPIC}
     spec = WarmUpSpec(TOPIC, brokers, limit_ms, config, path)
-    client = _Client()
-    client.process = start_client(owner, scratch, cluster.writer(TOPIC), _MODULE, spec, client.on_message)
-    return client
+    return start_client(owner, scratch, cluster.writer(TOPIC), _MODULE, spec, on_result)
