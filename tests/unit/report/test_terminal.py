@@ -587,7 +587,7 @@ def test_what_was_redelivered_to_two_members_is_explained(raw: dict[str, Any]) -
     (group,) = (one for one in raw["groups"] if one["group"] == "billing")
     note = "What was redelivered counts for each member that received it."
     assert note not in html.render(document(JudgedRun(Findings.model_validate(raw))))
-    group["members"][0]["anomalies"] = {"redelivered": 1_000_000}
+    group["members"] = [{"member": "m1", "delivered": 1, "anomalies": {"redelivered": 1_000_000}}]
     assert note in html.render(document(JudgedRun(Findings.model_validate(raw))))
 
 
