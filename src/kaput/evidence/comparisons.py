@@ -8,34 +8,33 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from kaput.errors import EvidenceError
-from kaput.evidence.folder import RunFolder
+from kaput.evidence.folder import RunFolder, mistakes_of
+from kaput.scenario.block import Described
 
 COMPARE_SCHEMA: Literal["kaput.compare/1"] = "kaput.compare/1"
 Status = Literal["identical", "differs by design", "lost"]
 
 
-class ComparedRow(BaseModel):
+class ComparedRow(Described):
     """One aspect of a topic, of a group or of the clusters."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
     what: str
     aspect: str
     status: Status
 
 
-class RecordedComparison(BaseModel):
+class RecordedComparison(Described):
     """One comparison. `status`: the worst of all rows; None if it could not be done, then `notes` say why."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
     schema_: Literal["kaput.compare/1"] = Field(COMPARE_SCHEMA, alias="schema")
     source: str
     target: str
     status: Status | None
-    rows: list[ComparedRow] = []
-    notes: list[str] = []
+    rows: list[ComparedRow] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
 
     @property
     def lost(self) -> list[str]:
@@ -53,7 +52,6 @@ def read_compared(folder: RunFolder, source: str, target: str) -> RecordedCompar
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
-        mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise EvidenceError(f"{path}: {mistakes}") from None
+        raise EvidenceError(f"{path}: {mistakes_of(error)}") from None
     # Cluster names may have hyphens: a-b->c and a->b-c share a file name.
     return comparison if (comparison.source, comparison.target) == (source, target) else None

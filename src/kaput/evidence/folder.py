@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from kaput.core import DEFAULT_RUNS
@@ -29,28 +29,25 @@ LedgerRows = Literal["stretches", "messages", "none"]  # what each row of analys
 Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, in the range of tables
 
 
-class GroupDrain(BaseModel):
+class GroupDrain(Described):
     """Whether a group had read everything that is stored when the run ended, and its isolation level."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
     group: str
     drained: bool
     isolation: Isolation | None = None
 
 
-class StoreRead(BaseModel):
+class StoreRead(Described):
     """A store of the run, and whether it could be listed at the end."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
     store: str
     kind: str
     read: bool
 
 
-class MirrorEnd(BaseModel):
+class MirrorEnd(Described):
     """A mirror of the run, and whether the target had everything of the source when it was looked at last."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
     mirror: str
     from_: str = Field(alias="from")
     to: str
@@ -194,8 +191,11 @@ class RunFolder:
         try:
             return Manifest.model_validate(document)
         except ValidationError as error:
-            mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise EvidenceError(f"{self.manifest_path}: {mistakes}") from None
+            raise EvidenceError(f"{self.manifest_path}: {mistakes_of(error)}") from None
+
+
+def mistakes_of(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
 
 
 def create_directory(path: Path) -> None:

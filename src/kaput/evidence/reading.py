@@ -7,7 +7,7 @@ meaning of the values (analysis), sealing (sealing.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +71,17 @@ _DISTINCT_WORDS = (
 
 @dataclass(frozen=True)
 class TableFiles:
-    """One table as found: its files (none: an empty table), rows, and the optional columns that all files
-    lack.
+    """One table as found: its files (none: an empty table), the files that another program wrote of which
+    they were made, rows, and the optional columns that all files lack. `times`: by column of times the last
+    of these files, and the least and greatest of all.
     """
 
     table: EvidenceTable
     files: tuple[Path, ...] = ()
+    written: tuple[Path, ...] = ()
     rows: int = 0
     lacking: frozenset[str] = frozenset()
+    times: Mapping[str, tuple[Path, int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class Evidence:
         files = self.tables[name]
         schema = pa.schema([column for column in files.table.schema if column.name not in files.lacking])
         known = {column: words for (table, column), words in self.words.items() if table == name}
-        for path, written in zip(files.files, _as_written(self.folder, files), strict=True):
+        for path, written in zip(files.files, files.written, strict=True):
             for number, row in enumerate(_rows(path, written, schema, known), 1):
                 yield f"{written}, row {number}", {**dict.fromkeys(files.lacking), **row}
 
@@ -151,8 +154,8 @@ def check(folder: RunFolder) -> Evidence:
     tables = {
         name: _check_table(folder, table, table.required and not recording) for name, table in TABLES.items()
     }
-    _check_seconds(folder, tables)
-    words = {key: _check_words(folder, tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
+    _check_seconds(tables)
+    words = {key: _check_words(tables[key[0]], key[1], allowed) for key, allowed in _WORDS.items()}
     words |= {
         (table, column): distinct_words(tables[table].files, column, by_cluster=column == "topic")
         for table, column in _DISTINCT_WORDS
@@ -169,23 +172,25 @@ def _check_table(folder: RunFolder, table: EvidenceTable, required: bool) -> Tab
                 f"{directory}: table {table.name} is required and has no file (.parquet, .csv, .jsonl)"
             )
         return TableFiles(table)
-    footers = [footer_of(path) for path in files]
+    footers, written = [footer_of(path) for path in files], _as_written(folder, table, files)
     lacking: list[set[str]] = []
-    for path, footer, written in zip(
-        files, footers, _as_written(folder, TableFiles(table, files)), strict=True
-    ):
+    times: dict[str, tuple[Path, int, int]] = {}
+    for path, footer, source in zip(files, footers, written, strict=True):
         check_footer(path, footer)
         absent = _check_columns(table, path, footer)
         lacking.append(absent)
         _check_nulls(table, path, footer)
-        _check_numbers(table, path, footer, written)
-        _check_lists_of_times(table, path, footer, absent, written)
+        for column, least, greatest in _check_numbers(table, path, footer, source):
+            _, low, high = times.get(column, (source, least, greatest))
+            times[column] = source, min(low, least), max(high, greatest)
+        _check_lists_of_times(table, path, footer, absent, source)
     for path, absent in zip(files, lacking, strict=True):
         if absent != lacking[0]:
             raise EvidenceError(
                 f"{path}: its columns differ from those of {files[0].name} in the same folder"
             )
-    return TableFiles(table, files, sum(footer.num_rows for footer in footers), frozenset(lacking[0]))
+    rows = sum(footer.num_rows for footer in footers)
+    return TableFiles(table, files, written, rows, frozenset(lacking[0]), times)
 
 
 def _check_columns(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> set[str]:
@@ -229,9 +234,12 @@ def _check_nulls(table: EvidenceTable, path: Path, footer: pq.FileMetaData) -> N
                 )
 
 
-def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData, written: Path) -> None:
+def _check_numbers(
+    table: EvidenceTable, path: Path, footer: pq.FileMetaData, written: Path
+) -> Iterator[tuple[str, int, int]]:
     """Rejects the lowest int64, which the analysis uses for null (analysis/runs/run.py); and the highest in
-    columns that increase within runs, whose end is one above the last number.
+    columns that increase within runs, whose end is one above the last number. Yields the columns of times
+    with the bounds of their row groups.
     """
     for column in table.schema:
         if not pa.types.is_int64(column.type) or column.name not in footer.schema.names:
@@ -244,10 +252,11 @@ def _check_numbers(table: EvidenceTable, path: Path, footer: pq.FileMetaData, wr
                 raise EvidenceError(
                     f"{written}: table {table.name}: column {column.name!r} has {greatest}, the last number"
                 )
-            if (own := _unit_of(column.name)) is None or least is None:
+            if (own := _unit_of(column.name)) is None or least is None or greatest is None:
                 continue
-            if unit := other_unit(least, least if greatest is None else greatest, own):
+            if unit := other_unit(least, greatest, own):
                 raise _in_another_unit(table.name, written, column.name, least, unit)
+            yield column.name, least, greatest
 
 
 def _check_lists_of_times(
@@ -282,41 +291,28 @@ def _in_another_unit(table: str, path: Path, column: str, time: int, unit: str) 
     )
 
 
-def _check_seconds(folder: RunFolder, tables: Mapping[str, TableFiles]) -> None:
+def _check_seconds(tables: Mapping[str, TableFiles]) -> None:
     """Rejects a column of ns that holds s, which are only told from a clock that begins at 0 by the times of
     other columns.
     """
-    spans: dict[tuple[str, str], tuple[Path, int, int]] = {}
-    for name, files in tables.items():
-        for path, column in ((path, each.name) for path in files.files for each in files.table.schema):
-            footer = footer_of(path)
-            if _unit_of(column) is None or column not in footer.schema.names:
-                continue
-            for index in range(footer.num_row_groups):
-                least, greatest = bounds_of(path, footer, index, column)
-                if least is not None and greatest is not None:
-                    _, low, high = spans.get((name, column), (path, least, greatest))
-                    spans[name, column] = path, min(low, least), max(high, greatest)
-    if not any(is_calendar(high, str(_unit_of(column))) for (_, column), (*_, high) in spans.items()):
-        return
-    for (name, column), (path, low, high) in spans.items():
-        if are_s(low, high):
-            files = tables[name]
-            written = dict(zip(files.files, _as_written(folder, files), strict=True))
-            raise _in_another_unit(name, written[path], column, low, "s")
+    spans = [(name, column, *span) for name, files in tables.items() for column, span in files.times.items()]
+    if any(is_calendar(high, str(_unit_of(column))) for _, column, *_, high in spans):
+        for name, column, written, low, high in spans:
+            if are_s(low, high):
+                raise _in_another_unit(name, written, column, low, "s")
 
 
-def _as_written(folder: RunFolder, files: TableFiles) -> tuple[Path, ...]:
+def _as_written(folder: RunFolder, table: EvidenceTable, files: tuple[Path, ...]) -> tuple[Path, ...]:
     """The files that another program wrote, of which those of a table were made."""
-    if folder.imported is None or files.table.name not in folder.foreign or not files.files:
-        return files.files
-    written = files_of(replace(folder, imported=None), files.table)
-    return tuple(written[int(path.name.partition("-")[0])] for path in files.files)
+    if folder.imported is None or table.name not in folder.foreign or not files:
+        return files
+    written = files_of(replace(folder, imported=None), table)
+    return tuple(written[int(path.name.partition("-")[0])] for path in files)
 
 
-def _check_words(folder: RunFolder, files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
+def _check_words(files: TableFiles, column: str, allowed: Iterable[str]) -> frozenset[str]:
     seen: frozenset[str] = frozenset()
-    for path, written in zip(files.files, _as_written(folder, files), strict=True):
+    for path, written in zip(files.files, files.written, strict=True):
         words = distinct_words([path], column)
         unknown = sorted(words - set(allowed))
         if unknown:

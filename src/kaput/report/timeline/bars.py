@@ -259,19 +259,17 @@ def recovery_bars(fault: FaultFindings) -> Iterator[Bar]:
             yield Bar("the fault", 0.0, healed, "fault", f"{healed:,.1f} s until the heal")
     if elected is not None:
         yield Bar("election", 0.0, elected / 1e3, "cluster", f"{elected:,.0f} ms")
-    if first is not None:
-        begin = min((elected or 0.0), first) / 1e3
-        waited = first - begin * 1e3
-        text = f"{waited:,.0f} ms after the election"
-        yield Bar("new leader's first ack", begin, first / 1e3, "client", text)
-    if read is not None:
-        begin = min((first or 0.0), read) / 1e3
-        text = f"{read - begin * 1e3:,.0f} ms after the first acknowledgement"
-        yield Bar("its first delivery", begin, read / 1e3, "client", text)
-    if drained is not None:
-        begin = min((read or 0.0), drained) / 1e3
-        yield Bar(
-            "backlog drained", begin, drained / 1e3, "client", f"{drained / 1e3:,.1f} s after the fault"
-        )
+    waits = (  # for which phase, after which one, until when
+        ("new leader's first ack", elected, first, "the election"),
+        ("its first delivery", first, read, "the first acknowledgement"),
+        ("backlog drained", read, drained, None),
+    )
+    for phase, before, at, what in waits:
+        if at is not None:
+            begin = min(before or 0.0, at) / 1e3
+            text = f"{at / 1e3:,.1f} s after the fault"
+            if what is not None:
+                text = f"{at - begin * 1e3:,.0f} ms after {what}"
+            yield Bar(phase, begin, at / 1e3, "client", text)
     if isr is not None and healed is not None:
         yield Bar("full ISR", healed, healed + isr / 1e3, "cluster", f"{isr:,.0f} ms after the heal")

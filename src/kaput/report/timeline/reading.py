@@ -7,7 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,7 +111,7 @@ def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
         for width in {fine, overview, widest}
     }
     end_s = _end_s(findings, began_ns, (shown[fine].rows[-1]["s"] or 0.0) + fine / 1e9)
-    clock = TimelineClock(began_ns, end_s)
+    clock, mirrors = TimelineClock(began_ns, end_s), folder.analysis / "mirror_lag"
     return TimelineData(
         began_ns=began_ns,
         begin_s=0.0,
@@ -127,10 +127,10 @@ def read_timeline(folder: RunFolder, findings: Findings) -> TimelineData | None:
         leaders=list(bars.leaders(events, findings, clock)),
         isrs=list(bars.isrs(events, clock)),
         owners=list(bars.owners(events, clock)),
-        lag=list(_lag(lag, clock)),
-        in_stores=list(_in_stores(folder.analysis / "stores", clock)),
+        lag=_lag(lag, "group", clock),
+        in_stores=_in_stores(folder.analysis / "stores", clock),
         moves=list(bars.moves(findings, clock)),
-        mirror_lag=list(_mirror_lag(folder.analysis / "mirror_lag", clock)),
+        mirror_lag=_lag(pq.read_table(mirrors).to_pylist() if mirrors.exists() else [], "mirror", clock),
         marks=sorted([*bars.event_marks(events, clock), *bars.rebalance_marks(findings, clock)]),
     )
 
@@ -173,12 +173,12 @@ def _end_s(findings: Findings, began_ns: int, last_s: float) -> float:
     return max(last_s, (ended - began_ns) / 1e9) if ended and (ended - began_ns) / 1e9 < _DAY_S else last_s
 
 
-def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
+def _in_stores(directory: Path, clock: TimelineClock) -> list[InStores]:
     """At most _MOST_SAMPLES samples: the last one of each interval. Empty without stores."""
     try:
         rows: list[dict[str, Any]] = pq.read_table(directory).to_pylist()
     except (OSError, ValueError, pa.ArrowException):
-        return iter(())
+        return []
     width = max(clock.end_s / _MOST_SAMPLES, 0.001)
     found: dict[int, InStores] = {}
     for row in rows:
@@ -186,27 +186,20 @@ def _in_stores(directory: Path, clock: TimelineClock) -> Iterator[InStores]:
             one = InStores(clock.s(row["at_ns"]), row["messages"])
             found[int(one.at / width)] = one
     last = [InStores(clock.end_s, one.messages) for one in list(found.values())[-1:]]
-    return iter([*found.values(), *last])
+    return [*found.values(), *last]
 
 
-def _mirror_lag(directory: Path, clock: TimelineClock) -> Iterator[LagPoint]:
-    """Empty without mirrors."""
-    if directory.exists():
-        rows = pq.read_table(directory).to_pylist()
-        yield from _lag([{**row, "group": row["mirror"]} for row in rows], clock)
-
-
-def _lag(rows: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterator[LagPoint]:
-    """At most _MOST_SAMPLES samples of each group: the greatest lag of each interval."""
+def _lag(rows: Sequence[Mapping[str, Any]], of: str, clock: TimelineClock) -> list[LagPoint]:
+    """At most _MOST_SAMPLES samples of each group, or mirror (`of`): the greatest lag of each interval."""
     width = max(clock.end_s / _MOST_SAMPLES, 0.001)
     found: dict[tuple[str, int], LagPoint] = {}
     for row in rows:
         if clock.within(row["at_ns"]):
-            one = LagPoint(clock.s(row["at_ns"]), row["group"], row["lag"])
+            one = LagPoint(clock.s(row["at_ns"]), row[of], row["lag"])
             key = one.group, int(one.at / width)
             if key not in found or one.lag > found[key].lag:
                 found[key] = one
-    return iter(sorted(found.values()))
+    return sorted(found.values())
 
 
 _MOMENTS = {"begin", "end", "at"}  # fields of bars, marks and samples that hold seconds
