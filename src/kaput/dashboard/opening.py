@@ -6,7 +6,6 @@ it is printed.
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import socket
@@ -15,6 +14,8 @@ from pathlib import Path
 
 from kaput.dashboard.safe_files import Runs
 from kaput.errors import UsageError
+from kaput.monitor import metrics_server
+from kaput.monitor.metrics_server import ListenAddress
 
 HOST = "127.0.0.1"
 PORT = 8420
@@ -30,26 +31,10 @@ def new_key() -> str:
 
 def bind(port: int) -> socket.socket:
     """A listening socket; port 0: any free port. Raises UsageError with advice."""
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _STALLED_MS)
-        bound.bind((HOST, port))
-        bound.listen(128)
-    except OSError as error:
-        bound.close()
-        raise UsageError(_cannot(port, error)) from None
+    bound = metrics_server.bind(ListenAddress(HOST, port), "--port", ", maybe by another dashboard")
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _STALLED_MS)
     return bound
-
-
-def _cannot(port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {HOST} is in use, maybe by another dashboard; choose one with --port (0: any)"
-    why = f"cannot be used ({error.strerror})"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        why = "requires permissions that this user does not have"
-    return f"port {port} of {HOST} {why}; choose one with --port (0: any)"
 
 
 def check_folder(runs: Path) -> Runs:

@@ -106,8 +106,8 @@ def listen_address(text: str, option: str) -> ListenAddress:
     return ListenAddress(match["ipv6"] or match["host"] or "127.0.0.1", int(match["port"]))
 
 
-def bind(address: ListenAddress, option: str) -> socket.socket:
-    """A socket that listens there. Raises UsageError that says what to do."""
+def bind(address: ListenAddress, option: str, maybe: str = "") -> socket.socket:
+    """A socket that listens there. Raises UsageError that says what to do; `maybe`: who may have the port."""
     try:
         resolved = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -120,17 +120,15 @@ def bind(address: ListenAddress, option: str) -> socket.socket:
         bound.listen(128)
     except OSError as error:
         bound.close()
-        raise UsageError(_bind_error(address, option, error)) from None
+        if error.errno == errno.EADDRINUSE:
+            why = f"is in use{maybe}"
+        elif error.errno in (errno.EACCES, errno.EPERM):
+            why = "requires permissions that this user does not have"
+        else:
+            why = f"cannot be used ({error.strerror})"
+        port, advice = f"port {address.port} of {address.host}", f"choose another one with {option}"
+        raise UsageError(f"{port} {why}; {advice} (port 0: any)") from None
     return bound
-
-
-def _bind_error(address: ListenAddress, option: str, error: OSError) -> str:
-    where = f"port {address.port} of {address.host}"
-    if error.errno == errno.EADDRINUSE:
-        return f"{where} is in use; choose another one with {option} (port 0: any)"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"{where} requires permissions that this user does not have; choose another one with {option}"
-    return f"{where} cannot be used ({error.strerror}); choose another one with {option}"
 
 
 @contextmanager

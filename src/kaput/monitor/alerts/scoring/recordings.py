@@ -9,7 +9,7 @@ and of what producers saw.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from kaput.core import FOREVER_NS, MS, SECOND, qualified
+from kaput.core import FOREVER_NS, MS, SECOND
 from kaput.errors import EvidenceError
 from kaput.evidence.column_values import with_clusters
 from kaput.evidence.parquet import table_of
@@ -29,7 +29,6 @@ from kaput.monitor.alerts.engine import Engine
 from kaput.monitor.alerts.rules import AlertRule, AlertRules
 from kaput.monitor.signals import Sample
 from kaput.scenario.loader import read_resolved
-from kaput.scenario.model import Scenario
 
 Longs = npt.NDArray[np.int64]
 
@@ -173,19 +172,31 @@ class _ClusterSoFar:
 
 def cluster_samples(evidence: Evidence, moments: Longs) -> Iterator[Sample]:
     """Samples at each of these times; none if the run has no such events. Raises EvidenceError."""
-    events = sorted(evidence.rows("cluster_events"), key=lambda event: event["at_ns"])
-    scenario = _scenario(evidence)
-    min_isr = _min_isr(scenario)
-    state, applied = _ClusterSoFar(), 0
-    for at_ns in moments.tolist():
-        while applied < len(events) and events[applied]["at_ns"] <= at_ns:
-            state.apply(events[applied])
-            applied += 1
-        for name, value, labels in (*_values(state, min_isr), *_spare(scenario, min_isr)):
+    min_isr, spare = _intended(evidence)
+    state = _ClusterSoFar()
+    for at_ns, events in _by_moment(evidence.rows("cluster_events"), moments):
+        for event in events:
+            state.apply(event)
+        for name, value, labels in (*_values(state, min_isr), *spare):
             yield Sample(name, float(value), at_ns, labels)
 
 
-def _values(state: _ClusterSoFar, min_isr: Mapping[str, int]) -> Iterator[tuple[str, float, dict[str, str]]]:
+def _by_moment(
+    rows: Iterable[Mapping[str, Any]], moments: Longs
+) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
+    """Each of these times, with the rows since the one before."""
+    left = deque(sorted(rows, key=lambda row: row["at_ns"]))
+    for at_ns in moments.tolist():
+        new = []
+        while left and left[0]["at_ns"] <= at_ns:
+            new.append(left.popleft())
+        yield at_ns, new
+
+
+Values = Iterable[tuple[str, float, dict[str, str]]]  # (signal, value, labels)
+
+
+def _values(state: _ClusterSoFar, min_isr: Mapping[str, int]) -> Values:
     for broker, up in state.brokers.items():
         yield "kaput_broker_up", up, {"broker": str(broker)}
     controllers = [runs for node, runs in state.nodes.items() if node not in state.brokers]
@@ -205,29 +216,19 @@ def _values(state: _ClusterSoFar, min_isr: Mapping[str, int]) -> Iterator[tuple[
         yield "kaput_under_replicated_partitions", led, {"broker": str(broker)}
 
 
-def _spare(
-    scenario: Scenario | None, min_isr: Mapping[str, int]
-) -> Iterator[tuple[str, float, dict[str, str]]]:
-    for topic in scenario.topics if scenario is not None else ():
-        name = qualified(topic.cluster, topic.name)
-        yield "kaput_spare_replicas", topic.replication_factor - min_isr[name], {"topic": name}
-
-
-def _min_isr(scenario: Scenario | None) -> Mapping[str, int]:
-    """By topic of the scenario, how many replicas acks=all requires."""
-    if scenario is None:
-        return {}
-    return {
-        name: scenario.effective_min_isr(name, scenario.topic_setting(name, _MIN_ISR, "1"))
-        for name in (topic.full_name for topic in scenario.topics)
-    }
-
-
-def _scenario(evidence: Evidence) -> Scenario | None:
+def _intended(evidence: Evidence) -> tuple[Mapping[str, int], Values]:
+    """By topic of the scenario, how many replicas acks=all requires; and the values that follow."""
     try:
-        return read_resolved(evidence.folder.scenario_path)
+        scenario = read_resolved(evidence.folder.scenario_path)
     except EvidenceError:
-        return None
+        return {}, ()
+    factors = {topic.full_name: topic.replication_factor for topic in scenario.topics}
+    min_isr = {
+        name: scenario.effective_min_isr(name, scenario.topic_setting(name, _MIN_ISR, "1"))
+        for name in factors
+    }
+    spare = {name: factor - min_isr[name] for name, factor in factors.items()}
+    return min_isr, [("kaput_spare_replicas", count, {"topic": name}) for name, count in spare.items()]
 
 
 _RELEASED = {"revoked", "lost", "left", "killed"}
@@ -271,13 +272,10 @@ class _AckedMessages:
 
 def _rebalancing(evidence: Evidence, moments: Longs) -> Iterator[Sample]:
     """A group is rebalancing while a partition that a member had has no owner."""
-    events = sorted(evidence.rows("group_events"), key=lambda event: event["at_ns"])
     owners: dict[str, dict[Place, str | None]] = {}
-    applied = 0
-    for at_ns in moments.tolist():
-        while applied < len(events) and events[applied]["at_ns"] <= at_ns:
-            _apply(owners.setdefault(events[applied]["group"], {}), events[applied])
-            applied += 1
+    for at_ns, events in _by_moment(evidence.rows("group_events"), moments):
+        for event in events:
+            _apply(owners.setdefault(event["group"], {}), event)
         for group, places in owners.items():
             if places:
                 yield Sample(
