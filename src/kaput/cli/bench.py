@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,6 @@ from typer import Argument, Option
 
 from kaput.cli.verbs import Verb, group
 from kaput.errors import UsageError
-from kaput.printable import unescaped
 
 app = group("Generate evidence for benchmarks.\n\nExample: kaput bench generate made --messages 1000000")
 
@@ -51,6 +49,7 @@ def generate_command(
     """
     from kaput.bench.generate import generate, shape_of
     from kaput.bench.plan import PlantingPlan
+    from kaput.cli.progress import CountProgress
     from kaput.evidence.folder import create_directory
     from kaput.processes.signals import interrupts
 
@@ -60,28 +59,10 @@ def generate_command(
         shape_of(messages, producers, partitions, groups, seed, uneven), 0.0 if clean else anomaly_rate
     )
     create_directory(run_dir)
-    with interrupts():
-        expected = generate(plan, run_dir, _GenerateProgress(messages))
+    with interrupts(), CountProgress(run_dir.name, "generated {:,} of {:,} messages") as bar:
+        expected = generate(plan, run_dir, lambda done, slabs: bar.tell(messages * done // slabs, messages))
     if json:
         sys.stdout.write((run_dir / "expected.json").read_text())
     else:
         planted = ", ".join(f"{name} {count:,}" for name, count in expected["anomalies"].items() if count)
         sys.stdout.write(f"{run_dir}: {messages:,} messages; planted: {planted or 'nothing'}\n")
-
-
-class _GenerateProgress:
-    """A line on stderr: updated in place on a terminal, printed every few seconds elsewhere."""
-
-    def __init__(self, messages: int) -> None:
-        self._messages, self._live = messages, sys.stderr.isatty()
-        self._shown_at, self._shown = time.monotonic(), -1
-
-    def __call__(self, done: int, slabs: int) -> None:
-        now = time.monotonic()
-        if done == self._shown or (not self._live and done < slabs and now - self._shown_at < 5):
-            return
-        self._shown_at, self._shown = now, done
-        text = f"generated {self._messages * done // slabs:,} of {self._messages:,} messages"
-        end = "\n" if not self._live or done == slabs else ""
-        unescaped(sys.stderr).write(("\r" if self._live else "") + text + end)
-        sys.stderr.flush()

@@ -195,6 +195,7 @@ def prepare(
     Raises UsageError, DistributionError, NamespacesError before anything starts.
     """
     from kaput.cli.jars import distribution_for, more_for
+    from kaput.runner.machine import check_memory
     from kaput.runner.setting_check import check_settings
 
     scenarios = [scenario for _, scenario in named]
@@ -210,6 +211,9 @@ def prepare(
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
     if own:
+        for name, scenario in named:
+            if warning := check_memory(scenario):
+                note(f"{name}: {warning}")
         _enter_network(scenarios, java, kafka_home)
 
 

@@ -107,6 +107,7 @@ def check_command(
     chosen = {choice.name: choice.scenario for choice in choices}
     _note_commands(chosen)
     _check_settings(chosen, allow_unknown)
+    _note_memory(chosen)
     if json:
         _print_json([_summary(name, scenario) for name, scenario in chosen.items()])
     else:
@@ -121,6 +122,16 @@ def _note_commands(scenarios: dict[str, Scenario]) -> None:
         if steps := _commands(scenario):
             verb = "needs" if len(steps) == 1 else "need"
             note(f"{name}: {', '.join(steps)} {verb} an existing cluster: run it with --bootstrap-servers")
+
+
+def _note_memory(scenarios: dict[str, Scenario]) -> None:
+    """Says which have more nodes than this machine has memory for: another one may have it."""
+    from kaput.runner.machine import of_this_machine, shortage
+
+    for name, scenario in scenarios.items():
+        found = None if _commands(scenario) else shortage(scenario, of_this_machine())
+        if found is not None:
+            note(f"{name}: {found[0]}")
 
 
 def _commands(scenario: Scenario) -> list[str]:

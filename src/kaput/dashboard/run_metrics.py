@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaput.dashboard.listing import RECORDING, Listing
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.run_tails import ATTEMPTS, Longs, Row, RunTails, rows_of, state_of
+from kaput.dashboard.watching.run_tails import Longs, Row, RunTails, rows_of, state_of
 from kaput.errors import KaputError
 from kaput.evidence.schemas import whole
 from kaput.monitor.metrics_server import Exposition
@@ -51,12 +50,14 @@ class RunMetrics:
         """Reads new rows. Raises OSError."""
         # Samples first: they have the leaders.
         for table, found in sorted(self._tails.take(), key=lambda item: item[0] != "samples"):
-            self._take[table](self, found)
-        self.series.add(self._samples())
+            getattr(self, f"_{table}")(found)
+        self.series.add(self._current())
 
     def close(self) -> None:
         """Closes all files; the numbers stay."""
         self._tails.close()
+
+    # The rows of each table, by its name.
 
     def _attempts(self, made: Longs) -> None:
         self._sent += len(made)
@@ -93,7 +94,7 @@ class RunMetrics:
         for row in rows_of(batches):
             self._gauges["kaput_fault_active", (str(row["id"]),)] = float(state_of(row) == "active")
 
-    def _measured(self, batches: Iterator[pa.RecordBatch]) -> None:
+    def _samples(self, batches: Iterator[pa.RecordBatch]) -> None:
         for row in rows_of(batches):
             if whole(row["value"]):
                 self._sample(row, dict(row["labels"] or ()))
@@ -113,16 +114,7 @@ class RunMetrics:
                 lag = self._mirrors.setdefault(str(row["mirror"]), MirrorLag())
                 lag.add(place, row["source_offset"], row["source_offset"] - int(row["value"]), row["at_ns"])
 
-    _take: ClassVar[dict[str, Callable[[RunMetrics, Any], None]]] = {
-        ATTEMPTS: _attempts,
-        "sends": _sends,
-        "deliveries": _deliveries,
-        "faults": _faults,
-        "samples": _measured,
-        "mirror": _mirror,
-    }
-
-    def _samples(self) -> Iterator[Sample]:
+    def _current(self) -> Iterator[Sample]:
         run = {"run": self._name}
         # Other programs' writers may record outcomes without attempts.
         yield Sample("kaput_messages_sent_total", max(self._sent, self._with_outcome), 0, run)

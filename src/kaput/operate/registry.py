@@ -92,7 +92,7 @@ class ClusterDirectory:
         `kaput down` after it. Raises UsageError if another process holds it, LabError if locking fails.
         """
         path = self.path.with_suffix(".lock")
-        descriptor = _lock(path)
+        descriptor = lock(path)
         if descriptor is None:
             self.check_free()
             raise UsageError(
@@ -102,7 +102,7 @@ class ClusterDirectory:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)  # before releasing the lock: see _lock
+            path.unlink(missing_ok=True)  # before releasing the lock: see `lock`
             os.close(descriptor)
 
     def check_free(self) -> None:
@@ -187,7 +187,7 @@ def call(entry: ClusterEntry, request: dict[str, object], timeout_s: float = _CA
     return answer["result"]
 
 
-def _lock(path: Path) -> int | None:
+def lock(path: Path) -> int | None:
     """A file descriptor with the kernel's lock, which ends with the process; None if another one holds it.
     The holder deletes the file when it is done, so the file just locked may be gone: then try the new one.
     """

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from kaput.dashboard.safe_files import Runs
-from kaput.dashboard.watching.run_tails import ATTEMPTS, CurrentState, LedgerFile, Longs, RunTails, rows_of
+from kaput.dashboard.watching.run_tails import CurrentState, LedgerFile, Longs, RunTails, rows_of
 from kaput.errors import KaputError
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest
@@ -215,8 +215,10 @@ class RunReader:
         if self._steps.began_ns != manifest.started_ns:
             self._begin(manifest.started_ns)
         for table, found in self._tails.take():
-            self._take[table](self, found)
+            getattr(self, f"_{table}")(found)
         return self._tails.more
+
+    # The rows of each table, by its name.
 
     def _attempts(self, made: Longs) -> None:
         self._attempted += len(made)
@@ -253,14 +255,6 @@ class RunReader:
     def _samples(self, batches: Iterator[pa.RecordBatch]) -> None:
         for row in rows_of(batches):
             self._current.sample(row)
-
-    _take: ClassVar[dict[str, Callable[[RunReader, Any], None]]] = {
-        ATTEMPTS: _attempts,
-        "sends": _sends,
-        "deliveries": _deliveries,
-        "faults": _faults,
-        "samples": _samples,
-    }
 
     def _note_newest(self, at_ns: Longs) -> None:
         if len(at_ns):

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from kaput.cluster.admin.reassignments import Configs
 from kaput.errors import LabError, UsageError
 from kaput.operate.reassign.moves import Move, to_kafka_json
-from kaput.operate.registry import journals
+from kaput.operate.registry import journals, lock
 
 SCHEMA = "kaput.reassignment/1"
 
@@ -55,13 +55,9 @@ class Folder:
     @contextmanager
     def locked(self, cluster_id: str) -> Iterator[None]:
         """The lock against other kaput processes here. Raises UsageError if one reassigns the cluster."""
-        self._make()
-        descriptor = os.open(self._lock_path(cluster_id), os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise UsageError(f"another kaput is reassigning cluster {cluster_id} right now") from None
+        descriptor = lock(self._lock_path(cluster_id))
+        if descriptor is None:
+            raise UsageError(f"another kaput is reassigning cluster {cluster_id} right now")
         try:
             yield
         finally:
@@ -96,7 +92,6 @@ class Folder:
 
     def begin(self, journal: MoveJournal) -> MoveJournal:
         """Writes the old assignment, for a rollback, then the journal, both synced. Raises LabError."""
-        self._make()
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         number, before = 0, self._root / f"{journal.cluster_id}-{stamp}.json"
         while before.exists():
@@ -121,17 +116,12 @@ class Folder:
     def _lock_path(self, cluster_id: str) -> Path:
         return self._root / f"{cluster_id}.lock"
 
-    def _make(self) -> None:
-        try:
-            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise LabError(f"{self._root} cannot be created ({error.strerror}); set XDG_STATE_HOME") from None
-
 
 def _write(path: Path, text: str) -> None:
     """Writes the file atomically and syncs it to disk."""
     temporary = path.with_suffix(f".{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with temporary.open("w") as file:
             file.write(text)
             file.flush()
