@@ -59,6 +59,7 @@ def run(
     from kaput.processes.ending import reap_orphans
     from kaput.processes.signals import interrupts
     from kaput.runner.folder_setup import check_runs
+    from kaput.runner.machine import check_memory
     from kaput.runner.setting_check import check_settings
 
     existing = _existing(bootstrap_servers, command_config, use_existing_topics, kafka_home)
@@ -73,6 +74,8 @@ def run(
         jars = _jars(java, kafka_home, note) if existing is None else None
         check_settings(resolved, java, jars, allow_unknown=allow_unknown)
         if existing is None:
+            if warning := check_memory(resolved):
+                note(warning)
             provider = own_provider(resolved, java, kafka_home, note)
         else:
             provider, resolved = existing.provider_for(resolved)

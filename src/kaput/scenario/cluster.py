@@ -126,6 +126,9 @@ class Cluster(Block):
         return self.features.get("eligible.leader.replicas.version", int(is_default)) > 0
 
     def rules(self) -> Found:
+        if self.brokers >= FIRST_CONTROLLER_ID:
+            first = f"ids from {FIRST_CONTROLLER_ID} on are those of controllers"
+            yield ("brokers",), f"{first}; write {FIRST_CONTROLLER_ID - 1} or fewer"
         if self.disk_mb is not None and self.network == "loopback":
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
         if self.disk_mb is None and self.disk_fs != "tmpfs":

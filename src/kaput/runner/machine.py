@@ -1,0 +1,69 @@
+"""Whether this machine can carry the nodes of a scenario: their memory against what there is.
+
+A rough figure: it is to catch 80 brokers on a laptop, which would be killed one by one, or make the machine
+swap. Not here: CPUs, which only make a run slow (its latencies say so).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from kaput.errors import LabError
+from kaput.scenario.fault_kinds import GrowOptions
+from kaput.scenario.model import Scenario
+
+# Kafka 4.4.0, Java 17, 20 brokers with 60 partitions, a light load: 130 to 140 MiB of each node's own memory
+# (its proportional set size), page cache left out. The heap may grow to 256 MiB.
+NODE_MB = 150
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
+
+
+class Memory(NamedTuple):
+    """MiB: all that there is, and what is free for new processes."""
+
+    total_mb: int
+    available_mb: int
+
+
+def of_this_machine(limits: Sequence[str] = _LIMITS) -> Memory:
+    """Of the machine, or of the container, if it has a limit."""
+    memory = psutil.virtual_memory()
+    total, available = memory.total, memory.available
+    for path in limits:
+        with suppress(OSError, ValueError):
+            limit = int(Path(path).read_text())
+            total, available = min(total, limit), min(available, limit)
+    return Memory(total >> 20, available >> 20)
+
+
+def shortage(scenario: Scenario, memory: Memory) -> tuple[str, bool] | None:
+    """A sentence, and whether there is too little even of all memory; None: there is enough. Each cluster's
+    brokers, dedicated controllers and ZooKeeper nodes, with brokers that steps add.
+    """
+    nodes = sum(
+        each.brokers + len(each.dedicated_controller_ids()) + len(each.zookeeper_ids())
+        for each in scenario.all_clusters.values()
+    )
+    nodes += sum(step.options.brokers for step in scenario.faults if isinstance(step.options, GrowOptions))
+    needed = nodes * NODE_MB
+    if needed <= memory.available_mb:
+        return None
+    too_much = needed > memory.total_mb
+    has = f"{memory.total_mb:,} MiB" if too_much else f"{memory.available_mb:,} MiB free"
+    text = f"{nodes} nodes need about {needed:,} MiB ({NODE_MB} MiB each), and this machine has {has}"
+    return f"{text}; write fewer brokers" if too_much else text, too_much
+
+
+def check_memory(scenario: Scenario) -> str:
+    """A warning, if there may be too little memory; empty if there is enough. Raises LabError if there is too
+    little even of all memory.
+    """
+    found = shortage(scenario, of_this_machine())
+    if found is not None and found[1]:
+        raise LabError(found[0])
+    return "" if found is None else found[0]

@@ -1,0 +1,61 @@
+"""More brokers than the machine has memory for are named before they are started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kaput.errors import LabError
+from kaput.runner import machine
+from kaput.runner.machine import NODE_MB, Memory, check_memory, of_this_machine, shortage
+from kaput.scenario.loader import find, load_builtin, mistakes_of
+
+
+def test_nodes_are_counted_with_those_that_steps_add() -> None:
+    """Of every cluster: brokers, controllers; what is enough is not mentioned."""
+    noop = load_builtin("noop", ["cluster.brokers=10", "cluster.controllers=2"])
+    growing = load_builtin("noop", ["cluster.brokers=3", "cluster.controllers=1"])
+    grow = "faults=[{at: 1s, fault: grow, target: cluster, brokers: 3}]"
+    assert shortage(noop, Memory(99_999, 12 * NODE_MB)) is None
+    assert (
+        shortage(load_builtin("noop", ["cluster.brokers=3", grow]), Memory(99_999, 5 * NODE_MB)) is not None
+    )
+    assert shortage(growing, Memory(99_999, 4 * NODE_MB)) is None
+    several = load_builtin("mirror", [])
+    found = shortage(several, Memory(100, 100))
+    assert (
+        found is not None and found[1] and found[0].endswith("this machine has 100 MiB; write fewer brokers")
+    )
+
+
+def test_little_free_memory_is_a_warning() -> None:
+    found = shortage(load_builtin("noop", ["cluster.brokers=80"]), Memory(99_999, 4_000))
+    assert found is not None and not found[1]
+    assert f"need about {80 * NODE_MB:,} MiB ({NODE_MB} MiB each), and this machine has 4,000 MiB" in found[0]
+
+
+def test_run_that_all_memory_could_not_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is this machine's trouble, not a mistake in the file."""
+    scenario = load_builtin("noop", ["cluster.brokers=80"])
+    monkeypatch.setattr(machine, "of_this_machine", lambda: Memory(4_000, 3_000))
+    with pytest.raises(LabError, match="80 nodes need about"):
+        check_memory(scenario)
+    monkeypatch.setattr(machine, "of_this_machine", lambda: Memory(99_999, 3_000))
+    assert "3,000 MiB free" in check_memory(scenario)
+
+
+def test_limit_of_a_container_counts(tmp_path: Path) -> None:
+    limit, none = tmp_path / "memory.max", tmp_path / "none"
+    none.write_text("max\n")
+    every = of_this_machine([str(none), str(tmp_path / "missing")])
+    limit.write_text(str(64 << 20))
+    assert of_this_machine([str(limit)]) == (64, 64) and every.total_mb > 64
+
+
+def test_ids_of_brokers_end_where_those_of_controllers_begin() -> None:
+    """101 brokers would have a controller among them, or be one."""
+    _, source = find("noop")
+    assert not mistakes_of(source, ["cluster.brokers=100"])
+    (mistake,) = mistakes_of(source, ["cluster.brokers=101"])
+    assert mistake.text == "ids from 101 on are those of controllers; write 100 or fewer"
