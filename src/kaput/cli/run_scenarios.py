@@ -68,8 +68,7 @@ def run_all(
             # kaput does not choose the network of an existing cluster.
             named = [(choice.name, choice.scenario) for choice in choices]
             prepare(named, java, kafka_home, own=existing is None, allow_unknown=allow_unknown)
-        first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
-        plans = _plans(choices, first_seed, repeat, runs, kafka_home)
+        plans = _plans(choices, seed, repeat, runs, kafka_home)
         provider = partial(_provider, java, existing)
         most = max(messages_to_judge(choice.scenario) for choice in choices)
         with interrupts(), Scratch() as scratch, engine_for(most) as spark:
@@ -110,8 +109,7 @@ def run_together(
         if (why := why_apart(first.scenario, other.scenario)) is not None:
             raise UsageError(f"--together: {first.title} and {other.title} cannot share a cluster: {why}")
     prepare([(each.name, each.scenario) for each in choices], java, kafka_home, allow_unknown=allow_unknown)
-    first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
-    plans = _plans(choices, first_seed, repeat, runs, kafka_home)
+    plans = _plans(choices, seed, repeat, runs, kafka_home)
     shown = progress or RunProgress(f"{len(choices)} together")
     with Trials(runs, progress=shown, together=len(choices), kafka_home=kafka_home) as trials:
         with shown:
@@ -154,9 +152,10 @@ def _sidecar(
 
 
 def _plans(
-    choices: list[Choice], first_seed: int, repeat: int, runs: Path, kafka_home: Path | None
+    choices: list[Choice], seed: int | None, repeat: int, runs: Path, kafka_home: Path | None
 ) -> list[PlannedRun]:
     """All choices once, then all again, so that changes on the machine affect all of them."""
+    first_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     every = [(number, index) for number in range(repeat) for index in range(len(choices))]
     plans = []
     for at, (number, index) in enumerate(every, 1):

@@ -94,13 +94,6 @@ class PlayedTrial:
     began: float
 
 
-def warmable(scenario: Scenario) -> bool:
-    """Whether it can be played on a warm cluster: a single cluster of kaput's own. A run has its own stores,
-    but the nemesis of the cluster cannot break them.
-    """
-    return _needs_own(scenario) is None
-
-
 def shareable(scenario: Scenario) -> bool:
     """Whether other trials can be played on the same cluster at the same time."""
     return _must_be_alone(scenario) is None
@@ -128,8 +121,10 @@ def why_apart(one: Scenario, other: Scenario) -> str | None:
     return None
 
 
-def _needs_own(scenario: Scenario) -> str | None:
-    """Why it cannot be played on a warm cluster; None if it can."""
+def needs_own(scenario: Scenario) -> str | None:
+    """Why it cannot be played on a warm cluster; None if it can: a single cluster of kaput's own. Stores are
+    a run's own, but the nemesis of the cluster cannot break them.
+    """
     if scenario.clusters or scenario.mirrors or scenario.plan:
         return "one of them has several clusters, mirrors or a plan"
     if scenario.cluster.mode != "kraft":
@@ -143,7 +138,7 @@ def _needs_own(scenario: Scenario) -> str | None:
 
 def _must_be_alone(scenario: Scenario) -> str | None:
     """Why no other trial can use its cluster at the same time; None if others can."""
-    if (own := _needs_own(scenario)) is not None:
+    if (own := needs_own(scenario)) is not None:
         return own
     # Steps that count requests or wait for events would also see those of other runs.
     if any(s.fault == PROTOCOL or isinstance(s.trigger, AtEvent) for s in timeline(scenario, 0)):

@@ -29,7 +29,7 @@ from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
-from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, can_share, in_background, warmable
+from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, can_share, in_background, needs_own
 from kaput.trials.scaling import scaled
 from kaput.trials.warm import WarmClusters
 
@@ -114,7 +114,7 @@ class Trials:
             first = trials[0].scenario
             if first.cluster.network == "namespaces":
                 check_inside()
-            if not warmable(first):
+            if needs_own(first) is not None:
                 return [self._alone(batch[0], first, began)]
             self._progress.phase("provision")
             cluster = self._clusters.cluster(first)

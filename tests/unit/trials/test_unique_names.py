@@ -10,7 +10,7 @@ from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.producers import partition_of, transactional_id
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.trials.batch import can_share, shareable, warmable, with_unique_names
+from kaput.trials.batch import can_share, needs_own, shareable, with_unique_names
 
 
 def test_unique_names_replace_topic_and_group_everywhere() -> None:
@@ -59,7 +59,7 @@ def test_topic_without_an_assignment_gets_a_fixed_one() -> None:
 @pytest.mark.parametrize("name", builtin_names())
 def test_warmable_builtin_scenarios_are_valid_with_unique_names(name: str) -> None:
     scenario = load_builtin(name, [])
-    if warmable(scenario):
+    if needs_own(scenario) is None:
         assert check(with_unique_names(scenario, "12-3"), existing=False) == []
         asks = {step.id for step in timeline(scenario, 0) if step.fault == PROTOCOL}
         asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
@@ -90,7 +90,7 @@ def test_event_trigger_uses_the_unique_topic_name(event: str, meant: str | None)
 
 def test_scenario_with_stores_is_warmable_unless_a_store_is_a_target() -> None:
     assert shareable(load_builtin("store-or-min-isr", []))
-    assert not warmable(load_builtin("kafka-away-store-dies", []))
+    assert needs_own(load_builtin("kafka-away-store-dies", []))
 
 
 def test_trials_differing_only_in_workload_can_share_a_cluster() -> None:
