@@ -21,28 +21,27 @@ from kaput.evidence.findings_claims import (
     Suspect,
     Unavailability,
 )
-from kaput.evidence.findings_groups import (
-    Delivered,
-    Fate,
-    GroupFate,
-    GroupFindings,
-    RebalanceFindings,
-    Stored,
-)
-from kaput.evidence.findings_mirrors import MirrorFindings, PlanFindings
 from kaput.evidence.findings_parts import (
     ClientErrors,
     ClientRequests,
+    Delivered,
+    Fate,
     FeatureLevels,
     FindingsPart,
+    GroupFate,
+    GroupFindings,
     KeptFindings,
     LatencyAround,
     MeanRates,
+    MirrorFindings,
     PartitionTable,
     Percentiles,
+    PlanFindings,
+    RebalanceFindings,
     ResizedTopic,
     RunCounts,
     Slump,
+    Stored,
     TransactionFindings,
 )
 from kaput.scenario.nearest import hint

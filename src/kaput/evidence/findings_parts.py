@@ -1,19 +1,25 @@
-"""Parts of the findings: rates, partitions, transactions, kept messages, versions; and counts of anomalies as
-attributes, such as `findings.lost`, each exact, including permitted ones. The document: findings.py.
+"""Parts of the findings: rates, partitions, transactions, kept messages, versions, fates, groups, mirrors,
+the plan of a move; and counts of anomalies as attributes, such as `findings.lost`, each exact, including
+permitted ones. The document: findings.py.
 
 Times are ns since the epoch (`_ns`) or durations in ms (`_ms`); terms are defined in docs/GLOSSARY.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, PrivateAttr
 
+from kaput.evidence.comparisons import Status
 from kaput.scenario.anomalies import GROUP_ANOMALIES, RUN_ANOMALIES, attribute
 from kaput.scenario.block import Described
+from kaput.scenario.vocabulary import GroupType, Isolation
 
 When = Literal["before", "during", "after"]
+Stored = Literal["0", "1", "n", "unread", "uncommitted"]
+Delivered = Literal["0", "1", "n"]
 
 
 class FindingsPart(Described):
@@ -295,3 +301,276 @@ def _count_of(anomaly: str) -> property:
 for _counts, _anomalies in ((GroupCounts, GROUP_ANOMALIES), (RunCounts, RUN_ANOMALIES)):
     for _name in _anomalies:
         setattr(_counts, attribute(_name), _count_of(_name))
+
+
+class Fate(FindingsPart):
+    """How many messages had this outcome and were stored this many times."""
+
+    outcome: str
+    """acked, failed, unknown, kept or refused: the outcome at the producer."""
+    stored: Stored
+    """How many times; `unread`: its partition was not read to its end; `uncommitted`: never committed."""
+    count: int
+    """Messages."""
+
+
+class GroupFate(Fate):
+    """The same, and delivered to the group this many times."""
+
+    delivered: Delivered
+    """How many times."""
+
+
+class Lag(FindingsPart):
+    """Log end offsets minus committed offsets, over all partitions of a group."""
+
+    max: int | None = None
+    """The greatest sample; null without samples."""
+    final: int | None = None
+    """At the end of the run; null if an end offset or every commit is missing."""
+    final_without_record: int = 0
+    """Of these, offsets behind the last record of their log, such as markers of transactions; only of logs
+    that were read to their end."""
+
+
+class MemberFindings(FindingsPart):
+    """One member of a group."""
+
+    member: str
+    """Its name in the evidence."""
+    delivered: int
+    """Records delivered to it."""
+    commits_refused: int = 0
+    """Its commits of a partition that a broker refused."""
+    redelivered_after_commit: int = 0
+    """Records delivered to it although the group had committed past them."""
+    anomalies: dict[str, int] = {}
+    """Its own share of the group's anomalies by name, without zeros. Redelivered: all such records it got."""
+
+
+class ShareMemberFindings(MemberFindings):
+    """One member of a share group: records by the acknowledgement that a broker confirmed."""
+
+    accepted: int
+    """Confirmed accepts."""
+    released: int
+    """Confirmed releases."""
+    rejected: int
+    """Confirmed rejects."""
+    failed: int = 0
+    """Acknowledgements that were refused, or of which it is unknown whether they took effect."""
+
+
+class Handover(FindingsPart):
+    """One member in a rebalance."""
+
+    member: str
+    """Its name in the evidence."""
+    revoked_ns: int | None = None
+    """When it first gave up a partition; null if it gave up none."""
+    assigned_ns: int | None = None
+    """When it was last assigned one; null if it was assigned none."""
+    first_record_ns: int | None = None
+    """Its first record of a partition that it was assigned; null without one."""
+
+
+class RebalanceFindings(FindingsPart):
+    """One rebalance of a group."""
+
+    group: str
+    """The group's id."""
+    trigger: str
+    """Why it began, as far as is known."""
+    started_ns: int
+    """Its first change of owner, or the loss of a member before that: when it was frozen."""
+    ended_ns: int | None
+    """Its last change of owner; null if a partition never had an owner again."""
+    resumed_ns: int | None = None
+    """The first delivery to its new owner from the partition that was read again last, of those that had an
+    owner before; null if none had one, or nothing was delivered."""
+    unresumed_partitions: int = 0
+    """Partitions that had an owner before, and of which nothing was delivered to the new one: there was
+    nothing to deliver, or it lost them soon."""
+    members: int
+    """Members when it was over."""
+    unowned_partition_seconds: float
+    """Time without an owner, added up over all partitions."""
+    redelivered: int
+    """Records delivered once more because of it."""
+    handovers: list[Handover] = []
+    """What it meant for each member."""
+
+    @property
+    def took_ns(self) -> int | None:
+        """From its start to when every partition had an owner again, and those that had one before were read
+        again, as far as anything was delivered from them; None if some partition never had an owner again.
+        """
+        if self.ended_ns is None:
+            return None
+        return max(self.ended_ns, self.resumed_ns or self.ended_ns) - self.started_ns
+
+
+class GroupFindings(GroupCounts, FindingsPart):
+    """One consumer group. In Python its anomalies are attributes, too: `group.redelivered`."""
+
+    group: str
+    """The group's id."""
+    type: GroupType = "classic"
+    """The protocol."""
+    isolation: Isolation | None = None
+    """The isolation level; null if unknown."""
+    drained: bool
+    """Whether it had read everything that is stored when the run ended."""
+    delivered_messages: int
+    """Distinct messages of the run that were delivered to it."""
+    fates: list[GroupFate]
+    """Every message exactly once, so the counts add up to totals.sent."""
+    redelivered_after_commit: int = 0
+    """Of `redelivered`, what is not permitted."""
+    delivered_per_s: float | None = None
+    """Records, from the first attempt to the last delivery; null without deliveries."""
+    longest_commit_gap_ms: float | None = None
+    """The longest time between two commits of any of its members; null with fewer than two."""
+    end_to_end_ms: Percentiles = Percentiles()
+    """From the attempt to the first delivery to this group."""
+    lag: Lag = Lag()
+    """How far it was behind."""
+    members: list[ShareMemberFindings | MemberFindings] = []
+    """All members that the evidence names; for a share group, those that were handed records."""
+
+    _counts: Mapping[str, int] = PrivateAttr(default_factory=dict)
+
+    def total(self, anomaly: str) -> int:
+        return self._counts.get(anomaly, 0)
+
+
+class ComparedMirror(FindingsPart):
+    """Source and target of a mirror, compared at the end of the run as `kaput compare` does it."""
+
+    status: Status | None
+    """The worst of all that was compared; null if the comparison could not be done."""
+    lost: list[str] = []
+    """What is lost, as in `topic orders, records`."""
+    why: str = ""
+    """Why it could not be done."""
+
+
+class MirrorFindings(FindingsPart):
+    """One mirror, and what became of the messages that it was to copy."""
+
+    mirror: str
+    """Source and target, as in `dc1->dc2`."""
+    source: str
+    """The cluster that it copies from."""
+    target: str
+    """The cluster that it copies to."""
+    topics: list[str]
+    """The topics that it copies, with the name of their cluster."""
+    drained: bool
+    """Whether everything in the source had reached the target at the end."""
+    ended_ns: int | None = None
+    """When it ended for good; null if it never did."""
+    ended: Literal["stopped", "fault"] | None = None
+    """Whether it was stopped, or killed (`fault`: by a fault, or where it did not stop in time); null if it
+    never ended."""
+    restarts: int = 0
+    """How often it was started again."""
+    acknowledged: int
+    """Messages that were acknowledged in the source, in those topics."""
+    mirrored: int
+    """Of these, in the target."""
+    unmirrored: int
+    """Of these, not in the target, which was read to its end."""
+    causes: dict[str, int] = {}
+    """Of unmirrored ones: how many by cause."""
+    unmirrored_since_ns: int | None = None
+    """The first acknowledgement of one that is unmirrored, not after the mirror's end; null without any."""
+    deleted_first_ns: int | None = None
+    """Of unmirrored ones with the cause deleted: the first acknowledgement; null without any."""
+    deleted_last_ns: int | None = None
+    """Of these, the last acknowledgement: between the two the target is incomplete for good."""
+    rpo_messages: int | None
+    """Unmirrored messages, but for those that were acknowledged after the mirror had ended for good; null if
+    it is not known which those are, because the target was not read to its end."""
+    rpo_s: float | None = None
+    """How old the oldest of these was when the mirror ended (else at the end of the run), counted
+    from its acknowledgement; 0 without any, null if that end is not known, or as above."""
+    mirrored_twice: int = 0
+    """Messages of which the target has more copies than the source."""
+    reordered: int = 0
+    """Messages that the target has in a different order from the source."""
+    merged: int = 0
+    """Copies stored after messages that producers had sent to the target itself and that no other cluster
+    has: both clusters were written to independently."""
+    conflicting_keys: int | None = None
+    """Keys of which both wrote messages in this way; null where no producer repeats keys."""
+    own_last_keys: int | None = None
+    """Of these, keys whose last message in the target is its own, not a copy; null where no producer repeats
+    keys."""
+    looped: int = 0
+    """Messages that came back to the target of this mirror, which was their own cluster."""
+    lag_max: int | None = None
+    """The most records that were not copied yet, over all partitions of one sample; null without samples from
+    before producers wrote to the copies, or a topic was deleted and created again.
+    """
+    checkpoints: int = 0
+    """Translated positions that the mirror announced."""
+    compared: ComparedMirror | None = None
+    """What the comparison at the end of the run found (`expect.mirror`); null without one."""
+
+
+class PlanStepFindings(FindingsPart):
+    """One step of the plan."""
+
+    step: str
+    """Its number and its word."""
+    kind: str
+    """Its word."""
+    outcome: str
+    """done, failed or skipped."""
+    started_ns: int
+    """When it began."""
+    seconds: float | None = None
+    """How long it took; null if it never ended."""
+    proof: str
+    """What shows that it is done, or why not."""
+
+
+class ClientWait(FindingsPart):
+    """How long clients waited that were moved from one cluster to another."""
+
+    from_ns: int
+    """The last acknowledgement, or delivery, in the source."""
+    to_ns: int
+    """The first in the target after that."""
+    seconds: float
+    """From the one to the other."""
+
+
+class GroupSwitch(FindingsPart):
+    """A group that was moved to another cluster."""
+
+    group: str
+    """The group's id."""
+    rto: ClientWait | None = None
+    """From its last delivery in the source to its first in the target; null without either."""
+    read_twice: int
+    """Messages at or above its positions in the target that had been delivered to it before."""
+    skipped: int
+    """Messages below its positions in the target that were never delivered to it."""
+
+
+class PlanFindings(FindingsPart):
+    """The plan by which clients were moved, and what that cost."""
+
+    steps: list[PlanStepFindings]
+    """In the order of their beginnings."""
+    source: str | None = None
+    """The cluster that clients were moved from; null if not known."""
+    target: str | None = None
+    """The cluster that clients were moved to; null if not known."""
+    rto_writes: ClientWait | None = None
+    """From the last acknowledgement in the source before the fault (without one: before it was fenced, or
+    producers were moved) to the first in the target after that; null without either."""
+    groups: list[GroupSwitch] = []
+    """Groups."""

@@ -16,8 +16,7 @@ from pydantic import JsonValue
 from kaput.errors import UsageError
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.findings_claims import Availability
-from kaput.evidence.findings_groups import RebalanceFindings
-from kaput.evidence.findings_parts import ResizedForGroup
+from kaput.evidence.findings_parts import RebalanceFindings, ResizedForGroup
 from kaput.report.document import NOTHING, number
 from kaput.report.sentences import verdict_word
 from kaput.report.statistics import Summary, summary_of

@@ -16,7 +16,7 @@ from kaput.analysis.facts.assignments import place_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.run import Run
 from kaput.core import TopicPartition, cluster_and_topic
-from kaput.evidence.findings_groups import Lag, MemberFindings, ShareMemberFindings
+from kaput.evidence.findings_parts import Lag, MemberFindings, ShareMemberFindings
 from kaput.evidence.schemas import SHARE_EVENT_KINDS
 from kaput.scenario.anomalies import GROUP_ANOMALIES
 

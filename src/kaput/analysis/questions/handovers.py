@@ -26,7 +26,7 @@ from kaput.analysis.runs.columns import none
 from kaput.analysis.runs.cutting import READ, borders, overlay
 from kaput.analysis.views.places import Places
 from kaput.evidence.findings_claims import Claim
-from kaput.evidence.findings_groups import Handover, RebalanceFindings
+from kaput.evidence.findings_parts import Handover, RebalanceFindings
 
 _HANDOVERS = ("group", "place", "assigned_ns", "rebalance", "member", "again")
 

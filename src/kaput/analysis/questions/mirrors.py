@@ -32,7 +32,7 @@ from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.rows import Rows
 from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
-from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
+from kaput.evidence.findings_parts import ComparedMirror, MirrorFindings
 from kaput.verdict.contracts import Ruling, permitted, unclear, violation
 from kaput.verdict.facts import MirrorAtEnd
 from kaput.verdict.rules import VerdictRule

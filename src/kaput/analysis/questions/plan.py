@@ -22,7 +22,7 @@ from kaput.analysis.runs.names import SHIFT, Names
 from kaput.analysis.runs.run import NULL, Ints
 from kaput.analysis.views.rows import Rows
 from kaput.core import SECOND
-from kaput.evidence.findings_mirrors import ClientWait, GroupSwitch, PlanFindings, PlanStepFindings
+from kaput.evidence.findings_parts import ClientWait, GroupSwitch, PlanFindings, PlanStepFindings
 from kaput.verdict.facts import PlanStepAtEnd
 
 _WRITERS = -1  # instead of a group

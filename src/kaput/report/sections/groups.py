@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kaput.core import plural
 from kaput.evidence.findings import GroupFindings
-from kaput.evidence.findings_groups import RebalanceFindings, ShareMemberFindings
+from kaput.evidence.findings_parts import RebalanceFindings, ShareMemberFindings
 from kaput.report.document import (
     NOTHING,
     Block,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kaput.core import clock, plural
-from kaput.evidence.findings_mirrors import ComparedMirror, MirrorFindings
+from kaput.evidence.findings_parts import ComparedMirror, MirrorFindings
 from kaput.report.document import NOTHING, Block, Bullets, Cell, Section, Term, bad_if_any, seconds, table_of
 from kaput.report.sections import JudgedRun
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaput.evidence.findings_mirrors import ClientWait, PlanFindings
+from kaput.evidence.findings_parts import ClientWait, PlanFindings
 from kaput.report.document import (
     Block,
     Cell,
