@@ -27,7 +27,6 @@ from kaput.monitor.alerts.scoring.score import (
     RecordedRun,
     RuleScore,
     RunScore,
-    TunedPoint,
     Tuning,
     recorded_run,
     scored,
@@ -139,18 +138,18 @@ def _recommendations(rules: AlertRules, recorded: dict[str, RecordedRun]) -> str
         if best is None:
             lines.append(f"- **{tuning.rule.name}**: no recommendation: {tuning.why}.")
             continue
-        delay_s = best.score.typical_detect_s
+        delay_s = best.typical_detect_s
         lines.append(
             f"- **{tuning.rule.name}**: {_point_words(best)} (built in: {_point_words(tuning.current)}). Of "
-            f"{len(best.score.detect_s) + best.score.missed} faults that needed someone it notices "
-            f"{len(best.score.detect_s)}, after {delay_s:.0f} s (median), with "
-            f"{best.score.needless + best.score.false} needless or false alerts; {tuning.why}."
+            f"{len(best.detect_s) + best.missed} faults that needed someone it notices "
+            f"{len(best.detect_s)}, after {delay_s:.0f} s (median), with "
+            f"{best.needless + best.false} needless or false alerts; {tuning.why}."
         )
     return "\n".join(lines) + "\n"
 
 
-def _point_words(point: TunedPoint) -> str:
-    return f"{point.threshold:,.6g} for {point.for_ms / 1000:g} s"
+def _point_words(point: RuleScore) -> str:
+    return f"{point.threshold:,.6g} for {point.rule.for_ / 1000:g} s"
 
 
 def _cases(scores: dict[str, RunScore]) -> str:
@@ -181,9 +180,9 @@ def _tuned(rules: AlertRules, recorded: dict[str, RecordedRun]) -> Iterator[str]
 def _points(tuning: Tuning) -> str:
     """Thresholds that do as well as each other are one row."""
     rows = [("for", "threshold", "right", "needless", "false", "missed", "precision", "recall", "after (s)")]
-    for (for_ms, figures), points in groupby(tuning.points, lambda each: (each.for_ms, _figures(each.score))):
+    for (for_ms, figures), points in groupby(tuning.points, lambda each: (each.rule.for_, _figures(each))):
         same = [*points]
-        delays = [each.score.typical_detect_s for each in same]
+        delays = [each.typical_detect_s for each in same]
         span = _span([each.threshold for each in same])
         rows.append(
             (f"{for_ms / 1000:g} s", span, *figures, _span([each for each in delays if each is not None]))
