@@ -25,7 +25,6 @@ import pyarrow.compute as pc
 
 from kaput.core import plural
 from kaput.errors import EvidenceError
-from kaput.evidence.column_values import values
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.foreign_columns import (
     NULL_WORDS,
@@ -38,7 +37,7 @@ from kaput.evidence.foreign_columns import (
     shown,
 )
 from kaput.evidence.foreign_lines import NAMES_FIRST, UnreadableLines, blocks, is_csv, is_lines
-from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group
+from kaput.evidence.parquet import DAMAGE, broken, footer_of, open_file, read_row_group, values
 from kaput.evidence.schemas import TABLES, TIMES, Column, EvidenceTable
 from kaput.evidence.sealing import parquet_writer
 

@@ -17,19 +17,22 @@ import pyarrow.parquet as pq
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import EvidenceError
-from kaput.evidence.column_values import bounds_of, distinct_words, qualify, values
 from kaput.evidence.folder import Manifest, RunFolder
 from kaput.evidence.foreign import files_of, strict
 from kaput.evidence.foreign_columns import same_kind
 from kaput.evidence.parquet import (
     DAMAGE,
+    bounds_of,
     broken,
     check_footer,
+    distinct_words,
     footer_of,
     open_file,
+    qualify,
     read_row_group,
     statistics_of,
     table_of,
+    values,
 )
 from kaput.evidence.schemas import (
     CLUSTER,

@@ -24,8 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kaput.core import FOREVER_NS, NULL_LONG
-from kaput.evidence.column_values import with_clusters
-from kaput.evidence.parquet import open_file
+from kaput.evidence.parquet import open_file, with_clusters
 from kaput.evidence.reading import Evidence
 from kaput.evidence.schemas import CLUSTER, TABLES
 

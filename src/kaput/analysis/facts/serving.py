@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
-from kaput.evidence.column_values import downtimes
 from kaput.evidence.fault_rows import FaultRow
+from kaput.evidence.parquet import downtimes
 from kaput.scenario.fault_kinds import (
     DELETE_TOPIC,
     DELETE_TOPICS,

@@ -22,10 +22,9 @@ from kaput.analysis.facts.leader_history import Change, LeaderHistory, build
 from kaput.analysis.run import Run
 from kaput.analysis.runs.names import Names
 from kaput.core import MS, TopicPartition, cluster_and_topic
-from kaput.evidence.column_values import with_clusters
 from kaput.evidence.findings import LeaderChange
 from kaput.evidence.findings_parts import Learned
-from kaput.evidence.parquet import table_of
+from kaput.evidence.parquet import table_of, with_clusters
 from kaput.evidence.schemas import CLUSTER, TABLES
 
 # By (partition, epoch) and producer: the first acknowledgement of a message stored in that epoch.

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from kaput.analysis.runs.columns import ENCODINGS, InRun, type_of
 from kaput.analysis.runs.names import Names
 from kaput.core import qualified
-from kaput.evidence.column_values import with_clusters
 from kaput.evidence.parquet import (
     DAMAGE,
     all_null,
@@ -28,6 +27,7 @@ from kaput.evidence.parquet import (
     open_file,
     read_row_group,
     statistics_of,
+    with_clusters,
     words_of,
 )
 from kaput.evidence.schemas import CLUSTER, SHARE_EVENT_KINDS, TABLES

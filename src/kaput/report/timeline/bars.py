@@ -123,7 +123,7 @@ def _by_number(place: str) -> tuple[str, int]:
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
     # Here, because it loads pyarrow, which the text of a report does without.
-    from kaput.evidence.column_values import downtimes
+    from kaput.evidence.parquet import downtimes
 
     every = list(events)
     gone = downtimes(every)

@@ -21,8 +21,7 @@ import pyarrow as pa
 
 from kaput.core import FOREVER_NS, MS, SECOND
 from kaput.errors import EvidenceError
-from kaput.evidence.column_values import with_clusters
-from kaput.evidence.parquet import table_of
+from kaput.evidence.parquet import table_of, with_clusters
 from kaput.evidence.reading import Evidence
 from kaput.evidence.schemas import TABLES
 from kaput.monitor.alerts.engine import Engine
