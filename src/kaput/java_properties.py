@@ -66,11 +66,6 @@ def read_settings(path: Path) -> dict[str, Property]:
     return settings
 
 
-def read_properties(path: Path) -> dict[str, str]:
-    """The names and values of a properties file. Raises UsageError as read_settings does."""
-    return {name: setting.value for name, setting in read_settings(path).items()}
-
-
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that are settings, continued ones joined; each with the number of its first line."""
     lines = enumerate(re.split(r"\r\n|\r|\n", text), 1)

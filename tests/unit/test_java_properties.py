@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaput.errors import UsageError
-from kaput.java_properties import login_options, properties_text, read_properties, read_settings
+from kaput.java_properties import login_options, properties_text, read_settings
 
 _MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required "
 _ALICE = {"username": "alice", "password": "secret1"}
@@ -39,7 +39,7 @@ def test_properties_are_those_of_java(tmp_path: Path, data: bytes, settings: dic
     """Each result is that of java.util.Properties, but for the byte order mark, which Java keeps."""
     path = tmp_path / "client.properties"
     path.write_bytes(data)
-    assert read_properties(path) == settings
+    assert {name: each.value for name, each in read_settings(path).items()} == settings
 
 
 def test_setting_has_the_line_on_which_it_begins(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("acks=all\nname=\\u12g4\n")
     with pytest.raises(UsageError, match=r"client\.properties:2: \\u needs four hexadecimal digits"):
-        read_properties(path)
+        read_settings(path)
     with pytest.raises(UsageError, match="no such file"):
-        read_properties(tmp_path / "missing")
+        read_settings(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,6 @@ def test_written_properties_are_read_again(tmp_path: Path) -> None:
     assert text == "a\\ b=c=d: e\npath=\\ C:\\\\x\ntext=n\\u00e4h\\u000a\\ud83d\\ude00\nyes=true\n"
     path = tmp_path / "x.properties"
     path.write_text(text)
-    read = read_properties(path)
+    read = {name: each.value for name, each in read_settings(path).items()}
     assert read.pop("text").encode("utf-16-be", "surrogatepass").decode("utf-16-be") == settings.pop("text")
     assert read == settings | {"yes": "true"}
