@@ -6,13 +6,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from kaput.cluster.admin.requests import metadata
 from kaput.cluster.distribution import Distribution, java_command
+from kaput.cluster.kafka_cluster import brokers_seen_by
 from kaput.cluster.network.loopback import HOST, Ports
 from kaput.cluster.node import Node
 from kaput.cluster.properties import NodeLayout, write_properties
 from kaput.cluster.storage import format_storage, new_id
-from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.cluster.wire import Endpoint
 from kaput.errors import BrokerError
 from kaput.java import Java
 from kaput.processes.ownership import Owner
@@ -50,9 +50,7 @@ def _await_broker(node: Node, endpoint: Endpoint) -> None:
     while time.monotonic() < limit:
         if not node.running:
             raise BrokerError(node.deaths[-1] if node.deaths else f"{node.title} ended")
-        try:
-            if ask(endpoint, metadata(), 1.0).brokers:
-                return
-        except Unanswered:
-            time.sleep(0.1)
+        if brokers_seen_by(endpoint, 1.0):
+            return
+        time.sleep(0.1)
     raise BrokerError(f"a first broker did not answer in time; its log ends:\n{node.log_tail()}")

@@ -12,7 +12,7 @@ from typing import Any
 from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin, requests
 from kaput.cluster.admin.resources import METADATA_VERSION
-from kaput.cluster.kafka_cluster import KafkaCluster
+from kaput.cluster.kafka_cluster import KafkaCluster, brokers_seen_by
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.protocol import infer_broker_version_from_api_versions
@@ -61,7 +61,7 @@ class ExistingCluster(KafkaCluster):
         """Waits until every broker that is known answers, and knows the others. Raises LabError."""
         limit = time.monotonic() + timeout_s
         brokers = set(self._brokers)
-        while missing := {broker for broker in brokers if not self._is_ready(broker, brokers)}:
+        while missing := {broker for broker in brokers if not brokers <= self._seen_by(broker)}:
             if time.monotonic() >= limit:
                 names = ", ".join(map(str, sorted(missing)))
                 raise LabError(f"not ready after {timeout_s:.0f} s: broker {names}")
@@ -89,14 +89,10 @@ class ExistingCluster(KafkaCluster):
 
     def answers(self, broker: int) -> bool:
         """Whether this broker was in the metadata since the start, and answers now."""
-        return broker in self._brokers and self._is_ready(broker, {broker})
+        return broker in self._brokers and broker in self._seen_by(broker)
 
-    def _is_ready(self, broker: int, brokers: set[int]) -> bool:
-        try:
-            answer = ask(self._brokers[broker], requests.metadata(), _ANSWER_TIMEOUT_S)
-        except Unanswered:
-            return False
-        return brokers <= {alive.node_id for alive in answer.brokers}
+    def _seen_by(self, broker: int) -> frozenset[int]:
+        return brokers_seen_by(self._brokers[broker], _ANSWER_TIMEOUT_S)
 
 
 def version_of(endpoint: Endpoint) -> tuple[str | None, dict[str, int]]:

@@ -30,11 +30,11 @@ from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from kaput.cluster.access import Access
-from kaput.cluster.admin import Admin
+from kaput.cluster.admin import Admin, requests
 from kaput.cluster.distribution import Distribution
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
-from kaput.cluster.wire import Endpoint
+from kaput.cluster.wire import Endpoint, Unanswered, ask
 from kaput.errors import LabError
 from kaput.scenario.vocabulary import CLIENT_USER
 
@@ -85,6 +85,15 @@ class ClusterAddress:
     def access(self) -> Access:
         """The security settings, read from the file. Raises UsageError."""
         return Access.of(self.config)
+
+
+def brokers_seen_by(endpoint: Endpoint, timeout_s: float) -> frozenset[int]:
+    """The live brokers, as this one knows them; none if it does not answer."""
+    try:
+        answer = ask(endpoint, requests.metadata(), timeout_s)
+    except Unanswered:
+        return frozenset()
+    return frozenset(broker.node_id for broker in answer.brokers)
 
 
 class KafkaCluster(ABC):

@@ -16,11 +16,10 @@ from pathlib import Path
 
 from kaput.cluster import disk, faketime
 from kaput.cluster.access import Access
-from kaput.cluster.admin.requests import metadata
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, java_command
 from kaput.cluster.frames.frame_proxy import FrameProxy, proxied
-from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, CollectedEvents, KafkaCluster
+from kaput.cluster.kafka_cluster import UNKNOWN_LEADERS, CollectedEvents, KafkaCluster, brokers_seen_by
 from kaput.cluster.memory_group import MemoryGroup
 from kaput.cluster.mode import KraftMode, metadata_log
 from kaput.cluster.network.interface import Network
@@ -29,7 +28,7 @@ from kaput.cluster.network.namespaces import Namespaces
 from kaput.cluster.node import Node, remove_files
 from kaput.cluster.properties import NodeLayout, Role, roles
 from kaput.cluster.security import Unsecured, create_security, secrets_folder
-from kaput.cluster.wire import Endpoint, Unanswered, ask
+from kaput.cluster.wire import Endpoint
 from kaput.cluster.zookeeper.mode import ZookeeperMode
 from kaput.errors import BrokerError, LabError
 from kaput.java import Java
@@ -91,18 +90,14 @@ def _wait_ready(
             if not node.running:
                 raise BrokerError(node.why_not_running())
         now = endpoints()
-        waiting = {broker for broker in waiting if broker in now and not _sees_all_brokers(broker, now)}
+        waiting = {
+            each
+            for each in waiting & now.keys()
+            if brokers_seen_by(now[each], _ANSWER_TIMEOUT_S) != now.keys()
+        }
         if waiting and time.monotonic() > limit:
             raise _not_ready_error(nodes[min(waiting)], waiting, timeout_s)
         time.sleep(_POLL_S if waiting else 0)
-
-
-def _sees_all_brokers(broker: int, endpoints: Mapping[int, Endpoint]) -> bool:
-    try:
-        answer = ask(endpoints[broker], metadata(), _ANSWER_TIMEOUT_S)
-    except Unanswered:
-        return False
-    return {alive.node_id for alive in answer.brokers} == set(endpoints)
 
 
 def _not_ready_error(node: Node, waiting: set[int], timeout_s: float) -> BrokerError:

@@ -294,8 +294,7 @@ class StoreTarget(PausableProcess):
     def expect_down(self) -> None:
         """Does nothing: the end of a store is not watched."""
 
-    def expect_up(self) -> None:
-        """Does nothing: the end of a store is not watched."""
+    expect_up = expect_down
 
 
 class RunningStores:

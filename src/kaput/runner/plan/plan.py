@@ -125,18 +125,14 @@ class RunningPlan:
 class NoPlan:
     """For a run without a plan."""
 
-    def start(self) -> None:
-        """Does nothing."""
-
-    def load_over(self) -> None:
-        """Does nothing."""
-
     def all_ended(self) -> bool:
         """True: there is nothing to wait for."""
         return True
 
-    def abort(self) -> None:
+    def _ignore(self) -> None:
         """Does nothing."""
+
+    start = load_over = abort = _ignore
 
 
 def _title(step: PlanStep) -> str:
