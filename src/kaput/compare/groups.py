@@ -115,9 +115,8 @@ def _group_row(group: str, places: Sequence[GroupPlace]) -> AspectRow:
         return AspectRow(what, "position", status, meaning, reason, counts, examples)
 
     if len(without) == len(places):
-        return row(
-            LOST, "The group has no position in the target: it would start where auto.offset.reset says."
-        )
+        meaning = "The group has no position in the target: it would start where auto.offset.reset says."
+        return row(LOST, meaning)
     if ahead:
         return row(
             LOST,
@@ -125,9 +124,8 @@ def _group_row(group: str, places: Sequence[GroupPlace]) -> AspectRow:
             f"{plural(len(ahead), 'partition')}.",
         )
     if beyond:
-        return row(
-            LOST, "A position is beyond the target's end: the group would start where auto.offset.reset says."
-        )
+        meaning = "A position is beyond the target's end: the group would start where auto.offset.reset says."
+        return row(LOST, meaning)
     if without:
         return row(LOST, f"In {plural(len(without), 'partition')} the group has no position in the target.")
     if behind:

@@ -295,16 +295,12 @@ def _offsets(topic: TopicTotals) -> AspectRow:
     }
     if not topic.sums(other):
         return topic.row("offsets", IDENTICAL, "Offsets mean the same in both clusters.", counts=shifts)
-    return topic.counted(
-        "offsets",
-        BY_DESIGN,
+    meaning = (
         f"A position in the source refers to a different record in the target (by {shifts['least_shift']:,} "
-        f"to {shifts['greatest_shift']:,}): it must be translated.",
-        other,
-        [],
-        "the target numbers records itself",
-        **shifts,
+        f"to {shifts['greatest_shift']:,}): it must be translated."
     )
+    reason = "the target numbers records itself"
+    return topic.counted("offsets", BY_DESIGN, meaning, other, [], reason, **shifts)
 
 
 def _offset_syncs(topic: TopicTotals) -> Iterable[AspectRow]:
@@ -327,9 +323,8 @@ def _offset_syncs(topic: TopicTotals) -> Iterable[AspectRow]:
 def _gaps(topic: TopicTotals) -> AspectRow:
     counts = topic.facts("gap_offsets")
     if counts["source"] == counts["target"]:
-        return topic.row(
-            "gaps", IDENTICAL, "Both sides have the same number of empty offsets.", counts=counts
-        )
+        meaning = "Both sides have the same number of empty offsets."
+        return topic.row("gaps", IDENTICAL, meaning, counts=counts)
     meaning = "Counts based on offsets (lag, progress) differ; no record is missing because of it."
     reason = "offsets that compaction emptied are not mirrored: the target numbers records without gaps"
     return topic.row("gaps", BY_DESIGN, meaning, reason, counts)
@@ -352,23 +347,16 @@ def _transactions(topic: TopicTotals) -> Iterable[AspectRow]:
         counts |= {f"{side}_{name}": count for side, count in topic.facts(name).items()}
     exposed = sum(totals.exposed for totals in topic.partitions.values())
     if exposed:
-        yield topic.counted(
-            "aborted records",
-            LOST,
+        meaning = (
             f"{plural(exposed, 'record')} of aborted transactions can be read in the target: "
-            "consumers get records that their producer aborted.",
-            lambda totals: totals.exposed,
-            [],
-            "the mirror reads uncommitted records (consumer isolation.level of its source)",
+            "consumers get records that their producer aborted."
         )
+        reason = "the mirror reads uncommitted records (consumer isolation.level of its source)"
+        yield topic.counted("aborted records", LOST, meaning, lambda each: each.exposed, [], reason)
     if source and not target:
-        yield topic.row(
-            "transactions",
-            BY_DESIGN,
-            "A transaction that was half mirrored when the source was lost is visible in half.",
-            "records are mirrored, transactions and their markers are not",
-            counts,
-        )
+        meaning = "A transaction that was half mirrored when the source was lost is visible in half."
+        reason = "records are mirrored, transactions and their markers are not"
+        yield topic.row("transactions", BY_DESIGN, meaning, reason, counts)
     elif source != target:
         meaning = "read_committed consumers wait for different transactions than in the source."
         reason = "the mirror writes in transactions of its own"
@@ -412,14 +400,11 @@ def _compaction(topic: TopicTotals) -> Iterable[AspectRow]:
         )
         yield topic.row("compaction", LOST, meaning, counts=counts, examples=topic.examples("keys"))
     elif superseded:
-        yield topic.row(
-            "compaction",
-            BY_DESIGN,
+        meaning, examples = (
             "Each key has the same latest value; older ones differ.",
-            "each cluster compacts by itself",
-            counts,
             topic.examples("superseded"),
         )
+        yield topic.row("compaction", BY_DESIGN, meaning, "each cluster compacts by itself", counts, examples)
     else:
         yield topic.row("compaction", IDENTICAL, "Each key has the same latest value.", counts=counts)
 

@@ -30,98 +30,74 @@ _NOT_COPIED = {
 
 
 def missing_topic(source: TopicDescription, target_name: str, records: int) -> AspectRow:
-    return AspectRow(
-        f"topic {source.name}",
-        "topic",
-        LOST,
+    meaning = (
         f"The target has no topic {target_name}: {plural(records, 'offset')} of the source are "
-        "missing, and no client of the topic can continue.",
-        counts={"partitions": source.partitions, "offsets": records},
+        "missing, and no client of the topic can continue."
     )
+    counts = {"partitions": source.partitions, "offsets": records}
+    return AspectRow(f"topic {source.name}", "topic", LOST, meaning, counts=counts)
 
 
 def topic_rows(source: TopicDescription, target: TopicDescription) -> list[AspectRow]:
-    return [_partitions(source, target), _replicas(source, target), *_settings(source, target)]
-
-
-def _partitions(source: TopicDescription, target: TopicDescription) -> AspectRow:
-    counts = {"source": source.partitions, "target": target.partitions}
     what = f"topic {source.name}"
-    if source.partitions == target.partitions:
+    return [
+        _partitions(what, source.partitions, target.partitions),
+        _replicas(what, source.replicas, target.replicas),
+        *_settings(what, source, target),
+    ]
+
+
+def _partitions(what: str, source: int, target: int) -> AspectRow:
+    counts = {"source": source, "target": target}
+    if source == target:
         return AspectRow(what, "partitions", IDENTICAL, "Keys stay in their partitions.", counts=counts)
-    fewer = target.partitions < source.partitions
     meaning = (
         "Partitions are missing in the target, with all their records and positions."
-        if fewer
+        if target < source
         else "Producers that partition by key will send keys to different partitions than before: order by "
         "key breaks."
     )
     return AspectRow(what, "partitions", LOST, meaning, counts=counts)
 
 
-def _replicas(source: TopicDescription, target: TopicDescription) -> AspectRow:
-    counts = {"source": source.replicas, "target": target.replicas}
-    what = f"topic {source.name}"
-    if source.replicas == target.replicas:
-        return AspectRow(
-            what, "replicas", IDENTICAL, "The same number of brokers may fail as before.", counts=counts
-        )
-    more = "more" if target.replicas > source.replicas else "fewer"
-    return AspectRow(
-        what,
-        "replicas",
-        BY_DESIGN,
-        f"After a failover {more} brokers may fail before records are lost.",
-        "a mirror creates topics with a replication factor of its own",
-        counts,
-    )
+def _replicas(what: str, source: int, target: int) -> AspectRow:
+    counts = {"source": source, "target": target}
+    if source == target:
+        meaning = "The same number of brokers may fail as before."
+        return AspectRow(what, "replicas", IDENTICAL, meaning, counts=counts)
+    more = "more" if target > source else "fewer"
+    meaning = f"After a failover {more} brokers may fail before records are lost."
+    reason = "a mirror creates topics with a replication factor of its own"
+    return AspectRow(what, "replicas", BY_DESIGN, meaning, reason, counts)
 
 
-def _settings(source: TopicDescription, target: TopicDescription) -> list[AspectRow]:
-    what = f"topic {source.name}"
+def _settings(what: str, source: TopicDescription, target: TopicDescription) -> list[AspectRow]:
     if not source.config or not target.config:
         return []
     # A setting that only one release has counts as its default in the other.
-    names = sorted(source.config.keys() & target.config.keys()) + sorted(
-        source.own.keys() - target.config.keys()
-    )
-    different = [name for name in names if source.config.get(name) != target.config.get(name)]
+    names = sorted(source.config.keys() & target.config.keys())
+    names += sorted(source.own.keys() - target.config.keys())
     examples = [
         {"setting": name, "source": source.config.get(name), "target": target.config.get(name)}
-        for name in different
+        for name in names
+        if source.config.get(name) != target.config.get(name)
     ]
     own = [each for each in examples if each["setting"] in _NOT_COPIED]
     others = [each for each in examples if each["setting"] not in _NOT_COPIED]
     rows = []
     if others:
-        rows.append(
-            AspectRow(
-                what,
-                "config",
-                LOST,
-                f"The target keeps records by different rules: {_setting_list(others)}.",
-                counts={"settings": len(others)},
-                examples=others,
-            )
-        )
+        meaning = f"The target keeps records by different rules: {_setting_list(others)}."
+        counts = {"settings": len(others)}
+        rows.append(AspectRow(what, "config", LOST, meaning, counts=counts, examples=others))
     if own:
         reasons = "; ".join(dict.fromkeys(_NOT_COPIED[str(each["setting"])] for each in own))
-        rows.append(
-            AspectRow(
-                what,
-                "config" if not others else "config of its own",
-                BY_DESIGN,
-                f"Check that these are what writers need after a failover: {_setting_list(own)}.",
-                reasons,
-                {"settings": len(own)},
-                own,
-            )
-        )
-    return rows or [
-        AspectRow(
-            what, "config", IDENTICAL, "Records are kept by the same rules.", counts={"settings": len(names)}
-        )
-    ]
+        meaning = f"Check that these are what writers need after a failover: {_setting_list(own)}."
+        aspect = "config of its own" if others else "config"
+        rows.append(AspectRow(what, aspect, BY_DESIGN, meaning, reasons, {"settings": len(own)}, own))
+    if not rows:
+        meaning, counts = "Records are kept by the same rules.", {"settings": len(names)}
+        rows.append(AspectRow(what, "config", IDENTICAL, meaning, counts=counts))
+    return rows
 
 
 def _setting_list(examples: Sequence[dict[str, str | None]]) -> str:
@@ -195,14 +171,8 @@ def acl_rows(
 ) -> list[AspectRow]:
     """Rows for the ACLs on topics, groups and other resources. `topics`: the compared topics."""
     if source.rules is None and target.rules is None:
-        return [
-            AspectRow(
-                "cluster",
-                "ACLs",
-                IDENTICAL,
-                "Neither cluster has an authorizer: every client may do everything.",
-            )
-        ]
+        meaning = "Neither cluster has an authorizer: every client may do everything."
+        return [AspectRow("cluster", "ACLs", IDENTICAL, meaning)]
     if source.rules is None or target.rules is None:
         without = "source" if source.rules is None else "target"
         meaning = (
@@ -223,38 +193,22 @@ def acl_rows(
     counts = {"source": len(wanted), "missing": len(missing), "target": len(target.rules)}
     rows = []
     if others:
-        rows.append(
-            AspectRow(
-                "cluster",
-                "ACLs",
-                LOST,
-                f"{plural(len(others), 'rule')} of the source do not apply in the target: "
-                "clients that need them will be denied, or clients that were denied will be allowed.",
-                counts=counts,
-                examples=[rule._asdict() for rule in others[:_EXAMPLES]],
-            )
+        meaning = (
+            f"{plural(len(others), 'rule')} of the source do not apply in the target: "
+            "clients that need them will be denied, or clients that were denied will be allowed."
         )
+        examples = [rule._asdict() for rule in others[:_EXAMPLES]]
+        rows.append(AspectRow("cluster", "ACLs", LOST, meaning, counts=counts, examples=examples))
     if writes:
-        rows.append(
-            AspectRow(
-                "cluster",
-                "ACLs to write",
-                BY_DESIGN,
-                "Grant them when you fail over: until then writers are refused.",
-                "mirrors do not copy write permissions, so that only the mirror writes to its topics",
-                {"missing": len(writes)},
-                [rule._asdict() for rule in writes[:_EXAMPLES]],
-            )
-        )
-    return rows or [
-        AspectRow(
-            "cluster",
-            "ACLs",
-            IDENTICAL,
-            "Whatever clients may do in the source, they may do in the target.",
-            counts=counts,
-        )
-    ]
+        meaning = "Grant them when you fail over: until then writers are refused."
+        reason = "mirrors do not copy write permissions, so that only the mirror writes to its topics"
+        examples = [rule._asdict() for rule in writes[:_EXAMPLES]]
+        of_writes = {"missing": len(writes)}
+        rows.append(AspectRow("cluster", "ACLs to write", BY_DESIGN, meaning, reason, of_writes, examples))
+    if not rows:
+        meaning = "Whatever clients may do in the source, they may do in the target."
+        rows.append(AspectRow("cluster", "ACLs", IDENTICAL, meaning, counts=counts))
+    return rows
 
 
 def _in_target_names(rule: AccessRule, in_target: Callable[[str], str], compared: set[str]) -> AccessRule:
