@@ -34,6 +34,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 from kaput.core import MS, SECOND
@@ -61,7 +62,6 @@ class SampleSeries:
         self._counter = counter
         self._times: list[int] = []
         self._values: list[float] = []
-        self._totals: list[float] = []  # for a counter: its values as if it had not been reset
         self._nan_ns = -1  # the latest sample that could not be observed
         self.last_ns = -1
 
@@ -77,7 +77,6 @@ class SampleSeries:
         else:
             self._times.insert(at, at_ns)
             self._values.insert(at, value)
-        self._total_from(at)
 
     def value(self, at_ns: int, stale_ns: int) -> float:
         """The latest value; NaN if there is none recent enough, or a later NaN."""
@@ -96,24 +95,14 @@ class SampleSeries:
             first += 1
         if math.isnan(self.value(at_ns, stale_ns)) or first >= last:
             return UNKNOWN, 0
-        return self._totals[last] - self._totals[first], self._times[last] - self._times[first]
+        steps = pairwise(self._values[first : last + 1])
+        change = sum(now if self._counter and now < before else now - before for before, now in steps)
+        return change, self._times[last] - self._times[first]
 
     def forget_before(self, at_ns: int) -> None:
         """Deletes samples that no window reaches any more."""
-        keep = bisect_right(self._times, at_ns) - 1
-        if keep > 64:  # deleting from the front of a list takes linear time
-            for each in (self._times, self._values, self._totals):
-                del each[:keep]
-
-    def _total_from(self, at: int) -> None:
-        del self._totals[at:]
-        for place in range(at, len(self._values)):
-            value = self._values[place]
-            if place == 0:
-                self._totals.append(value)
-                continue
-            step = value - self._values[place - 1]
-            self._totals.append(self._totals[-1] + (value if self._counter and step < 0 else step))
+        keep = max(0, bisect_right(self._times, at_ns) - 1)
+        del self._times[:keep], self._values[:keep]
 
 
 LabelSet = tuple[tuple[str, str], ...]  # sorted

@@ -23,12 +23,9 @@ class PendingQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._pending: dict[int, Transition] = {}
-        self._newest: dict[str, int] = {}  # by alert
-        self._superseded: set[int] = set()  # pending, with a later one of the same alert
         self._number = 0
         self._changed = threading.Condition()
         self._closed = False
-        self.dropped = 0
 
     def put(self, transition: Transition) -> None:
         """Adds a transition; never waits. Does nothing after `close`."""
@@ -37,12 +34,9 @@ class PendingQueue:
                 return
             self._number += 1
             self._pending[self._number] = transition
-            before = self._newest.get(transition.alert.key)
-            if before is not None:
-                self._superseded.add(before)
-            self._newest[transition.alert.key] = self._number
             if len(self._pending) > self._limit:
-                self._drop_superseded()
+                newest = {each.alert.key: number for number, each in self._pending.items()}
+                self._pending = {number: self._pending[number] for number in sorted(newest.values())}
             self._changed.notify_all()
 
     def take(self, wait_s: float | None) -> dict[int, Transition]:
@@ -54,10 +48,7 @@ class PendingQueue:
     def done(self, numbers: Iterable[int]) -> None:
         with self._changed:
             for number in numbers:
-                self._superseded.discard(number)
-                sent = self._pending.pop(number, None)
-                if sent is not None and self._newest[sent.alert.key] == number:
-                    del self._newest[sent.alert.key]
+                self._pending.pop(number, None)
 
     def pause(self, wait_s: float) -> None:
         """Waits, unless it is closed."""
@@ -76,12 +67,6 @@ class PendingQueue:
 
     def __len__(self) -> int:
         return len(self._pending)
-
-    def _drop_superseded(self) -> None:
-        self.dropped += len(self._superseded)
-        for number in self._superseded:
-            del self._pending[number]
-        self._superseded.clear()
 
 
 TIMEOUT_S = 10.0  # of one attempt
