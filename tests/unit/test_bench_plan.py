@@ -72,7 +72,7 @@ def test_plants_do_not_share_a_batch() -> None:
     plan = PlantingPlan(shape_of(20_000, 3, 2, 2, seed=1, slab_messages=3_000), 0.001)
     places = list(zip(plan.plants.producer.tolist(), plan.plants.batch.tolist(), strict=True))
     assert len(set(places)) == len(places)
-    given = [plan.slab(number).plants for number in range(plan.shape.slabs)]
+    given = [plan.plants_of(number) for number in range(plan.shape.slabs)]
     assert sum(len(plants.kind) for plants in given) == len(places)
     for number, plants in enumerate(given):
         assert set(plants.batch * plan.shape.batch // plan.shape.width) <= {number}

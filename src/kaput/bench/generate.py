@@ -81,7 +81,7 @@ def _write_slabs(plan: PlantingPlan, path: Path, progress: Progress) -> list[tup
     slabs = plan.shape.slabs
     with ThreadPoolExecutor(os.cpu_count(), "kaput-slab") as pool:
         try:
-            writing = [pool.submit(write_slab, plan.slab(number), path) for number in range(slabs)]
+            writing = [pool.submit(write_slab, plan, number, path) for number in range(slabs)]
             for done, slab in enumerate(as_completed(writing), 1):
                 slab.result()
                 progress(done, slabs)

@@ -260,22 +260,11 @@ class Plants:
         return Plants(**{name: column[chosen] for name, column in vars(self).items()})
 
 
-@dataclass(frozen=True)
-class SlabPlan:
-    """Everything that a task needs to make one slab. `starts`, `ends`: offsets by partition. `owes_from`: by
-    group and partition, the first slab in which a stored record is not delivered to the group there.
-    """
-
-    shape: Shape
-    slab: int
-    starts: Longs
-    ends: Longs
-    plants: Plants
-    owes_from: Longs
-
-
 class PlantingPlan:
-    """The plan of the whole run. Raises UsageError if there is no room for all plants."""
+    """The plan of the whole run. `offsets`, `batches`: numbers by slab (offsets: before it) and partition;
+    `owes_from`: by group and partition, the first slab in which a stored record is not delivered to the group
+    there. Raises UsageError if there is no room for all plants.
+    """
 
     def __init__(self, shape: Shape, rate: float = 0.0) -> None:
         """`rate`: plants of a kind per message, at least one of each kind; 0: no plants."""
@@ -309,16 +298,8 @@ class PlantingPlan:
         """The number of offsets without a record."""
         return int(np.isin(self.plants.kind, HOLES).sum())
 
-    def slab(self, number: int) -> SlabPlan:
-        low, high = np.searchsorted(self._slab_of, [number, number + 1])
-        return SlabPlan(
-            self.shape,
-            number,
-            self.offsets[number],
-            self.offsets[number + 1],
-            self.plants.only(slice(low, high)),
-            self.owes_from,
-        )
+    def plants_of(self, slab: int) -> Plants:
+        return self.plants.only(slice(*np.searchsorted(self._slab_of, [slab, slab + 1])))
 
     def expected(self) -> dict[str, Any]:
         """The content of expected.json: group anomalies summed, and by group under `groups`."""

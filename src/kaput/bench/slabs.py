@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kaput.bench.plan import HOLES, BatchTable, Longs, PlantKind, Plants, SlabPlan, slots_more, spread
+from kaput.bench.plan import HOLES, BatchTable, Longs, PlantingPlan, PlantKind, Plants, slots_more, spread
 from kaput.core import MS
 
 ACKED, FAILED, UNKNOWN, KEPT, REFUSED = range(5)  # positions in scenario.vocabulary.OUTCOMES
@@ -52,35 +52,35 @@ class Log:
 class Slab:
     """Arrays over the slab's messages, producer after producer: seq, attempt_ns, outcome, offset."""
 
-    def __init__(self, plan: SlabPlan) -> None:
-        self.plan, self.shape = plan, plan.shape
-        self.rng = np.random.default_rng([plan.shape.seed, 1, plan.slab])
-        self.batches = BatchTable(plan.shape, plan.slab)
+    def __init__(self, plan: PlantingPlan, number: int) -> None:
+        self.plan, self.shape, self.number, self.plants = plan, plan.shape, number, plan.plants_of(number)
+        self.rng = np.random.default_rng([plan.shape.seed, 1, number])
+        self.batches = BatchTable(plan.shape, number)
         self._send()
         self._acknowledge()
-        self.plant_batch = self.batches.index(plan.plants.producer, plan.plants.batch)
+        self.plant_batch = self.batches.index(self.plants.producer, self.plants.batch)
         self.outcome = np.full(len(self.seq), ACKED, np.int8)
         for kind, outcome in _OUTCOME.items():
-            chosen = plan.plants.kind == kind
+            chosen = self.plants.kind == kind
             self.outcome[self._message(chosen)] = outcome
         self.offset = np.empty(len(self.seq), np.int64)
         self.logs = [self._log(partition) for partition in range(self.shape.partitions)]
 
     @property
     def waiting(self) -> Longs:
-        return self._message(self.plan.plants.kind == PlantKind.WAITING)
+        return self._message(self.plants.kind == PlantKind.WAITING)
 
     def _message(self, chosen: npt.NDArray[np.bool_]) -> Longs:
         before: Longs = self.batches.messages_before[self.plant_batch[chosen]]
-        return before + self.plan.plants.at[chosen]
+        return before + self.plants.at[chosen]
 
     def _send(self) -> None:
         shape, batches = self.shape, self.batches
         self.seq: Longs = spread(batches.number * shape.batch, batches.size)
-        since = self.seq - self.plan.slab * shape.width
+        since = self.seq - self.number * shape.width
         own = np.repeat(batches.producer * (shape.interval_ns // shape.producers), batches.size)
         noise = self.rng.integers(0, shape.interval_ns // 2, len(self.seq), np.int64)
-        self.attempt_ns: Longs = shape.starts_ns(self.plan.slab) + since * shape.interval_ns + own + noise
+        self.attempt_ns: Longs = shape.starts_ns(self.number) + since * shape.interval_ns + own + noise
 
     def _acknowledge(self) -> None:
         """Sets when each batch was appended and acknowledged. A producer's requests stay in order."""
@@ -109,14 +109,14 @@ class Slab:
 
     def _log(self, partition: int) -> Log:
         """The records of one partition; also sets the acknowledged offsets."""
-        batches, plan = self.batches, self.plan
+        batches, start = self.batches, self.plan.offsets[self.number, partition]
         here = np.flatnonzero(batches.partition == partition)
         order = here[np.argsort(self.appended_ns[here], kind="stable")]
         sizes = batches.size[order]
         before = np.cumsum(sizes) - sizes
         message = batches.among(order)
         chosen = batches.partition[self.plant_batch] == partition
-        plants = plan.plants.only(chosen)
+        plants = self.plants.only(chosen)
         rank = np.empty(len(batches.size), np.int64)
         rank[order] = np.arange(len(order))
         at = before[rank[self.plant_batch[chosen]]] + plants.at
@@ -125,7 +125,7 @@ class Slab:
         slots = np.ones(len(message), np.int64)
         slots[at] += slots_more(plants.kind)
         slot = np.cumsum(slots) - slots  # where each message is, or would be
-        claimed = plan.starts[partition] + slot
+        claimed = start + slot
         claimed[at[plants.kind == PlantKind.MISCLAIMED]] += 1
         self.offset[message] = claimed
         kept = np.ones(int(slots.sum()), bool)
@@ -138,7 +138,7 @@ class Slab:
         self._overwrite_identities(plants, slot[at], producer, seq, intact)
         return Log(
             partition,
-            (plan.starts[partition] + np.arange(len(which)))[kept],
+            (start + np.arange(len(which)))[kept],
             producer[kept],
             seq[kept],
             intact[kept],

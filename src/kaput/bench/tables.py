@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kaput.bench.plan import START_NS, STORE, TOPIC, Longs, PlantKind, Plants, SlabPlan, commits_in
+from kaput.bench.plan import START_NS, STORE, TOPIC, Longs, PlantingPlan, PlantKind, Plants, commits_in
 from kaput.bench.slabs import ACKED, FAILED, KEPT, NOBODY, Log, Slab
 from kaput.core import MS, SECOND
 from kaput.evidence.folder import RunFolder
@@ -28,20 +28,20 @@ from kaput.scenario.vocabulary import OUTCOMES
 _ERRORS = (None, "MSG_SIZE_TOO_LARGE", "_TIMED_OUT", "_TIMED_OUT", "_QUEUE_FULL")  # by outcome
 
 
-def write_slab(plan: SlabPlan, path: Path) -> tuple[int, int, int]:
+def write_slab(plan: PlantingPlan, number: int, path: Path) -> tuple[int, int, int]:
     """Writes one slab to the run folder `path`. Returns the numbers of rows of sends, log and deliveries."""
-    folder, slab = RunFolder(path), Slab(plan)
+    folder, slab = RunFolder(path), Slab(plan, number)
     sent = _write(folder, "sends", _sends(slab))
     stored = _write(folder, "log", (_log(slab, log) for log in slab.logs))
     for name, messages in (("kept", np.flatnonzero(slab.outcome == KEPT)), ("left_in_store", slab.waiting)):
-        _write(folder, name, iter([(f"{STORE}-{plan.slab:06d}", _in_store(slab, messages))]))
+        _write(folder, name, iter([(f"{STORE}-{number:06d}", _in_store(slab, messages))]))
     delivered = 0
     for group in range(plan.shape.groups):
-        for number in range(plan.shape.members):
-            name = plan.shape.member(group, number)
-            deliveries, events = _member(slab, group, number)
+        for member in range(plan.shape.members):
+            name = plan.shape.member(group, member)
+            deliveries, events = _member(slab, group, member)
             words = {"group": plan.shape.group(group), "member": name, "topic": TOPIC}
-            file = f"{name}-{plan.slab:06d}"
+            file = f"{name}-{number:06d}"
             delivered += _write(folder, "deliveries", iter([(file, words | deliveries)]))
             _write(folder, "group_events", iter([(file, words | events)]))
     return sent, stored, delivered
@@ -72,7 +72,7 @@ def _sends(slab: Slab) -> Iterator[tuple[str, dict[str, Any]]]:
         outcome = slab.outcome[order]
         partition = np.repeat(slab.batches.partition, slab.batches.size)[order]
         yield (
-            f"producer-{producer:05d}-{slab.plan.slab:06d}",
+            f"producer-{producer:05d}-{slab.number:06d}",
             {
                 "producer": producer,
                 "seq": slab.seq[order],
@@ -114,7 +114,7 @@ def _log(slab: Slab, log: Log) -> tuple[str, dict[str, Any]]:
         "intact": log.intact,
         "visible": True,
     }
-    return f"partition-{log.partition:05d}-{slab.plan.slab:06d}", columns
+    return f"partition-{log.partition:05d}-{slab.number:06d}", columns
 
 
 def _nullable(values: Longs, null: npt.NDArray[np.bool_]) -> pa.Array:
@@ -161,17 +161,24 @@ def _member(slab: Slab, group: int, number: int) -> tuple[dict[str, Any], dict[s
     nameless = whole["producer"] < 0
     ids = {name: _nullable(whole[name], nameless) for name in ("producer", "seq")}
     deliveries = {**whole, **ids, "partition": partition[order], "polled_ns": times[order]}
-    last_ns = int(times.max(initial=slab.shape.starts_ns(slab.plan.slab)))
+    last_ns = int(times.max(initial=slab.shape.starts_ns(slab.number)))
     events: list[Longs] = []
-    if slab.plan.slab == 0:
+    if slab.number == 0:
         before_ns = START_NS - 100 * MS
         events.append(_event(JOINED, NOTHING, NOTHING, [before_ns - MS]))
         events.append(_event(ASSIGNED, [part.partition for part in parts], 0, before_ns))
     for part, low, high in zip(parts, bounds, bounds[1:], strict=False):
         events += _group_events(part, times[low:high])
         if high > low:
-            events.append(_event(COMMITTED, part.partition, slab.plan.ends[part.partition], [last_ns + MS]))
-    if slab.plan.slab == slab.shape.slabs - 1:
+            events.append(
+                _event(
+                    COMMITTED,
+                    part.partition,
+                    slab.plan.offsets[slab.number + 1, part.partition],
+                    [last_ns + MS],
+                )
+            )
+    if slab.number == slab.shape.slabs - 1:
         events.append(_event(LEFT, NOTHING, NOTHING, [last_ns + 2 * MS]))
     return deliveries, _events(np.concatenate(events, axis=1))
 
@@ -239,7 +246,7 @@ def _committed(slab: Slab, log: Log, group: int) -> Longs:
     """The batches followed by a commit, except the one at the end."""
     batches = len(log.ends)
     count = int(commits_in(np.array(batches)))
-    if slab.plan.owes_from[group, log.partition] == slab.plan.slab:
+    if slab.plan.owes_from[group, log.partition] == slab.number:
         count = 0
     return (np.arange(count) + 1) * batches // (count + 1) - 1
 
