@@ -85,9 +85,7 @@ def drawn_runs(runs: Runs, entries: Sequence[Entry]) -> list[DrawnRun]:
         timeline = read_timeline(folder, findings) if len(found) < MOST_TIMELINES else None
         found += [(label, findings, timeline)] if timeline else []
     timelines = aligned([timeline for _, _, timeline in found])
-    heights = scales(timelines) if timelines else Scales(None, {})
-    if len(timelines) == 1:
-        heights = heights._replace(rate=None)
+    heights = scales(timelines)
     return [
         DrawnRun(label, findings, timeline, _rows(timeline, heights))
         for timeline, (label, findings, _) in zip(timelines, found, strict=True)

@@ -388,6 +388,6 @@ def test_standstills_of_a_groups_partitions_are_listed(stood_still: dict[str, An
 
 def test_more_stories_than_shown_are_counted() -> None:
     """Unless the cell counts them itself."""
-    assert Cell("2-kill", stories=list("abcd")).first_stories(3) == ["a", "b", "c", "and 1 more"]
-    assert Cell("2-kill", stories=list("abc")).first_stories(3) == list("abc")
-    assert Cell("4 examples", stories=list("abcd")).first_stories(3) == list("abc")
+    assert Cell("2-kill", stories=list("abcd")).first_stories() == ["a", "b", "c", "and 1 more"]
+    assert Cell("2-kill", stories=list("abc")).first_stories() == list("abc")
+    assert Cell("4 examples", stories=list("abcd")).first_stories() == list("abc")
