@@ -26,8 +26,10 @@ ORDERS = {("orders", number): (1,) for number in range(4)}
 RATE = 1000
 
 
-def no_sleep(seconds: float) -> None:
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time does not pass here."""
+    monkeypatch.setattr(applying, "POLL_S", 0)
 
 
 def to_three(cluster: FakeCluster) -> list[Move]:
@@ -46,7 +48,7 @@ def run(
     """What is in the journal, to its end."""
     journal = folder.read("cluster-1")
     assert journal is not None
-    return apply(cluster, folder, journal, tell, no_sleep)
+    return apply(cluster, folder, journal, tell)
 
 
 def test_all_partitions_get_three_replicas(tmp_path: Path) -> None:

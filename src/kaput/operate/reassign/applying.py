@@ -160,7 +160,6 @@ def apply(
     folder: Folder,
     journal: MoveJournal,
     on_progress: Callable[[MoveProgress], None],
-    sleep: Callable[[float], None] = time.sleep,
     allow_offline: bool = False,
 ) -> Outcome:
     """Applies the remaining moves; returns when everything is verified and the journal is deleted. Raises
@@ -171,10 +170,10 @@ def apply(
     states = _read_states(cluster, journal)
     if journal.throttle is not None and (states.active or states.waiting):
         set_rate(cluster, journal.throttle, journal.brokers)
-    _move(cluster, journal, on_progress, sleep)
+    _move(cluster, journal, on_progress)
     restore_settings(cluster, journal.brokers, journal.topics)
-    elect_all(cluster, {move.topic_partition for move in journal.moves}, sleep)
-    states = _verify(cluster, journal, sleep, allow_offline)
+    elect_all(cluster, {move.topic_partition for move in journal.moves})
+    states = _verify(cluster, journal, allow_offline)
     folder.end(journal.cluster_id)
     return Outcome(
         len(states.done),
@@ -184,10 +183,7 @@ def apply(
 
 
 def _move(
-    cluster: ReassignmentClient,
-    journal: MoveJournal,
-    on_progress: Callable[[MoveProgress], None],
-    sleep: Callable[[float], None],
+    cluster: ReassignmentClient, journal: MoveJournal, on_progress: Callable[[MoveProgress], None]
 ) -> None:
     """Keeps `in_flight` partitions active until all are done."""
     seen, since = -1, time.monotonic()
@@ -214,7 +210,7 @@ def _move(
             STALL_TIMEOUT_S if states.active or not refused else REFUSED_TIMEOUT_S
         ):
             raise LabError(_stall_message(states, refused, time.monotonic() - since))
-        sleep(POLL_S)
+        time.sleep(POLL_S)
 
 
 def _read_states(cluster: ReassignmentClient, journal: MoveJournal) -> _MoveStates:
@@ -266,18 +262,14 @@ def _stall_message(states: _MoveStates, refused: Mapping[TopicPartition, str], f
     )
 
 
-def elect_all(
-    cluster: ReassignmentClient,
-    places: Collection[TopicPartition] | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
+def elect_all(cluster: ReassignmentClient, places: Collection[TopicPartition] | None = None) -> None:
     """Elects preferred leaders of these partitions (None: of all) that are in sync within the time limit."""
     limit = time.monotonic() + ELECTION_TIMEOUT_S
     while waiting := _to_elect(cluster.view(), places):
         cluster.elect(waiting)
         if time.monotonic() > limit:
             return  # harmless; kaput doctor shows it (KP008)
-        sleep(POLL_S)
+        time.sleep(POLL_S)
 
 
 def _to_elect(view: ClusterView, places: Collection[TopicPartition] | None) -> list[TopicPartition]:
@@ -291,9 +283,7 @@ def _to_elect(view: ClusterView, places: Collection[TopicPartition] | None) -> l
     ]
 
 
-def _verify(
-    cluster: ReassignmentClient, journal: MoveJournal, sleep: Callable[[float], None], allow_offline: bool
-) -> _MoveStates:
+def _verify(cluster: ReassignmentClient, journal: MoveJournal, allow_offline: bool) -> _MoveStates:
     """Waits for the final states. Raises LabError if they differ from the plan or a throttle remains."""
     limit = time.monotonic() + VERIFY_TIMEOUT_S
     while True:
@@ -303,7 +293,7 @@ def _verify(
             break
         if time.monotonic() > limit:
             raise LabError(f"{difference}; kaput reassign --resume tries again")
-        sleep(POLL_S)
+        time.sleep(POLL_S)
     down = unreachable_brokers(cluster, journal.brokers) if journal.throttle is not None else []
     if down and not allow_offline:
         raise LabError(
