@@ -19,7 +19,7 @@ from typing import Literal
 
 from kaput.cluster.frames.frame_proxy import FrameProxy
 from kaput.cluster.memory_group import MemoryGroup
-from kaput.cluster.properties import NodeLayout, Role
+from kaput.cluster.properties import NodeLayout
 from kaput.errors import BrokerError
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import OwnedProcess, Owner
@@ -89,6 +89,7 @@ class Node(PausableProcess):
         format: Callable[[], None] = lambda: None,
     ) -> None:
         self.layout = layout
+        self.id, self.role, self.data, self.log = layout.id, layout.role, layout.data, layout.log
         self.deaths: list[str] = []
         self.proxy: FrameProxy | None = None  # in front of it, if the cluster has proxies
         self.memory: MemoryGroup | None = None  # that it runs in, if the cluster has memory groups
@@ -99,14 +100,6 @@ class Node(PausableProcess):
         self._expected_down = True
         self._log_size_at_start = 0
         self._starting = threading.Lock()
-
-    @property
-    def id(self) -> int:
-        return self.layout.id
-
-    @property
-    def role(self) -> Role:
-        return self.layout.role
 
     @property
     def title(self) -> str:
@@ -121,15 +114,6 @@ class Node(PausableProcess):
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.running
-
-    @property
-    def data(self) -> Path:
-        return self.layout.data
-
-    @property
-    def log(self) -> Path:
-        """The file with its output since its first start."""
-        return self.layout.log
 
     def files(self) -> list[Path]:
         """Everything in its log directories that is not a directory."""
