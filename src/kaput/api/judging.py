@@ -143,6 +143,7 @@ def mirror_comparison(session: Callable[[], SparkContext], scratch: Scratch) -> 
 
 Note = Callable[[str], None]
 PartsDone = Callable[[int, int], None]  # called with the parts done and their number
+Unwritten = list[tuple[str, OSError]]  # what could not be written to a run folder, and why
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -167,14 +168,17 @@ def judge(
     `ledger`: what the ledger's rows are (analysis/questions/ledger.py); `scratch`: for tables that cannot be
     written to the folder; `progress`: entered while the analysis runs.
     """
-    folder, unwritten = evidence.folder, _Unwritten()
+    folder, unwritten = evidence.folder, Unwritten()
     if folder.copy_back_error is not None:
-        unwritten.add("all of analysis/, findings.json and junit.xml", folder.copy_back_error)
+        unwritten.append(("all of analysis/, findings.json and junit.xml", folder.copy_back_error))
     spark = session()
     with progress() as on_parts:
         findings = _analyze(evidence, spark, scratch, ledger, unwritten, on_parts)
     _keep(evidence, findings, unwritten)
-    unwritten.report(folder, note)
+    if unwritten:
+        *rest, last = (name for name, _ in unwritten)
+        names = f"{', '.join(rest)} and {last}" if rest else last
+        note(f"{folder.title} cannot be written to ({reason(unwritten[0][1])}): not kept: {names}")
     return findings
 
 
@@ -206,30 +210,12 @@ def keep_report(folder: RunFolder, findings: Findings, note: Note = warn) -> Non
         note(f"{folder.title}: report.html cannot be created ({what}); findings.json has every figure")
 
 
-class _Unwritten:
-    """Files that could not be written to a run folder, and why."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._why = ""
-
-    def add(self, name: str, error: OSError) -> None:
-        self._names.append(name)
-        self._why = self._why or reason(error)
-
-    def report(self, folder: RunFolder, note: Note) -> None:
-        if self._names:
-            *rest, last = self._names
-            names = f"{', '.join(rest)} and {last}" if rest else last
-            note(f"{folder.title} cannot be written to ({self._why}): not kept: {names}")
-
-
 def _analyze(
     evidence: Evidence,
     spark: SparkContext,
     scratch: Scratch,
     ledger: LedgerRows,
-    unwritten: _Unwritten,
+    unwritten: Unwritten,
     on_parts: PartsDone,
 ) -> Findings:
     """Runs the analysis next to the evidence or, if that is not writable, in the scratch directory."""
@@ -243,7 +229,7 @@ def _analyze(
             if error.errno not in _NO_ROOM:
                 raise
             why = error
-    unwritten.add("analysis/", why)
+    unwritten.append(("analysis/", why))
     elsewhere = replace(evidence, folder=replace(evidence.folder, derived=_scratch_directory(spark, scratch)))
     # A ledger there would be deleted with it.
     return analyse(elsewhere, spark, on_parts, "none")
@@ -275,7 +261,7 @@ def _scratch_directory(spark: SparkContext, scratch: Scratch) -> Path:
         raise LabError(f"nothing can be written to the scratch directory, either: {error}") from None
 
 
-def _keep(evidence: Evidence, findings: Findings, unwritten: _Unwritten) -> None:
+def _keep(evidence: Evidence, findings: Findings, unwritten: Unwritten) -> None:
     """Writes the findings; notes each file that cannot be written."""
     from kaput.evidence.folder import replace_text
     from kaput.report.junit import to_junit
@@ -285,9 +271,9 @@ def _keep(evidence: Evidence, findings: Findings, unwritten: _Unwritten) -> None
         try:
             replace_text(folder.path / name, text)
         except OSError as error:
-            unwritten.add(name, error)
+            unwritten.append((name, error))
     if manifest.state == "sealed":
         try:
             folder.write_manifest(folder.read_manifest().model_copy(update={"state": "analysed"}))
         except OSError as error:
-            unwritten.add("the state `analysed` in manifest.json", error)
+            unwritten.append(("the state `analysed` in manifest.json", error))
