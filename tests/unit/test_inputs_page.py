@@ -56,7 +56,7 @@ def test_every_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: p
         output = printed(command)
         for line in lines:
             assert line in output, (command, output)
-    assert commands == 16
+    assert commands == 20
 
 
 def test_every_input_has_a_page() -> None:

@@ -74,6 +74,7 @@ _VALUES = {
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
 _MECHANISM_SLIPS = {"PLAINTEXT": "PLAIN", "OAUTH": "OAUTHBEARER", "SCRAM-SHA-1": "SCRAM-SHA-256"}
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_UNFILLED = re.compile(r"\{\{ *[\w.]+ *\}\}|<(?:YOUR|your|API|api)[\w -]*>")
 _HOSTNAME_CHECK = "ssl.endpoint.identification.algorithm"
 
 
@@ -165,6 +166,9 @@ class Access:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.properties.get(_HOSTNAME_CHECK) != ""
         given = self.properties.get
+        for name in ("ssl.truststore.location", "ssl.keystore.location"):
+            if (file := given(name)) and not Path(file).is_file():
+                raise UsageError(f"{self._file_prefix}{name}={file}: there is no such file")
         try:
             if given("ssl.truststore.location") or given("ssl.truststore.certificates"):
                 context.load_verify_locations(
@@ -206,6 +210,7 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
     Kafka's, and for a bad protocol.
     """
     _check_library(path, settings)
+    _check_filled_in(path, settings)
     _check_slips(path, settings, _SECURITY)
     protocol = settings.get("security.protocol")
     if protocol is not None and protocol.value.upper() not in _PROTOCOLS:
@@ -220,6 +225,19 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
     hostname = settings.get(_HOSTNAME_CHECK)
     if hostname is not None and hostname.value.lower() == "none":
         raise UsageError(f"{path}:{hostname.line}: {_HOSTNAME_CHECK}=none is librdkafka's; Kafka's is empty")
+
+
+def _check_filled_in(path: Path, settings: Mapping[str, Property]) -> None:
+    """Raises UsageError for Spring's names, and for a template in which something is missing."""
+    for name, setting in settings.items():
+        own = name.removeprefix("spring.").removeprefix("kafka.").removeprefix("properties.")
+        if name.startswith("spring.kafka.") and own.replace("bootstrap-", "bootstrap.") in _SECURITY:
+            kafkas = own.replace("bootstrap-", "bootstrap.")
+            raise UsageError(f"{path}:{setting.line}: {name} is Spring's name; Kafka's is {kafkas}")
+        if name in _SECURITY and (missing := _UNFILLED.search(setting.value)):
+            raise UsageError(
+                f"{path}:{setting.line}: {name} still has {missing[0]}: write what belongs there"
+            )
 
 
 def _meant_mechanism(text: str) -> list[str]:

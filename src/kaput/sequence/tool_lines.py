@@ -7,10 +7,13 @@
 - `kcat -C -J`: one JSON object per message
 - k6: points of its JSON or CSV output that have the tag `number`, or of a metric that is called sent, acked,
   received or number, whose value is one
-- CSV (commas, semicolons or tabs) with a header that names a column `number` or `seq`; JMeter's too, also in
-  XML, whose labels may end in the number
+- CSV (commas, semicolons or tabs) with a header that names a column `number` or `seq`, or both `offset` and
+  `value`, as of a record of Kafka; JMeter's too, also in XML, whose labels may end in the number
 - a record as Java prints it: `ConsumerRecord(topic = t, ..., CreateTime = TIME, ..., value = VALUE)`
-- JSON objects with `number` or `seq`; Docker's, whose `log` is a line
+- the same as Python prints it (kafka-python, aiokafka): `ConsumerRecord(topic='t', ..., value=b'VALUE', ...)`
+- JSON objects with `number` or `seq`, or records of Kafka with `topic`, `offset` and `value`; Docker's, whose
+  `log` is a line
+- kafka-dump-log with `--print-data-log`: a record per line, its payload last
 
 The value of a message is read as text or JSON again, so it may name a time and a producer itself.
 """
@@ -68,6 +71,8 @@ _REMARK = re.compile(
     rb"|\tat [\w.$/@]+\(|\t\.\.\. [0-9]+ more|SLF4J(?:\([A-Z]\))?: |OpenJDK 64-Bit Server VM warning: "
     rb"|% (?:Reached end of topic|Auto-selecting|Reading configuration|Waiting for group|Group|ERROR:) "
     rb"|%[0-7]\|[0-9.]+\|[A-Z]+\|"
+    rb"|Dumping /|(?:Log s|S)tarting offset: [0-9]+\s*$|baseOffset: [0-9]+ lastOffset: [0-9]+ "
+    rb"|\| offset: [0-9]+ .*(?:endTxnMarker: |valueSize: -1 )"
 )
 _SENT = {"producer_send_success": (Role.SENT, Role.ACKED, Role.RECEIVED), "producer_send_error": (Role.SENT,)}
 
@@ -80,6 +85,12 @@ COLUMNS = (*_NUMBERS, *_TIMES, "producer")
 _REQUESTS, _OWN = "http_reqs", ("sent", "acked", "received", "number")
 _ATTRIBUTE = re.compile(r'([a-z]+)="([^"]*)"')
 _RECORD = re.compile(rb"ConsumerRecord\(topic = .*?" + _OF_TIME + rb" = (-?[0-9]+).*value = (.*)\)\s*$")
+_OF_PYTHON = re.compile(
+    rb"ConsumerRecord\(topic='.*?\btimestamp=(-?[0-9]+), .*?\bvalue=b?"
+    rb"(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")"
+)
+_DUMPED = re.compile(rb"\| offset: [0-9]+ (?:.* )?" + _OF_TIME + rb": (-?[0-9]+) .*? payload: (.*)$")
+_RECORDS = {"offset", "value"}
 _NOTHING = ("", "null", "NULL", "NaN", "nan", "NaT", "None", "NA", "<NA>", "\\N")
 _WHOLE = re.compile(r"^([0-9]+)\.0$")  # a float, in a column with nulls
 _LABEL = re.compile(r"(?:.*[^0-9])?([0-9]+)")
@@ -104,8 +115,12 @@ class LineMeaning:
         if self.in_xml:
             self.in_xml = not line.startswith(b"</testResults")
             return _of_xml(line, self._role)
-        if (record := _RECORD.search(line)) is not None:
+        if b"ConsumerRecord(" in line and (record := _RECORD.search(line)) is not None:
             return _of_message(record[2], _time(record[1]))
+        if b"ConsumerRecord(" in line and (record := _OF_PYTHON.search(line)) is not None:
+            return _of_message(record[2] or record[3] or b"", _time(record[1]))
+        if (record := _DUMPED.match(line)) is not None:
+            return _of_message(record[2].rstrip(), _time(record[1]))
         if at_start and line.startswith(b"sep="):
             self.at_start = True  # Excel's: the header is next
             return SKIPPED
@@ -155,7 +170,8 @@ def _header(row: list[str]) -> list[str] | None:
     """The names of a CSV's columns in small letters; None if this is no header with numbered rows."""
     names = [name.strip().strip("\ufeff").lower() for name in row]
     of_jmeter, of_k6 = {"timestamp", "elapsed", "label"}, {"metric_name", "metric_value", "extra_tags"}
-    known = any(name in names for name in _NUMBERS) or of_jmeter <= set(names) or of_k6 <= set(names)
+    numbered = any(name in names for name in _NUMBERS) or set(names) >= _RECORDS
+    known = numbered or of_jmeter <= set(names) or of_k6 <= set(names)
     return names if known else None
 
 
@@ -168,10 +184,13 @@ def _of_row(row: dict[str, str], role: Role) -> Fields | Skipped | None:
     if failed or (role is Role.ACKED and row.get("outcome", "acked").lower() != "acked"):
         return SKIPPED
     number = next((row[name] for name in _NUMBERS if name in row), None)
+    time = next((name for name in _TIMES if row.get(name)), "")
+    if number is None and row.keys() >= _RECORDS:
+        fields = _of_message(_utf8(row["value"]), _time(row.get(time)))
+        return fields if fields is None or fields.time is None else fields._replace(unit=_TIMES.get(time))
     if number is None:
         match = _LABEL.fullmatch(row.get("label", ""))
         number = match[1] if match else ""
-    time = next((name for name in _TIMES if row.get(name)), "")
     return _fields(number, row.get(time), row.get("producer"), _TIMES.get(time))
 
 
@@ -261,6 +280,10 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
         return _of_k6_event(event, data, role)
     if role is Role.ACKED and str(event.get("outcome", "acked")).lower() != "acked":
         return SKIPPED
+    if event.keys() >= {"topic", *_RECORDS}:  # as clients of Node.js, Go and others print a record
+        value = event["value"]
+        text = json.dumps(value).encode() if isinstance(value, dict) else _bytes(value)
+        return _of_message(text, _time(event.get("timestamp")))
     return _of_keys(event) or (SKIPPED if isinstance(name, str) else None)
 
 

@@ -17,6 +17,16 @@ _SETTINGS = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsa
     ("text", "message"),
     [
         (
+            "spring.kafka.properties.sasl.mechanism=PLAIN\n",
+            r":1: spring\.kafka\..* is Spring's name; Kafka's is sasl\.mechanism",
+        ),
+        ("spring.kafka.bootstrap-servers=a:1\n", r":1: .* is Spring's name; Kafka's is bootstrap\.servers"),
+        (
+            _SETTINGS.replace("alice", "{{ CLUSTER_API_KEY }}"),
+            r":3: sasl\.jaas\.config still has \{\{ CLUSTER_API_KEY \}\}: write what belongs there",
+        ),
+        (_SETTINGS.replace("alice", "<your api key>"), r":3: sasl\.jaas\.config still has <your api key>"),
+        (
             _SETTINGS.replace("mechanism", "mechanisms"),
             r":2: sasl\.mechanisms is librdkafka's name; Kafka's is sasl",
         ),
@@ -123,10 +133,15 @@ def test_open_access_has_no_client_settings() -> None:
     assert OPEN.tls is None and OPEN.mechanism is None and OPEN.principal == "User:ANONYMOUS"
 
 
-def test_secrets_are_not_in_repr_or_errors() -> None:
+def test_secrets_are_not_in_repr_or_errors(tmp_path: Path) -> None:
     """Neither by repr nor in what a certificate's trouble says."""
-    jaas = 'x required username="u" password="hush";'
-    secret = {"security.protocol": "SASL_SSL", "sasl.jaas.config": jaas, "ssl.truststore.location": "/none"}
+    jaas, store = 'x required username="u" password="hush";', tmp_path / "store.pem"
+    store.write_text("no certificate\n")
+    secret = {
+        "security.protocol": "SASL_SSL",
+        "sasl.jaas.config": jaas,
+        "ssl.truststore.location": str(store),
+    }
     access = Access(secret)
     assert "hush" not in repr(access)
     with pytest.raises(UsageError, match="certificates cannot be read") as raised:
@@ -184,3 +199,12 @@ def test_settings_of_others_are_no_slips(tmp_path: Path) -> None:
     )
     assert Access.read(path).properties["client.rack"] == "f"
     assert read_producer_settings(path)["acks"] == "1"
+
+
+def test_store_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/no/such.pem\n")
+    with pytest.raises(
+        UsageError, match=r"client\.properties: ssl\.truststore\.location=/no/such\.pem: there is"
+    ):
+        _ = Access.read(path).tls

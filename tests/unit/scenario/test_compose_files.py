@@ -283,3 +283,30 @@ def test_numbers_of_an_env_file_are_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text("services: {kafka: {image: apache/kafka, env_file: broker.env}}")
     with pytest.raises(UsageError, match=r"broker\.env:2: min\.insync\.replicas=two is not a whole number"):
         read_cluster(tmp_path / "compose.yaml")
+
+
+def test_topics_are_those_that_a_service_creates(tmp_path: Path) -> None:
+    """With Kafka's own tool; what a script fills in is not known."""
+    path = tmp_path / "compose.yaml"
+    path.write_text(
+        "services:\n  broker: {image: 'apache/kafka:4.1.0'}\n  init:\n    image: apache/kafka:4.1.0\n"
+        "    command: |\n"
+        "      bash -c "
+        '"kafka-topics --create --if-not-exists --topic orders --partitions 6 --replication-factor 2 \\\n'
+        "      --config retention.ms=5 --config 'cleanup.policy=compact'\n"
+        "      /opt/kafka/bin/kafka-topics.sh --bootstrap-server b:9092 --topic=payments --create; "
+        'kafka-topics --list && kafka-topics --create --topic $$t"\n'
+    )
+    described = read_cluster(path)
+    config = {"retention.ms": "5", "cleanup.policy": "compact"}
+    assert described.topics == [
+        {"name": "orders", "partitions": 6, "replication-factor": 2, "config": config},
+        {"name": "payments"},
+    ]
+
+
+def test_template_is_no_file_of_a_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("metadata: {name: {{ .Release.Name }}}\n")
+    with pytest.raises(UsageError, match=r"it is a template .*: fill it in first, as `helm template` does"):
+        read_cluster(path)

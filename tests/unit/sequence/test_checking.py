@@ -502,6 +502,60 @@ def test_records_as_java_prints_them() -> None:
         assert LineMeaning(Role.RECEIVED).of(without) == Fields(b"17", None, None)
 
 
+_OF_PYTHON = b"ConsumerRecord(topic='t', partition=0, offset=3, timestamp=5, key=b'k', value=%s, headers=())"
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (_OF_PYTHON % b"b'17'", Fields(b"17", b"5", None)),
+        (b"INFO got " + _OF_PYTHON % b"'17 9 web'", Fields(b"17", b"9", b"web")),
+        (_OF_PYTHON % b"b'{\"seq\": 17}'", Fields(b"17", b"5", None)),
+        (_OF_PYTHON.replace(b"=5", b"=-1") % b"b'17'", Fields(b"17", None, None)),
+        (_OF_PYTHON % b"None", None),
+        (b'{"topic":"t","partition":0,"offset":"3","value":"17","timestamp":"5"}', Fields(b"17", b"5", None)),
+        (b'{"topic":"t","offset":3,"value":{"number":17,"time":9}}', Fields(b"17", b"9", None)),
+        (b'{"topic":"t","offset":3,"value":null}', None),
+        (b"| offset: 3 CreateTime: 5 keySize: -1 valueSize: 2 sequence: 0 headerKeys: [] payload: 17",
+         Fields(b"17", b"5", None)),
+        (b"| offset: 3 LogAppendTime: 5 keySize: 1 valueSize: 2 headerKeys: [a] key: 4 payload: 17\r",
+         Fields(b"17", b"5", None)),
+    ],
+)  # fmt: skip
+def test_records_as_other_clients_and_the_dump_of_a_log_have_them(line: bytes, fields: Fields | None) -> None:
+    assert LineMeaning(Role.RECEIVED).of(line) == fields
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Dumping /var/lib/kafka/t-0/00000000000000000000.log",
+        b"Log starting offset: 0",
+        b"baseOffset: 0 lastOffset: 1 count: 2 baseSequence: -1 CreateTime: 5 size: 78 isvalid: true",
+        b"| offset: 2 CreateTime: 5 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] endTxnMarker: COMMIT "
+        b"coordinatorEpoch: 0",
+        b"| offset: 2 CreateTime: 5 keySize: 1 valueSize: -1 sequence: -1 headerKeys: [] key: k",
+    ],
+)
+def test_lines_of_a_dump_that_are_no_messages(line: bytes) -> None:
+    """Of batches, of markers of transactions, and of tombstones."""
+    assert isinstance(LineMeaning(Role.RECEIVED).of(line), Skipped)
+
+
+def test_csv_of_records_has_numbers_in_its_values() -> None:
+    """Unless it has a column for them."""
+    meaning = LineMeaning(Role.RECEIVED)
+    lines = [
+        b'"Partition","Offset","Timestamp_ms","Key","Value"',
+        b'"0","5","9","k","17"',
+        b'0,6,9,,"{""seq"":18}"',
+    ]
+    found = [meaning.of(line) for line in lines]
+    assert found[1:] == [Fields(b"17", b"9", None, "ms"), Fields(b"18", b"9", None, "ms")]
+    meaning = LineMeaning(Role.RECEIVED)
+    assert [meaning.of(line) for line in (b"offset,value,seq", b"5,40,17")][1] == Fields(b"17", None, None)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -113,6 +113,9 @@ class AnyCluster(Cluster):
         """Whether a broker may exist: ids need not start at 1 or be consecutive."""
         return True
 
+    def rules(self) -> Found:
+        yield from ()
+
 
 def check_existing(scenario: Scenario) -> Found:
     """Faults that need a cluster of kaput's own, and clients that need its jars, as mistakes."""

@@ -70,7 +70,10 @@ def of_compose(document: Document) -> DescribedCluster:
     path = Path(document.source.name)
     described = DescribedCluster()
     variables = Variables(path)
-    found = [_service(document, name, variables, described.replaced) for name in document.data["services"]]
+    found = [
+        _service(document, name, variables, described.replaced, described.topics)
+        for name in document.data["services"]
+    ]
     nodes = [each for each in found if each is not None]
     brokers = [each for each in nodes if "broker" in each.roles]
     if not brokers:
@@ -131,8 +134,16 @@ def _of_one_cluster(first: _Service, nodes: list[_Service], left_out: list[str])
             yield each
 
 
-def _service(document: Document, name: str, variables: Variables, left_out: list[str]) -> _Service | None:
-    """The service if it is a node of Kafka's; if not, it is listed, with the reason."""
+def _service(
+    document: Document,
+    name: str,
+    variables: Variables,
+    left_out: list[str],
+    topics: list[dict[str, Any]],
+) -> _Service | None:
+    """The service if it is a node of Kafka's; if not, it is listed, with the reason, and the topics that it
+    creates are noted.
+    """
     if image := _foreign_image(document, name, variables):
         left_out.append(f"service {name}: image {image} is not known to be Kafka")
         return None
@@ -152,6 +163,7 @@ def _service(document: Document, name: str, variables: Variables, left_out: list
         and (_TOOLS.search(command) or not settings.keys() & _OF_NODES)
     ):
         left_out.append(f"service {name}: its command starts no broker")
+        topics += _topics_of(variables.expanded(command, place))
     elif profiles and not variables.active(profiles):
         left_out.append(f"service {name}: only in the profile {', '.join(profiles)} (COMPOSE_PROFILES)")
     elif not (count := _count(document, name, service, variables)):
@@ -160,6 +172,24 @@ def _service(document: Document, name: str, variables: Variables, left_out: list
         left_out += _not_read(name, service, environment)
         return _Service(name, image, match["tag"] or "" if match else "", settings, count, place)
     return None
+
+
+def _topics_of(command: str) -> list[dict[str, Any]]:
+    """The topics that a command creates with kafka-topics, as a scenario has them."""
+    topics: dict[str, dict[str, Any]] = {}
+    for call in re.split(r"kafka-topics(?:\.sh)?\s", command)[1:]:
+        words = re.split(r"[;&|\n\"]", call.replace("\\\n", " "))[0]
+        name = re.search(r"--topic[ =]+'?([\w.-]+)", words)
+        if name is None or "--create" not in words:
+            continue
+        topic: dict[str, Any] = {"name": name[1]}
+        for option in ("partitions", "replication-factor"):
+            if number := re.search(rf"--{option}[ =]+([0-9]{{1,6}})\b", words):
+                topic[option] = int(number[1])
+        if settings := dict(re.findall(r"--config[ =]+'?([a-z.]+)=([^\s']+)", words)):
+            topic["config"] = settings
+        topics.setdefault(name[1], topic)
+    return list(topics.values())
 
 
 def _foreign_image(document: Document, name: str, variables: Variables) -> str:
