@@ -80,35 +80,34 @@ class Job:
         messages = stage in ("messages", "keys")
         numbers = range(parts.messages) if messages else range(parts.messages, parts.sums)
 
-        def examine(part: int, pieces: Iterable[Piece]) -> list[bytes]:
-            """The TaskFinds of a task; None if its deliveries overlap in time (views/places.py)."""
+        def examine(part: int, pieces: Iterable[Piece]) -> TaskFinds | None:
+            """The finds of a task; None if its deliveries overlap in time (views/places.py)."""
             clock = CpuClock()
             held = view([*pieces, *passed.get(part, ())], known, passed_tables(every), part)
             deliveries_overlap = stage == "places" and held.deliveries_overlap
             clock.lap(stage, "matching runs")
-            return [_packed(None if deliveries_overlap else ask(questions, stage, held, parts, clock))]
+            return None if deliveries_overlap else ask(questions, stage, held, parts, clock)
 
-        finds = map(_unpacked, self._run(numbers, examine))
         if stage != "places":
-            return finds
-        found = list(finds)
+            return self._run(numbers, examine)
+        found = list(self._run(numbers, examine))
         if None in found:
             self._sort_deliveries(steps())
-            found = list(map(_unpacked, self._run(numbers, examine)))
+            found = list(self._run(numbers, examine))
             assert None not in found, "sorted deliveries cannot overlap"
         return found
 
-    def _rows(self) -> list[TaskFinds]:
+    def _rows(self) -> Iterable[TaskFinds]:
         """The finds of the stage `rows`, made while encoding."""
         known, questions = self._known, self._of_rows
 
-        def add(_: int, pieces: Iterable[Piece]) -> list[bytes]:
+        def add(_: int, pieces: Iterable[Piece]) -> TaskFinds:
             cpu: CpuTimes = Counter()
             finds = (pickle.loads(piece.data) for piece in pieces)  # type: ignore[arg-type]  # never a Slice
             sums = total((cpu.update(find.cpu) or find.sums for find in finds), kinds(questions))
-            return [_packed(TaskFinds(sums, cpu=cpu))]
+            return TaskFinds(sums, cpu=cpu)
 
-        return [_unpacked(sums) for sums in self._run([known.parts.sums], add)]
+        return self._run([known.parts.sums], add)
 
     def _sends(self, questions: Questions, known: Known) -> Iterator[TaskFinds]:
         """The finds of the stage `sends`, from row groups that a question wants, by their statistics."""
@@ -146,13 +145,16 @@ class Job:
     def _shuffled(self, pieces: Any) -> Any:
         return pieces.partitionBy(self._known.parts.sums + 1, part_key)
 
-    def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], list[bytes]]) -> list[bytes]:
+    def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], Any]) -> Iterable[Any]:
+        """What the step returns in the tasks of these parts."""
+        near = self._spark.master == IN_PROCESS
 
-        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
-            yield from step(number, (piece for _, piece in keyed))
+        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[Any]:
+            found = step(number, (piece for _, piece in keyed))
+            yield found if near else _packed(found)
 
-        results: list[bytes] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
-        return results
+        results: list[Any] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
+        return results if near else map(_unpacked, results)
 
 
 def _packed(finds: object) -> bytes:

@@ -101,7 +101,8 @@ def open_file(path: Path | str, texts: Sequence[str] = ()) -> pq.ParquetFile:
         trusted = str(footer.created_by).startswith(_UNIQUE_DICTIONARY_WRITERS)
         there = [name for name in texts if name in footer.schema.names]  # an optional one may be missing
         words = [name for name in there if trusted and not _may_have_delta_encoding(footer, name)]
-        return pq.ParquetFile(path, metadata=footer, read_dictionary=words, memory_map=True)
+        # In mapped memory, what is read ahead is only copied.
+        return pq.ParquetFile(path, metadata=footer, read_dictionary=words, memory_map=True, pre_buffer=False)
     except DAMAGE as error:
         raise broken(path, error) from None
 

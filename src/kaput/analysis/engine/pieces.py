@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,12 +28,16 @@ class Slice(NamedTuple):
     size: int
 
     def buffer(self) -> pa.Buffer:
-        """Its bytes: mapped into memory, or read. Raises OSError."""
-        if not isinstance(self.file, str):
-            return pa.py_buffer(os.pread(self.file.fileno(), self.size, self.begin))
-        with pa.memory_map(self.file) as file:
-            file.seek(self.begin)
-            return file.read_buffer(self.size)
+        """Its bytes, mapped into memory. Raises OSError."""
+        if isinstance(self.file, str):
+            with pa.memory_map(self.file) as file:
+                file.seek(self.begin)
+                return file.read_buffer(self.size)
+        before = self.begin % mmap.ALLOCATIONGRANULARITY
+        size, begin = before + self.size, self.begin - before
+        return pa.py_buffer(mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ, offset=begin))[
+            before:
+        ]
 
 
 class Piece(NamedTuple):

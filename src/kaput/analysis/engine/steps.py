@@ -23,6 +23,7 @@ _WHAT = pl.Enum(
 )  # what happens in a step
 _SHIFT = 18  # keeps 5 of a float's 23 bits of mantissa
 _COUNTED = 2**23  # up to this range, counting is used instead of sorting
+_AT_ONCE = 2**17  # rows that are counted while they are in the processor's cache
 _FAR_NS = 2**62  # beyond this (damaged) times are not used: step borders could overflow
 
 
@@ -68,16 +69,25 @@ def graded(what: str, done_ns: Ints, us: Ints, width_ns: int) -> tuple[pl.DataFr
     if len(done_ns) == 0:
         none = np.empty(0, np.int64)
         return _frame(what, none, 1, grade=none, times=none), _frame(what, none, 1, us=none)
-    grades = _grade(us)
-    low = int(grades.min())
-    span = int(grades.max()) - low + 1
-    steps, number = _step_numbers(done_ns // width_ns)
-    longest = np.full(len(steps), NULL)
-    np.maximum.at(longest, number, us)
-    keys, often = _counts_of(number * span + (grades - low), len(steps) * span)
-    every = _frame(what, steps[keys // span], width_ns, grade=keys % span + low, times=often)
-    there = longest != NULL
-    return every, _frame(what, steps[there], width_ns, us=longest[there])
+    first, steps = int(done_ns.min()) // width_ns, 1 + int(done_ns.max()) // width_ns
+    low, high = (int(grade) for grade in _grade(np.array([us.min(), us.max()])))
+    steps, span = steps - first, high - low + 1
+    if steps * span > max(_COUNTED, 4 * len(us)):  # a damaged time, or few rows
+        grade, once = _grade(us).astype(np.int64), np.ones(len(us), np.int64)
+        every = _frame(what, done_ns // width_ns, width_ns, grade=grade, times=once, us=us)
+        return GRADES.of(every), LONGEST.of(every)
+    times, longest = np.zeros(steps * span, np.int64), np.full(steps, NULL)
+    share = max(_AT_ONCE, len(times))
+    for at in range(0, len(us), share):
+        took, number = us[at : at + share], done_ns[at : at + share] // width_ns - first
+        begin = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)  # few, as most rows are by time
+        np.maximum.at(longest, number[begin], np.maximum.reduceat(took, begin))
+        number *= span
+        number += _grade(took) - low
+        times += np.bincount(number, minlength=len(times))
+    keys, there = np.flatnonzero(times), np.flatnonzero(longest != NULL)
+    every = _frame(what, keys // span + first, width_ns, grade=keys % span + low, times=times[keys])
+    return every, _frame(what, there + first, width_ns, us=longest[there])
 
 
 def _dense(at_ns: Ints, width_ns: int) -> bool:
@@ -91,22 +101,6 @@ def _borders(at_ns: Ints, width_ns: int) -> tuple[Ints, Ints]:
     begins = np.searchsorted(at_ns, steps * width_ns)
     there = np.diff(np.append(begins, len(at_ns))) > 0
     return steps[there], begins[there]
-
-
-def _step_numbers(steps: Ints) -> tuple[Ints, Ints]:
-    """Ascending steps that include all values, and each value's index among them."""
-    low, high = int(steps.min()), int(steps.max())
-    if high - low > max(len(steps) // 16, 1_000):
-        return np.unique(steps, return_inverse=True)
-    return np.arange(low, high + 1), steps - low
-
-
-def _counts_of(keys: Ints, span: int) -> tuple[Ints, Ints]:
-    if span > max(_COUNTED, 4 * len(keys)):
-        return np.unique(keys, return_counts=True)
-    counts = np.bincount(keys)
-    there = np.flatnonzero(counts)
-    return there, counts[there]
 
 
 def _grade(us: Ints) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -49,7 +49,7 @@ class Latencies(Question):
         yield SumPart("longest_acks", longest)
         known = dones != NULL
         when = whens(rows.known.fault_span, rows.acked.rows["attempts"], dones)
-        yield SumPart("acked_us", counted(when[known], took[known]))
+        yield SumPart("acked_us", counted(when, took) if known.all() else counted(when[known], took[known]))
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Latencies of first deliveries, by group; and in each step, over all groups."""
@@ -111,7 +111,8 @@ def counted(when: Ints, durations_us: Ints) -> pl.DataFrame:
     """(when, us, times): the number of durations of each whole microsecond."""
     parts = []
     for number in range(len(WHENS)):
-        us, often = times(durations_us[when == number])
+        chosen = when == number
+        us, often = times(durations_us if chosen.all() else durations_us[chosen])
         columns = {"when": np.full(len(us), number), "us": us, "times": often}
         parts.append(pl.DataFrame([pl.Series(name, each, pl.Int64) for name, each in columns.items()]))
     return pl.concat(parts)
@@ -148,7 +149,7 @@ def end_to_end(
     was after its attempt (ns).
     """
     part, row, when = first_deliveries(sends, deliveries, polls)
-    return part, when, when - attempts[row]
+    return part, when, when - attempts.take(row)
 
 
 def first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints, Ints]:

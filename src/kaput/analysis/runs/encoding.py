@@ -14,7 +14,7 @@ import polars as pl
 
 from kaput.analysis.runs.clocks import encode_deliveries
 from kaput.analysis.runs.columns import ENCODINGS, NAMED, TEXT, InRun, View
-from kaput.analysis.runs.run import BLOCK_BITS, NULL, STEPS, Ints, encode, kept, numbers, spread
+from kaput.analysis.runs.run import BLOCK_BITS, NULL, STEPS, Ints, encode, kept, numbers, picked, spread
 from kaput.analysis.runs.tables import TableRows
 from kaput.scenario.vocabulary import TRANSACTION_OUTCOMES
 
@@ -35,10 +35,10 @@ class Encoded(NamedTuple):
         flags = self.runs.select(chosen.fill_null(False)).to_series()
         if flags.all():
             return self
-        # Runs are in array order: a mask is faster than positions.
-        mask = np.repeat(flags.to_numpy(), self.runs["n"].to_numpy())
-        runs = self.runs.filter(flags).with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-        return Encoded(self.table, runs, {name: values[mask] for name, values in self.rows.items()})
+        runs = self.runs.filter(flags)
+        first, n = (runs[name].to_numpy() for name in ("row", "n"))
+        rows = {name: picked(values, first, n) for name, values in self.rows.items()}
+        return Encoded(self.table, runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n")), rows)
 
     def of(self, view: View, small: bool = True) -> pl.DataFrame:
         """What a view gets: arrays as lists, and only named records for messages. `small`: at any cost."""

@@ -32,6 +32,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 BLOCK_BITS = 16  # a block has 65,536 seqs of a producer: cuts few runs, yet balances tasks
 _NARROW = 2**31
+_LONG = 64  # rows in a row, from which on Python's share of copying them is small
 _AT_ONCE = 2**16  # rows that are compared while they are in the processor's cache
 NULL = NULL_LONG  # in arrays of values per row: no value
 
@@ -140,10 +141,17 @@ def spread(first: Ints, n: Ints) -> Ints:
 
 
 def picked(values: Ints, first: Ints, n: Ints) -> Ints:
-    """For each pair the n values from index first on, concatenated. Avoids copying if that is all of them."""
-    ends = np.cumsum(n)
-    every = len(values) == (ends[-1] if len(ends) else 0) and bool((first == ends - n).all())
-    return values if every else values[spread(first, n)]
+    """For each pair the n values from index first on, concatenated. Copies long stretches as a whole, and
+    nothing if that is all of them.
+    """
+    if len(first) == 0:
+        return values[:0]
+    last = np.append(np.flatnonzero(first[1:] != (first + n)[:-1]), len(first) - 1)  # of a stretch
+    if len(last) * _LONG > n.sum():
+        return values.take(spread(first, n))
+    begin = first[np.append(0, last[:-1] + 1)]
+    parts = [values[at:end] for at, end in zip(begin.tolist(), (first + n)[last].tolist(), strict=True)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def kept(name: str, values: Ints, first: Ints, n: Ints, small: bool = True) -> list[pl.Series]:
@@ -177,7 +185,6 @@ def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, 
 
 def whole_us(durations_ns: Ints) -> Ints:
     """Durations in whole microseconds, rounded towards zero."""
-    us: Ints = np.abs(durations_ns) // 1000
-    if len(us) and durations_ns.min() < 0:
-        us *= np.sign(durations_ns)
-    return us
+    if len(durations_ns) and durations_ns.min() < 0:
+        return np.abs(durations_ns) // 1000 * np.sign(durations_ns)
+    return durations_ns // 1000

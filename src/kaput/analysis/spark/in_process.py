@@ -8,6 +8,7 @@ analysis and compare use of Spark.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,6 +125,7 @@ def _keep_freed_memory() -> None:
     of the CPU time. So glibc keeps the last 256 MB, for numpy and Arrow, and jemalloc what was freed in the
     last second, for Polars, which reads this when it is loaded.
     """
+    gc.set_threshold(100_000, 50)  # tasks make few objects that refer to each other, and the analysis many
     os.environ.setdefault("_RJEM_MALLOC_CONF", "oversize_threshold:0,dirty_decay_ms:1000,muzzy_decay_ms:0")
     import pyarrow as pa
 
