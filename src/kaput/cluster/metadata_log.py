@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.kafka_cluster import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.message_schemas import BytesReader, MessageCodec, read_schemas
-from kaput.cluster.record_batches import Batch, LogRecord, StoredBatch, decode
+from kaput.cluster.record_batches import Batch, BrokenBatch, LogRecord, StoredBatch, decode
 from kaput.cluster.segments import headers, segments
 from kaput.core import MS
 from kaput.errors import UnknownFormat
@@ -51,13 +51,20 @@ class MetadataDecoder:
         self._schemas = {each["apiKey"]: each for each in read_schemas(jars, "metadata", _KINDS)}
         self._codecs: dict[tuple[int, int], MessageCodec] = {}
 
-    def decode(self, batch: StoredBatch) -> Iterator[MetadataRecord]:
-        """A batch's records. Raises ValueError if one is broken, or UnknownFormat."""
-        head, body = batch.unpacked()
-        # As if it had messages: decode skips control records.
-        for record in decode([Batch(head._replace(attributes=0), body)]).whole():
+    def decode(self, batches: Sequence[StoredBatch]) -> Iterator[MetadataRecord]:
+        """The records of batches. Raises ValueError at a broken one, or UnknownFormat."""
+        unpacked = [each.unpacked() for each in batches]
+        # As if all had messages: decode skips control records.
+        plain = [Batch(head._replace(attributes=0), body) for head, body in unpacked]
+        try:
+            records = decode(plain)
+        except BrokenBatch as broken:
+            yield from self.decode(batches[: broken.index])
+            raise
+        control = records.by_record([head.control for head, _ in unpacked]).tolist()
+        for record, is_control in zip(records.whole(), control, strict=True):
             try:
-                decoded = self._control(record) if head.control else self._decode(record)
+                decoded = self._control(record) if is_control else self._decode(record)
             except (struct.error, ValueError) as error:
                 if isinstance(error, UnknownFormat):
                     raise
@@ -108,13 +115,16 @@ def read_records(files: Sequence[Path], decoder: MetadataDecoder) -> RecordsRead
 
 
 def _read(files: Sequence[Path], decoder: MetadataDecoder) -> RecordsRead:
-    records: list[MetadataRecord] = []
+    batches, records, problem = list[StoredBatch](), list[MetadataRecord](), None
     try:
-        for batch in _intact_batches(files):
-            records.extend(decoder.decode(batch))
+        batches.extend(_intact_batches(files))
     except (OSError, ValueError) as error:
-        return RecordsRead(records, error)
-    return RecordsRead(records, None)
+        problem = error
+    try:
+        records.extend(decoder.decode(batches))
+    except ValueError as error:
+        problem = error
+    return RecordsRead(records, problem)
 
 
 def _intact_batches(files: Sequence[Path]) -> Iterator[StoredBatch]:

@@ -154,8 +154,7 @@ class MetadataEvents:
         """New occurrences. Raises OSError, ValueError."""
         return [
             occurrence
-            for batch in self._log.take()
-            for event in log_events(self._decoder.decode(batch), self._image)
+            for event in log_events(self._decoder.decode(self._log.take()), self._image)
             for occurrence in self._occurrences.of(event, event.at_ns)
         ]
 
