@@ -86,7 +86,7 @@ def _count(name: str) -> Callable[[Findings], float | None]:
     return count
 
 
-def _longest(values: Iterable[float | None]) -> float | None:
+def longest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
@@ -116,7 +116,7 @@ def _leader_known_ms(findings: Findings) -> float | None:
     learned = [known for change in findings.leader_changes for known in change.learned]
     if not compared and all(known.client == "librdkafka" for known in learned):
         return None
-    return _longest(known.last_ms for known in learned)
+    return longest(known.last_ms for known in learned)
 
 
 def _service(findings: Findings) -> Iterator[Availability]:
@@ -140,11 +140,11 @@ FIGURES = (
     RunFigure("duplicate", _count("duplicate")),
     RunFigure("unseen", _count("unseen")),
     RunFigure("redelivered", _count("redelivered")),
-    RunFigure("unavailable ms", lambda f: _longest(fault.unavailable_ms for fault in f.faults)),
-    RunFigure("standstill ms", lambda f: _longest(one.longest_standstill_ms for one in _service(f))),
-    RunFigure("acked in 1 s %", lambda f: _longest(_percent(one.within_1s_share) for one in _service(f))),
-    RunFigure("election ms", lambda f: _longest(fault.election_ms for fault in f.faults)),
-    RunFigure("loss window ms", lambda f: _longest(fault.loss_window_ms for fault in f.faults)),
+    RunFigure("unavailable ms", lambda f: longest(fault.unavailable_ms for fault in f.faults)),
+    RunFigure("standstill ms", lambda f: longest(one.longest_standstill_ms for one in _service(f))),
+    RunFigure("acked in 1 s %", lambda f: longest(_percent(one.within_1s_share) for one in _service(f))),
+    RunFigure("election ms", lambda f: longest(fault.election_ms for fault in f.faults)),
+    RunFigure("loss window ms", lambda f: longest(fault.loss_window_ms for fault in f.faults)),
     RunFigure("ack p99 ms", lambda f: f.latency_ms.ack.p99),
     RunFigure("end-to-end p99 ms", lambda f: f.latency_ms.end_to_end.p99),
 )
@@ -154,15 +154,15 @@ NAMING = ("scenario", "run", "verdict", "outage waited for", "runs")
 _MEMBER_FIGURES = (
     RunFigure("all members", lambda f: sum(len(group.members) for group in f.groups)),
     RunFigure("idle members", lambda f: sum(not m.delivered for group in f.groups for m in group.members)),
-    RunFigure("delivered per s", lambda f: _longest(group.delivered_per_s for group in f.groups)),
-    RunFigure("greatest lag", lambda f: _longest(group.lag.max for group in f.groups)),
+    RunFigure("delivered per s", lambda f: longest(group.delivered_per_s for group in f.groups)),
+    RunFigure("greatest lag", lambda f: longest(group.lag.max for group in f.groups)),
     RunFigure("rebalances", lambda f: len(f.rebalances)),
-    RunFigure("longest rebalance ms", lambda f: _longest(map(_rebalance_ms, f.rebalances))),
+    RunFigure("longest rebalance ms", lambda f: longest(map(_rebalance_ms, f.rebalances))),
     RunFigure("unowned partition-s", lambda f: sum(r.unowned_partition_seconds for r in f.rebalances)),
 )
 # Shown if a topic was resized in any run.
 _RESIZE_FIGURES = (
-    RunFigure("resize ms", lambda f: _longest(_resize_ms(fault) for fault in f.faults)),
+    RunFigure("resize ms", lambda f: longest(_resize_ms(fault) for fault in f.faults)),
     RunFigure("keys moved", lambda f: _sum(topic.keys_moved for topic in f.resized)),
     RunFigure(
         "out of order by key", lambda f: _sum(g.out_of_order_by_key for g in _groups_of_resized_topics(f))
@@ -180,7 +180,7 @@ _RARE_FIGURES = (
     RunFigure("kept p50 s", _kept("kept_for_p50_s")),
     RunFigure("kept max s", _kept("kept_for_max_s")),
     RunFigure("leader known ms", _leader_known_ms),
-    RunFigure("stuck", lambda f: _longest(sum(fault.stuck.values()) for fault in f.faults)),
+    RunFigure("stuck", lambda f: longest(sum(fault.stuck.values()) for fault in f.faults)),
     *(
         RunFigure(name, _count(name))
         for name in (*RUN_ANOMALIES, *GROUP_ANOMALIES)

@@ -84,10 +84,11 @@ def document(matrix: MatrixFile, cells: Sequence[CellRuns], again: str) -> Docum
         Section("Unavailable, in seconds (median)", [_grid(cells, faults, _unavailable_in_short)]),
         Section("Every cell", [Paragraph(_HOW), Paragraph(_where(cells))]),
     ]
+    by_fault = {label: [each for each in cells if each.cell.fault == label] for label in faults}
     single = [
-        _fault(matrix, label, again, [each for each in cells if each.cell.fault == label])
-        for label in faults
-        if any(each.runs for each in cells if each.cell.fault == label)
+        _fault(matrix, label, again, some)
+        for label, some in by_fault.items()
+        if any(each.runs for each in some)
     ]
     sections = [Section("How it was measured", [Paragraph(matrix.description)])] if matrix.description else []
     verdicts = Counter(verdict_word(one) for each in cells for _, one in each.runs)
@@ -122,16 +123,9 @@ def _grid(cells: Sequence[CellRuns], faults: Sequence[str], show: Callable[[Cell
     """A row for each combination of settings, a column for each fault."""
     by = {(each.cell.row, each.cell.fault): each for each in cells}
     rows = dict.fromkeys(each.cell.row for each in cells)
-    return Table(
-        ["", *faults],
-        [
-            [
-                row.replace(",", " "),
-                *(show(by[row, fault]) if (row, fault) in by else NOTHING for fault in faults),
-            ]
-            for row in rows
-        ],
-    )
+    shown = [[show(by[row, fault]) if (row, fault) in by else NOTHING for fault in faults] for row in rows]
+    texts = [[row.replace(",", " "), *cells] for row, cells in zip(rows, shown, strict=True)]
+    return Table(["", *faults], texts)
 
 
 def _lost_in_short(each: CellRuns) -> Cell:
@@ -142,11 +136,9 @@ def _lost_in_short(each: CellRuns) -> Cell:
 
 
 def _unavailable_in_short(each: CellRuns) -> Cell:
-    found = each.summary(UNAVAILABLE)
-    return Cell(
-        NOTHING if found is None else f"{found.median / 1000:.1f}",
-        link="" if found is None else _anchor(each.cell),
-    )
+    if (found := each.summary(UNAVAILABLE)) is None:
+        return Cell(NOTHING)
+    return Cell(f"{found.median / 1000:.1f}", link=_anchor(each.cell))
 
 
 def _fault(matrix: MatrixFile, label: str, again: str, cells: Sequence[CellRuns]) -> Section:

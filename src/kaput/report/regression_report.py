@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from kaput.core import plural
 from kaput.evidence.findings import Findings
-from kaput.report.comparison import EVERY_FIGURE
+from kaput.report.comparison import EVERY_FIGURE, longest
 from kaput.report.document import (
     NOTHING,
     Block,
@@ -127,16 +127,10 @@ def _latency(when: When, end_to_end: bool) -> Callable[[Findings], float | None]
     return p99
 
 
-def _recovery(findings: Findings) -> float | None:
-    return max(
-        (one.isr_restored_ms for one in findings.faults if one.isr_restored_ms is not None), default=None
-    )
-
-
 WHENS: tuple[When, ...] = ("before", "during", "after")
 FIGURES: dict[str, Callable[[Findings], float | None]] = {
     **{name: EVERY_FIGURE[name].of for name in ("lost", "duplicate", "unavailable ms", "election ms")},
-    "ISR restored ms": _recovery,
+    "ISR restored ms": lambda findings: longest(one.isr_restored_ms for one in findings.faults),
     **{f"ack p99 {when} ms": _latency(when, end_to_end=False) for when in WHENS},
     **{f"end-to-end p99 {when} ms": _latency(when, end_to_end=True) for when in WHENS},
     "acked per s": lambda findings: findings.rates.acked_per_s,
@@ -239,23 +233,14 @@ def document(sides: Sides, command: str) -> Document:
     why: list[Block] = [Bullets(lines)] if lines else [Paragraph(none)]
     if pairs < needed:
         few = f"{plural(len(differences), 'comparison')}, with at least {plural(pairs, 'pair')} each"
-        why.append(
-            Paragraph(
-                f"{few}: with fewer than {needed} pairs, not even a change in every pair is significant.",
-                "note",
-            )
-        )
-    return Document(
-        Head(answer, name="Regressions", tone="violated" if lines else "held"),
-        [
-            Section(answer, [*why, Paragraph(_HOW)]),
-            *(
-                _scenario(name, sides, [one for one in differences if one.scenario == name])
-                for name in sides.runs
-            ),
-            Section("Made by", [Code(command)]),
-        ],
-    )
+        text = f"{few}: with fewer than {needed} pairs, not even a change in every pair is significant."
+        why.append(Paragraph(text, "note"))
+    of_scenarios = [
+        _scenario(name, sides, [one for one in differences if one.scenario == name]) for name in sides.runs
+    ]
+    head = Head(answer, name="Regressions", tone="violated" if lines else "held")
+    first, last = Section(answer, [*why, Paragraph(_HOW)]), Section("Made by", [Code(command)])
+    return Document(head, [first, *of_scenarios, last])
 
 
 _HOW = (
