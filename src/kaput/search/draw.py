@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kaput.scenario.values import parse_duration_ms
 from kaput.search.space import Choices, Knob, Space, Template
-from kaput.trials.batch import can_share, shareable
+from kaput.trials.batch import why_alone, why_apart
 
 
 @dataclass
@@ -187,11 +187,11 @@ def draw(
             continue
         if not drawn and number < _TRIES / 2 and _steps_of(choices.key) in known:
             continue
-        if drawn and not can_share(space.scenario(drawn[0]), space.scenario(choices)):
+        if drawn and why_apart(space.scenario(drawn[0]), space.scenario(choices)) is not None:
             continue
         drawn.append(choices)
         chooser.add(choices)
-        if len(drawn) == together or not shareable(space.scenario(choices)):
+        if len(drawn) == together or why_alone(space.scenario(choices)) is not None:
             break
     return drawn
 

@@ -25,7 +25,7 @@ from kaput.search.sequential import Rate, SequentialTest
 from kaput.search.space import Choices, Space, Template
 from kaput.search.store import Find, Purpose, StoredExperiment
 from kaput.search.symptoms import name_of
-from kaput.trials.batch import shareable
+from kaput.trials.batch import why_alone
 
 _FIRST_TRIES = 3  # of a candidate: its rate there is the reference for all that follows
 FINAL_TRIES = 5
@@ -80,7 +80,7 @@ class Pursuit:
             return False  # the remaining choices are invalid together
         # As many as reject it if none of them shows it.
         at_once = least or test.misses_to_reject
-        times = min(self._store.settings.together, at_once) if shareable(scenario) else 1
+        times = min(self._store.settings.together, at_once) if why_alone(scenario) is None else 1
         for _ in range(2 * test.most):  # tries that failed in the lab do not count
             hits = self._hits(find, choices, "probe")
             answer = test.answer(hits)

@@ -94,19 +94,9 @@ class PlayedTrial:
     began: float
 
 
-def shareable(scenario: Scenario) -> bool:
-    """Whether other trials can be played on the same cluster at the same time."""
-    return _must_be_alone(scenario) is None
-
-
-def can_share(one: Scenario, other: Scenario) -> bool:
-    """Whether two scenarios can share a cluster and its faults."""
-    return why_apart(one, other) is None
-
-
 def why_apart(one: Scenario, other: Scenario) -> str | None:
     """Why two scenarios cannot share a cluster and its faults, as half a sentence; None if they can."""
-    if (alone := _must_be_alone(one) or _must_be_alone(other)) is not None:
+    if (alone := why_alone(one) or why_alone(other)) is not None:
         return alone
     if one.cluster != other.cluster:
         return f"their clusters differ: {_differences(one.cluster, other.cluster)}"
@@ -136,7 +126,7 @@ def needs_own(scenario: Scenario) -> str | None:
     return None
 
 
-def _must_be_alone(scenario: Scenario) -> str | None:
+def why_alone(scenario: Scenario) -> str | None:
     """Why no other trial can use its cluster at the same time; None if others can."""
     if (own := needs_own(scenario)) is not None:
         return own
@@ -206,7 +196,7 @@ class TrialBatch:
         topics = [topic.name for scenario in self._scenarios for topic in scenario.topics]
         steps = timeline(self._scenarios[0], seed)
         self._use = ClusterUse(cluster.kafka)
-        self._alone = not shareable(self._scenarios[0])
+        self._alone = why_alone(self._scenarios[0]) is not None
         assert len(trials) == 1 or not self._alone, "these trials cannot share a cluster"
         shared = [] if self._alone else [step for step in steps if not is_own(step.target)]
         self._faults = SharedFaults(shared, cluster.kafka, cluster.admin, topics, len(trials))

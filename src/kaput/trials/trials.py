@@ -29,7 +29,7 @@ from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
-from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, can_share, in_background, needs_own
+from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, in_background, needs_own, why_apart
 from kaput.trials.scaling import scaled
 from kaput.trials.warm import WarmClusters
 
@@ -168,7 +168,7 @@ def batched(trials: Iterable[Trial], most: int) -> Iterator[list[Trial]]:
     while following is not None:
         first, batch, following = following, [following], None
         while len(batch) < most and (following := next(left, None)) is not None:
-            if first.scale != following.scale or not can_share(first.scenario, following.scenario):
+            if first.scale != following.scale or why_apart(first.scenario, following.scenario) is not None:
                 break
             batch.append(following)
             following = None

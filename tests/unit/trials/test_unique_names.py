@@ -10,7 +10,7 @@ from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.producers import partition_of, transactional_id
 from kaput.scenario.timeline import AtEvent, timeline
-from kaput.trials.batch import can_share, needs_own, shareable, with_unique_names
+from kaput.trials.batch import needs_own, why_alone, why_apart, with_unique_names
 
 
 def test_unique_names_replace_topic_and_group_everywhere() -> None:
@@ -63,7 +63,7 @@ def test_warmable_builtin_scenarios_are_valid_with_unique_names(name: str) -> No
         assert check(with_unique_names(scenario, "12-3"), existing=False) == []
         asks = {step.id for step in timeline(scenario, 0) if step.fault == PROTOCOL}
         asks |= {step.id for step in timeline(scenario, 0) if isinstance(step.trigger, AtEvent)}
-        assert shareable(scenario) == (not asks)
+        assert (why_alone(scenario) is not None) == bool(asks)
     else:
         beside = scenario.clusters or scenario.stores or scenario.plan or scenario.cluster.disk_mb
         assert beside or scenario.cluster.mode == "zookeeper"
@@ -89,13 +89,13 @@ def test_event_trigger_uses_the_unique_topic_name(event: str, meant: str | None)
 
 
 def test_scenario_with_stores_is_warmable_unless_a_store_is_a_target() -> None:
-    assert shareable(load_builtin("store-or-min-isr", []))
+    assert why_alone(load_builtin("store-or-min-isr", [])) is None
     assert needs_own(load_builtin("kafka-away-store-dies", []))
 
 
 def test_trials_differing_only_in_workload_can_share_a_cluster() -> None:
     one = load_builtin("leader-kill-acks-1", [])
-    assert can_share(one, load_builtin("leader-kill-acks-1", ["workload.producers.0.acks=all"]))
-    assert not can_share(one, load_builtin("leader-kill-acks-1", ["cluster.brokers=5"]))
-    assert not can_share(one, load_builtin("leader-kill-acks-1", ["faults.0.for=12s"]))
-    assert not can_share(one, load_builtin("leader-kill-acks-1", ["topics.0.assignment=[[2, 3, 1]]"]))
+    assert why_apart(one, load_builtin("leader-kill-acks-1", ["workload.producers.0.acks=all"])) is None
+    assert why_apart(one, load_builtin("leader-kill-acks-1", ["cluster.brokers=5"]))
+    assert why_apart(one, load_builtin("leader-kill-acks-1", ["faults.0.for=12s"]))
+    assert why_apart(one, load_builtin("leader-kill-acks-1", ["topics.0.assignment=[[2, 3, 1]]"]))
