@@ -133,6 +133,8 @@ class PartitionSnapshot(FindingsPart):
     """Whether the leader's process was gone, and no other leader had been elected yet."""
     created: bool = True
     """False if the partition did not exist yet: the cluster's own record of it begins later."""
+    deleted: bool = False
+    """Whether a step had deleted the topic, and nothing had created it again."""
 
 
 class PartitionTable(FindingsPart):

@@ -77,9 +77,10 @@ def partition_tables(given: Inputs, history: LeaderHistory, serving: Serving) ->
             when=when,
             at_ns=at_ns,
             partitions=[
-                _state(place, replicas[place], changes, at_ns, serving, own)
+                _state(
+                    place, replicas[place], changes, at_ns, serving, own, recreated_ns(given.faults, place)
+                )
                 for place, changes in history.changes.items()
-                if not _is_deleted(recreated_ns(given.faults, place), changes, at_ns)
             ],
         )
         for when, at_ns in _moments(given, history)
@@ -115,8 +116,16 @@ def _state(
     at_ns: int,
     serving: Serving,
     recorded_by_cluster: bool,
+    deleted_ns: Sequence[int],
 ) -> PartitionSnapshot:
-    """The state of the partition just before `at_ns`. `recorded_by_cluster`: not by polling."""
+    """The state of the partition just before `at_ns`. `recorded_by_cluster`: not by polling; `deleted_ns`:
+    when steps deleted its topic.
+    """
+    if _is_deleted(deleted_ns, changes, at_ns):
+        return PartitionSnapshot(
+            topic=place.topic, partition=place.partition, leader=None, leader_epoch=None,
+            replicas=list(replicas), isr=None, deleted=True,
+        )  # fmt: skip
     now = state_after(change for change in changes if change.at_ns // MS < at_ns // MS)
     down = now.leader is not None and serving.down(now.leader, at_ns - 1, cluster_and_topic(place.topic)[0])
     begun = not recorded_by_cluster or changes[0].at_ns // MS < at_ns // MS

@@ -80,6 +80,8 @@ def partition_table(run: JudgedRun) -> Table | None:
 
 
 def _state(state: PartitionSnapshot) -> str:
+    if state.deleted:
+        return "deleted"
     if state.leader is None and state.isr is None:
         return "unknown" if state.created else "not created yet"
     leader = "leader unknown" if state.leader is None else f"broker {state.leader}"
