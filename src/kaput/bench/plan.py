@@ -233,10 +233,7 @@ EFFECTS: Mapping[PlantKind, PlantEffect] = {
 
 
 def slots_more(kinds: Longs) -> Longs:
-    by_kind = np.zeros(len(PlantKind) + 1, np.int64)
-    for kind, effect in EFFECTS.items():
-        by_kind[kind] = effect.slots
-    more: Longs = by_kind[kinds]
+    more: Longs = np.array([EFFECTS[kind].slots for kind in PlantKind], np.int64)[kinds - 1]
     return more
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -191,14 +190,6 @@ class RowChunk(NamedTuple):
         return read.with_columns(**own).select(list(ROWS))
 
 
-@dataclass(frozen=True)
-class MatchOutcome:
-    """Files of matched pairs of offsets, and of rows that no round matched."""
-
-    matched: list[Path]
-    left: list[Path]
-
-
 def units_of(path: Path, pair: int, side: int) -> list[RowChunk]:
     described = pq.ParquetFile(path).metadata
     rows = [described.row_group(group).num_rows for group in range(described.num_row_groups)]
@@ -207,16 +198,17 @@ def units_of(path: Path, pair: int, side: int) -> list[RowChunk]:
 
 def match_all(
     spark: SparkContext, units: Sequence[RowChunk], folder: Path, progress: Progress
-) -> MatchOutcome:
+) -> tuple[list[Path], list[Path]]:
+    """Files of matched pairs of offsets, and of rows that no round matched."""
     matched: list[Path] = []
     left = list(units)
     for number, wanted in enumerate(ROUNDS, 1):
-        done = _run_round(spark, left, wanted, folder / f"round-{number}", progress)
-        matched += done.matched
-        left = [RowChunk(path, rows=pq.read_metadata(path).num_rows) for path in done.left]
+        new, files = _run_round(spark, left, wanted, folder / f"round-{number}", progress)
+        matched += new
+        left = [RowChunk(path, rows=pq.read_metadata(path).num_rows) for path in files]
         if not left:
             break
-    return MatchOutcome(matched, [unit.path for unit in left])
+    return matched, [unit.path for unit in left]
 
 
 def tasks_for(rows: int) -> int:
@@ -243,7 +235,7 @@ def part_by(columns: Sequence[str], count: int) -> pl.Expr:
 
 def _run_round(
     spark: SparkContext, units: Sequence[RowChunk], wanted: Round, folder: Path, progress: Progress
-) -> MatchOutcome:
+) -> tuple[list[Path], list[Path]]:
     folder.mkdir()
     count = tasks_for(sum(unit.rows for unit in units))
     columns = ("pair", *wanted.by)
@@ -261,7 +253,5 @@ def _run_round(
 
     with watched(spark, len(units) + count, partial(progress, "matching")):
         done = sorted(shuffled(spark, count, (units, cut)).mapPartitionsWithIndex(matching).collect())
-    return MatchOutcome(
-        [folder / f"matched-{number}.parquet" for number, matched, _ in done if matched],
-        [folder / f"left-{number}.parquet" for number, _, left in done if left],
-    )
+    all_matched = [folder / f"matched-{number}.parquet" for number, matched, _ in done if matched]
+    return all_matched, [folder / f"left-{number}.parquet" for number, _, left in done if left]

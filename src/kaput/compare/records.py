@@ -310,15 +310,15 @@ def compare_records(
 ) -> RecordTotals:
     """Matches and classifies all records. `facts`, `files`: by (pair, side), both sides for each pair."""
     units = [unit for (pair, side), path in sorted(files.items()) for unit in units_of(path, pair, side)]
-    outcome = match_all(spark, units, folder, progress)
+    matched, left_files = match_all(spark, units, folder, progress)
     starts = {pair: (one.start, one.end) for (pair, side), one in facts.items() if side == SOURCE}
     sources = {pair: path for (pair, side), path in files.items() if side == SOURCE}
     given = pl.DataFrame(schema=CLAIMS) if claims is None else claims
-    checkable_claims = with_second_copies(given, sources, outcome.left)
-    positions = derive_positions(spark, outcome.matched, starts, points, checkable_claims, progress)
+    checkable_claims = with_second_copies(given, sources, left_files)
+    positions = derive_positions(spark, matched, starts, points, checkable_claims, progress)
     bounds = _bounds(positions, facts)
-    left = classify_leftovers(spark, outcome.left, units, bounds, compacted, progress)
-    return _record_totals(facts, positions, left, _exposed(outcome.matched), points)
+    left = classify_leftovers(spark, left_files, units, bounds, compacted, progress)
+    return _record_totals(facts, positions, left, _exposed(matched), points)
 
 
 def _bounds(positions: Positions, facts: Mapping[tuple[int, int], PartitionFacts]) -> pl.DataFrame:

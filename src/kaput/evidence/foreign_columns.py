@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,11 +100,9 @@ def converted(array: pa.Array, wanted: pa.DataType) -> Converted:
         limits = (-(2**31), 2**31 - 1) if wanted.bit_width == 32 else (-INT64_MAX, INT64_MAX)
         fits = pc.and_(pc.greater_equal(values, limits[0]), pc.less_equal(values, limits[1]))
         return _marked(array, pc.if_else(fits, values, None).cast(wanted))
-    if pa.types.is_nested(wanted):
-        return _marked(array, pa.array([_nested(value, wanted) for value in array.to_pylist()], wanted))
-    if pa.types.is_boolean(wanted):
-        return _marked(array, pa.array([_flag(value) for value in array.to_pylist()], wanted))
-    return _marked(array, pa.array([_number(value) for value in array.to_pylist()], wanted))
+    of_nested = partial(_nested, wanted)
+    read = of_nested if pa.types.is_nested(wanted) else _flag if pa.types.is_boolean(wanted) else _number
+    return _marked(array, pa.array([read(value) for value in array.to_pylist()], wanted))
 
 
 def _marked(array: pa.Array, values: pa.Array) -> Converted:
@@ -126,7 +125,13 @@ def _whole(array: pa.Array) -> pa.Array:
         fits = pc.match_substring_regex(text, r"^-?[0-9]{1,18}$")
         short = pc.if_else(fits, text, None).cast(pa.int64())
         others = np.flatnonzero(np.asarray(pc.and_(pc.fill_null(pc.invert(fits), False), array.is_valid())))
-        return _with_long_numbers(short, text, others)
+        if not len(others):
+            return short
+        # Numbers with 19 digits, and those with an exponent, which programs write for floats.
+        numbers: list[int | None] = short.to_pylist()
+        for row in others.tolist():
+            numbers[row] = _whole_decimal(decimal_of(text[row].as_py()))
+        return pa.array(numbers, pa.int64())
     if pa.types.is_integer(kind):
         highest = pa.scalar(INT64_MAX, pa.uint64())
         fits = pc.less_equal(array, highest) if kind == pa.uint64() else array.is_valid()
@@ -138,16 +143,6 @@ def _whole(array: pa.Array) -> pa.Array:
     if pa.types.is_decimal(kind):
         return pa.array([_whole_decimal(value) for value in array.to_pylist()], pa.int64())
     return pa.nulls(len(array), pa.int64())
-
-
-def _with_long_numbers(numbers: pa.Array, text: pa.Array, rows: np.ndarray[Any, Any]) -> pa.Array:
-    """Adds the numbers with 19 digits, and those with an exponent, which programs write for floats."""
-    if not len(rows):
-        return numbers
-    found: list[int | None] = numbers.to_pylist()
-    for row in rows.tolist():
-        found[row] = _whole_decimal(decimal_of(text[row].as_py()))
-    return pa.array(found, pa.int64())
 
 
 def _whole_decimal(value: Any) -> int | None:
@@ -165,7 +160,7 @@ def _flag(value: Any) -> bool | None:
     return True if str(value) in _TRUE else False if str(value) in _FALSE else None
 
 
-def _nested(value: Any, wanted: pa.DataType) -> Any:
+def _nested(wanted: pa.DataType, value: Any) -> Any:
     """A list of numbers (`[1, 2]`, `1;2`) or a map (an object, or a list of keys and values)."""
     if isinstance(value, str):
         if value.strip() in NULL_WORDS:

@@ -28,7 +28,7 @@ class _StreamSource(io.RawIOBase):
 
     def give(self, whole: bytes) -> None:
         """Adds complete messages."""
-        self._whole = self._whole + whole if self._whole else whole
+        self._whole += whole
 
     def readable(self) -> bool:
         return True
@@ -75,9 +75,7 @@ class StreamTail:
         while len(waiting) - end >= _FRAME:
             try:
                 message = pa.ipc.read_message(reader)
-            except EOFError:
-                break
-            except (pa.ArrowInvalid, OSError):
+            except (EOFError, pa.ArrowInvalid, OSError):
                 break
             end = reader.tell()
             batches += message.type == "record batch"
