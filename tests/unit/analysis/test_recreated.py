@@ -176,7 +176,7 @@ def _deleted_for_good(stored_again: bool = False) -> History:
             history.acked(0, seq, seq - 3, attempt_ns=at(20 + seq), done_ns=at(21 + seq))
             history.handed(seq - 3, 0, seq, 30 + seq)
         else:
-            history.sent(0, seq, None, outcome="unknown", attempt_ns=at(20 + seq), done_ns=at(300 + seq))
+            history.sent(0, seq, None, outcome="unknown", attempt_ns=at(20 + seq), done_ns=at(3000 + seq))
     if stored_again:
         history.led(1, 0, 22, [1])
     return history.read_to_end()
@@ -188,6 +188,8 @@ def test_messages_of_a_topic_deleted_for_good_are_removed_as_configured(tmp_path
     assert findings.verdict == "held", findings.reasons
     before, *_, after = findings.partition_tables
     assert [one.deleted for table in (before, after) for one in table.partitions] == [False, True]
+    causes = [one.why or "" for one in findings.claims if one.kind == "cause"]
+    assert causes and causes[-1].endswith("its topic was deleted for good")
 
 
 def test_topic_that_a_client_had_created_again_is_another_one(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from kaput.analysis.run import Run
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, duration, first_few
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, EndedBy, NotableEvent, Wait
-from kaput.scenario.fault_kinds import PERMANENT, ChangeConfigOptions
+from kaput.scenario.fault_kinds import DELETE_TOPIC, PERMANENT, ChangeConfigOptions
 from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
 from kaput.scenario.vocabulary import NOOP
 
@@ -290,6 +290,8 @@ class RunEvents:
         when all were silent (`all_ns`), and can have been behind no condition that was unmet from then on.
         """
         place, from_ns, to_ns, ended = silence
+        if place is not None and self._deleted(fault, place, from_ns):
+            return "its topic was deleted for good"
         if not fault.in_effect(from_ns, to_ns):
             return None
         over = fault.until_ns <= all_ns
@@ -322,6 +324,15 @@ class RunEvents:
                 hows = (needed(self._run, fault, one, (since, to_ns), group) for one in each)
                 return next((how for how in hows if how is not None), None)
         return "" if known else None
+
+    def _deleted(self, fault: FaultRow, place: TopicPartition, at_ns: int) -> bool:
+        """Whether a step had deleted the partition's topic, and no client had another one created by then."""
+        hit = fault.hit.whole_topic
+        if fault.fault != DELETE_TOPIC or hit is None or fault.effective_ns is None:
+            return False
+        later = (change.at_ns for change in self._run.leader_history.changes.get(place, ()))
+        again = any(fault.effective_ns < change_ns <= at_ns for change_ns in later)
+        return place.topic == self._run.given.full_name(hit) and not again
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
