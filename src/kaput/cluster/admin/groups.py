@@ -23,7 +23,7 @@ _NOT_READY = frozenset({7, 14, 15, 16})
 
 
 class Endpoints(Protocol):
-    """Addresses of a cluster's nodes: lab.OwnCluster, or anything else that knows them."""
+    """Addresses of a cluster's nodes: a KafkaCluster, or anything else that knows them."""
 
     @property
     def broker_endpoints(self) -> Mapping[int, Endpoint]:
