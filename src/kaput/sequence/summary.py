@@ -23,7 +23,6 @@ class Window:
     message before and of the first one after; None without such a message, or without its time.
     """
 
-    producer: int
     first: int
     last: int
     missing: int
@@ -46,8 +45,13 @@ class Window:
         """The percentage of its numbers that are missing."""
         return 100 * self.missing / self.numbers
 
+    def as_json(self) -> dict[str, Any]:
+        span = {"of": self.numbers, "ms": self.ms, "percent": round(self.percent, 3)}
+        numbers = {"first": self.first, "last": self.last, "missing": self.missing}
+        return {**numbers, **span, "from_ns": self.from_ns, "to_ns": self.to_ns}
 
-def windows(producer: int, gaps: Sequence[Gap], join_ms: float = JOIN_MS) -> list[Window]:
+
+def _windows(gaps: Sequence[Gap], join_ms: float) -> list[Window]:
     """The windows of one producer. Skips gaps without a dated message on either side."""
     groups: list[list[Gap]] = []
     for gap in gaps:
@@ -60,7 +64,7 @@ def windows(producer: int, gaps: Sequence[Gap], join_ms: float = JOIN_MS) -> lis
         if any((gap.before_ns, gap.after_ns) != (NULL_LONG, NULL_LONG) for gap in some):
             times = [None if ns == NULL_LONG else ns for ns in (some[0].before_ns, some[-1].after_ns)]
             missing = sum(gap.numbers for gap in some)
-            found.append(Window(producer, some[0].first, some[-1].last, missing, *times))
+            found.append(Window(some[0].first, some[-1].last, missing, *times))
     return found
 
 
@@ -178,9 +182,7 @@ def _producer_summary(
         acked=None if acked is None else acked.count(),
         lost=None if lost is None else sum(gap.numbers for gap in lost),
     )
-    return ProducerSummary(
-        producer, name, sequence.sent, account, gaps, lost, windows(producer, gaps, join_ms)
-    )
+    return ProducerSummary(producer, name, sequence.sent, account, gaps, lost, _windows(gaps, join_ms))
 
 
 def as_json(summary: CheckSummary) -> dict[str, Any]:
@@ -192,7 +194,11 @@ def as_json(summary: CheckSummary) -> dict[str, Any]:
     return {
         **summary.total.as_json(),
         **_ranges(summary.producers),
-        "windows": [_window_json(each.name, window) for each in summary.producers for window in each.windows],
+        "windows": [
+            {"producer": each.name, **window.as_json()}
+            for each in summary.producers
+            for window in each.windows
+        ],
         "lines": summary.lines,
         "unreadable": summary.unreadable,
         "first_unreadable": unreadable[0] if unreadable else None,
@@ -209,20 +215,6 @@ def _ranges(producers: list[ProducerSummary]) -> dict[str, list[list[int]]]:
     if any(each.lost is not None for each in producers):
         ranges["lost_ranges"] = [[gap.first, gap.last] for each in producers for gap in each.lost or ()]
     return ranges
-
-
-def _window_json(producer: int | str, window: Window) -> dict[str, Any]:
-    return {
-        "producer": producer,
-        "first": window.first,
-        "last": window.last,
-        "missing": window.missing,
-        "of": window.numbers,
-        "ms": window.ms,
-        "percent": round(window.percent, 3),
-        "from_ns": window.from_ns,
-        "to_ns": window.to_ns,
-    }
 
 
 def as_text(summary: CheckSummary) -> str:
