@@ -16,7 +16,7 @@ from kaput.cluster.kafka_cluster import KafkaCluster, brokers_seen_by
 from kaput.cluster.network.interface import Network
 from kaput.cluster.network.loopback import Loopback
 from kaput.cluster.protocol import infer_broker_version_from_api_versions
-from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, addresses, ask, unreachable
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, addresses, ask, ask_first, unreachable
 from kaput.errors import LabError
 from kaput.scenario.vocabulary import CLIENT_USER
 
@@ -69,23 +69,18 @@ class ExistingCluster(KafkaCluster):
 
     def refresh(self) -> None:
         """Asks the bootstrap servers and known brokers until one answers. Raises LabError if none does."""
-        why = "there are no brokers"
         given = [Endpoint(*each, self._access) for each in addresses(self.bootstrap_servers)]
-        for endpoint in [*given, *self._brokers.values()]:
-            try:
-                answer = ask(endpoint, requests.metadata(), _ANSWER_TIMEOUT_S)
-            except AccessRefused:
-                raise
-            except Unanswered as error:
-                why = str(error)
-                continue
-            self.cluster_id = answer.cluster_id
-            # Keeps brokers that are down now.
-            now = {b.node_id: Endpoint(b.host, b.port, self._access) for b in answer.brokers}
-            self._brokers = {**self._brokers, **now}
-            self.racks = {**self.racks, **{b.node_id: b.rack for b in answer.brokers}}
-            return
-        raise unreachable(self.bootstrap_servers, why)
+        try:
+            answer = ask_first([*given, *self._brokers.values()], requests.metadata, _ANSWER_TIMEOUT_S)
+        except AccessRefused:
+            raise
+        except Unanswered as error:
+            raise unreachable(self.bootstrap_servers, str(error)) from None
+        self.cluster_id = answer.cluster_id
+        # Keeps brokers that are down now.
+        now = {b.node_id: Endpoint(b.host, b.port, self._access) for b in answer.brokers}
+        self._brokers = {**self._brokers, **now}
+        self.racks = {**self.racks, **{b.node_id: b.rack for b in answer.brokers}}
 
     def answers(self, broker: int) -> bool:
         """Whether this broker was in the metadata since the start, and answers now."""

@@ -12,7 +12,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kaput.cluster.access import OPEN, Access
@@ -83,6 +83,19 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
     """The node's response, over `connection` if given. Raises Unanswered, AccessRefused, UnknownFormat."""
     with contextlib.closing(Connection(endpoint, timeout_s, connection)) as talking:
         return talking.ask_in_time(request)
+
+
+def ask_first(endpoints: Iterable[Endpoint], make: Callable[[], Any], timeout_s: float) -> Any:
+    """The first response that a node gives. Raises AccessRefused, or Unanswered as the last one did."""
+    why = "there are no nodes"
+    for endpoint in endpoints:
+        try:
+            return ask(endpoint, make(), timeout_s)
+        except AccessRefused:
+            raise
+        except Unanswered as error:
+            why = str(error)
+    raise Unanswered(why)
 
 
 class Connection:

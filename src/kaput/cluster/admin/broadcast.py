@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask, ask_first
 from kaput.errors import LabError
 
 ANSWER_TIMEOUT_S = 2.0  # for one node's answer
@@ -65,15 +65,12 @@ class Broadcaster:
         self, endpoints: Mapping[int, Endpoint], make: Callable[[], Any], what: str, timeout_s: float
     ) -> Any:
         """The answer of the first node that gives one. Raises LabError if none does."""
-        why = "there are no nodes"
-        for endpoint in endpoints.values():
-            try:
-                return ask(endpoint, make(), timeout_s)
-            except AccessRefused:
-                raise
-            except Unanswered as error:
-                why = str(error)
-        raise LabError(f"{what}: no node answered ({why})")
+        try:
+            return ask_first(endpoints.values(), make, timeout_s)
+        except AccessRefused:
+            raise
+        except Unanswered as error:
+            raise LabError(f"{what}: no node answered ({error})") from None
 
     def retry(self, attempt: Callable[[], _T], what: str) -> _T:
         """Repeats `attempt` until it raises no LabError, or the timeout. Raises AccessRefused at once."""
