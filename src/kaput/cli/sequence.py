@@ -32,6 +32,11 @@ app = group(
 )
 _HIGHEST = 2**62
 
+# kcat -f '%p %o %s' has three numbers, too.
+_COUNT_FROM_ZERO = (
+    "times do not count from 1970: each line was read as NUMBER TIME PRODUCER; --pattern names other fields"
+)
+
 
 LineFormatName = Literal["text", "payload"]
 TimeUnit = Literal["ms", "ns", "none"]
@@ -175,7 +180,8 @@ def check_command(
             summary = summarise(checker, join_ms, reader)
             if folder is not None:
                 folder.seal(summary, str(ended) if ended is not None else None)
-            _show(summary, json, ended is not None, reader.example if pattern else None)
+            odd = _COUNT_FROM_ZERO if reader.times.count_from_zero and not pattern else None
+            _show(summary, json, ended is not None, reader.example if pattern else odd)
     if ended is not None:
         raise ended
     if summary.held(strict):

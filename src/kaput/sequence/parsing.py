@@ -17,7 +17,7 @@ import numpy as np
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
-from kaput.evidence.time_units import ISO, NS, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
+from kaput.evidence.time_units import ISO, NS, SMALL, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
 from kaput.sequence.intervals import Bools, Longs
 from kaput.sequence.reading import Place, Places
 from kaput.sequence.tool_lines import DoubleColumn, Fields, LineMeaning, Role, Skipped
@@ -91,6 +91,11 @@ class Times:
             self._use(unit)
         elif self.unit != unit:
             raise self._mixed(f"{shown} ({unit})", line)
+
+    @property
+    def count_from_zero(self) -> bool:
+        """Whether the times are too small for ones since 1970: offsets, or times since a start."""
+        return not self._is_given and self.unit is not None and self._bounds == (0, SMALL)
 
     def _decide(self, time: int | Decimal, whole: bool) -> None:
         self.unit = unit_of(time, whole)

@@ -11,8 +11,8 @@
   `value`, as of a record of Kafka; JMeter's too, also in XML, whose labels may end in the number
 - a record as Java prints it: `ConsumerRecord(topic = t, ..., CreateTime = TIME, ..., value = VALUE)`
 - the same as Python prints it (kafka-python, aiokafka): `ConsumerRecord(topic='t', ..., value=b'VALUE', ...)`
-- JSON objects with `number` or `seq`, or records of Kafka with `topic`, `offset` and `value`; Docker's, whose
-  `log` is a line
+- JSON objects with `number` or `seq`, also in the `data` of a CloudEvent, or records of Kafka with `topic`,
+  `offset` and `value`; Docker's, whose `log` is a line
 - kafka-dump-log with `--print-data-log`: a record per line, its payload last
 
 The value of a message is read as text or JSON again, so it may name a time and a producer itself.
@@ -276,6 +276,8 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
     if name in _SENT:
         return _of_value(event) if role in _SENT[name] else SKIPPED
     data = event.get("data")
+    if "specversion" in event and isinstance(data, dict):  # a CloudEvent
+        return _of_keys({"time": event.get("time"), **data})
     if "metric" in event and isinstance(data, dict):
         return _of_k6_event(event, data, role)
     if role is Role.ACKED and str(event.get("outcome", "acked")).lower() != "acked":

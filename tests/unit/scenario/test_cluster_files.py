@@ -459,3 +459,14 @@ def test_cluster_of_one_broker_has_one_replica(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     scenario = load_file(_written(tmp_path, "ours.yaml", done.output))
     assert (scenario.cluster.brokers, scenario.topics[0].replication_factor) == (1, 1)
+
+
+def test_values_that_a_script_fills_in_and_comments_in_a_line(tmp_path: Path) -> None:
+    """As envsubst has them; java.util.Properties has no comments behind a value."""
+    path = tmp_path / "server.properties"
+    path.write_text("log.retention.hours=$RETENTION\nnum.partitions=6\n")
+    described = read_cluster(path)
+    assert "log.retention.hours: $RETENTION is not filled in" in described.replaced
+    path.write_text("replica.fetch.max.bytes=1048576 # 1 MB\n")
+    with pytest.raises(UsageError, match=r":1: .* is not a whole number; a comment has a line of its own"):
+        read_cluster(path)

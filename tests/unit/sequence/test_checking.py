@@ -516,6 +516,8 @@ _OF_PYTHON = b"ConsumerRecord(topic='t', partition=0, offset=3, timestamp=5, key
         (b'{"topic":"t","partition":0,"offset":"3","value":"17","timestamp":"5"}', Fields(b"17", b"5", None)),
         (b'{"topic":"t","offset":3,"value":{"number":17,"time":9}}', Fields(b"17", b"9", None)),
         (b'{"topic":"t","offset":3,"value":null}', None),
+        (b'{"specversion":"1.0","id":"x","time":"2026-11-27T10:00:00Z","data":{"seq":17}}',
+         Fields(b"17", b"2026-11-27T10:00:00Z", None)),
         (b"| offset: 3 CreateTime: 5 keySize: -1 valueSize: 2 sequence: 0 headerKeys: [] payload: 17",
          Fields(b"17", b"5", None)),
         (b"| offset: 3 LogAppendTime: 5 keySize: 1 valueSize: 2 headerKeys: [a] key: 4 payload: 17\r",

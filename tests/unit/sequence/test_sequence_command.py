@@ -153,6 +153,14 @@ def test_files_and_stdin_are_one_input(tmp_path: Path) -> None:
     assert told("4\n5", str(tmp_path / "one"), "-", "--expect", "1..5")["seen"] == 5
 
 
+def test_times_that_are_none_are_pointed_out() -> None:
+    """Of kcat -f '%p %o %s', the last field is the number; with --time-unit, times count from anywhere."""
+    hint = b"each line was read as NUMBER TIME PRODUCER; --pattern names other fields"
+    assert hint in check("0 5 1\n0 6 3\n").stdout
+    assert hint not in check("0 5 1\n", "--time-unit", "ms").stdout
+    assert hint not in check("0 1795349830123 1\n").stdout
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: pa.compress(data, codec="zstd", asbytes=True)])
 def test_compressed_file_with_a_byte_order_mark_is_read(
     pack: Callable[[bytes], bytes], tmp_path: Path

@@ -39,7 +39,7 @@ _PLUGINS_PREFIXES = (
 # Classes of the owner's are not on this machine; those of Kafka, also by a short name such as uniform, are.
 _CLASSES = re.compile(r"(?:^|\.)(?:class|classes|providers|reporters|interceptors?|assignors)(?:$|\.name$)")
 _OF_A_PROVIDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
-_TEMPLATE = re.compile(r"\$\{[^}]*\}|\{\{.*\}\}")
+_TEMPLATE = re.compile(r"\$\{[^}]*\}|\{\{.*\}\}|^\$[A-Za-z_]\w*$")
 # All of Kafka's settings with these endings are whole numbers.
 _WHOLE = re.compile(
     r"(?:^|[._])(?:(?:broker|node)\.id|replication\.factor|ms|bytes|seconds|minutes|hours|threads|replicas"
@@ -149,7 +149,8 @@ def whole_number(name: str, setting: Setting) -> int:
     """The value. Raises UsageError with its place."""
     text = str(setting.value).strip()
     if isinstance(setting.value, bool) or not _INTEGER.fullmatch(text):
-        raise UsageError(f"{setting.place}: {name}={text} is not a whole number")
+        comment = "; a comment has a line of its own" if " #" in text else ""
+        raise UsageError(f"{setting.place}: {name}={text} is not a whole number{comment}")
     return int(text)
 
 
