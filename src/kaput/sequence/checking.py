@@ -70,13 +70,11 @@ class ProducerSequence:
 
     def missing(self) -> list[Gap]:
         """The expected numbers that were not received."""
-        if self.expected is None:
-            least, greatest = self.seen.least, self.seen.greatest
-            return [] if least is None or greatest is None else self.seen.missing(least, greatest)
-        least, greatest = self.expected.least, self.expected.greatest
-        if least is None or greatest is None:
+        of = self.seen if self.expected is None else self.expected
+        if of.least is None or of.greatest is None:
             return []
-        return [part for gap in self.seen.missing(least, greatest) for part in self.expected.within(gap)]
+        gaps = self.seen.missing(of.least, of.greatest)
+        return gaps if of is self.seen else [part for gap in gaps for part in of.within(gap)]
 
     def lost(self) -> list[Gap] | None:
         """The acknowledged numbers that were not received; None if no acknowledgements are known."""

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -135,14 +135,6 @@ class Parsed:
 
 
 _COLUMNS = ("number", "time_ns", "producer", "line")
-
-
-class LineFormat(Protocol):
-    """A format of lines."""
-
-    def parse(self, block: bytes) -> Parsed:
-        """Parses a block of complete lines, each ending with a newline."""
-        ...
 
 
 class TextFormat:
@@ -441,6 +433,9 @@ class PayloadFormat:
                     self.run_id = run_id
                     break
         return None if self.run_id is None else BulkDecoder(Codec(self.run_id))
+
+
+LineFormat = TextFormat | PatternFormat | PayloadFormat  # parses blocks of complete lines
 
 
 def _decoded(line: bytes) -> bytes | None:
