@@ -29,6 +29,7 @@ from kaput.runner.folder_setup import resolved
 from kaput.scenario.mistakes import from_validation, in_lines
 from kaput.scenario.model import Cluster, Producers, Scenario, Topic, Workload
 from kaput.scenario.nearest import hint
+from kaput.threads import in_background
 from kaput.workload.client_spec import NotAuthorizedError
 from kaput.workload.counters import Counters
 from kaput.workload.drain import LogReader, await_settled
@@ -136,26 +137,22 @@ def sender_of(
 @contextmanager
 def sending(sender: Sender, sent: ProducerSent) -> Iterator[None]:
     """Sends in a thread until everything is sent or the block ends; waits for outcomes. Raises LabError."""
-    failures: list[BaseException] = []
 
     def work() -> None:
         try:
             sender.send_all()
+        finally:
             sent.all_sent.set()
-            sender.finish()
-        except BaseException as error:  # noqa: BLE001 (raised below, in the user's thread)
-            failures.append(error)
-            sent.all_sent.set()
+        sender.finish()
 
-    thread = threading.Thread(target=work, name=f"producer-{sent.producer}", daemon=True)
-    thread.start()
+    outcome = in_background(work, f"producer-{sent.producer}")
     try:
         yield
     finally:
         sender.enough.set()
-        thread.join()
-    if failures:
-        raise LabError(f"producer {sent.producer} failed: {failures[0]}") from failures[0]
+        failure = outcome.exception()
+    if failure is not None:
+        raise LabError(f"producer {sent.producer} failed: {failure}") from failure
 
 
 _SENDS = ("sends", "transactions")

@@ -20,10 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from typing import Annotated, Any
 
@@ -49,6 +47,7 @@ from kaput.dashboard.watching.reader import RunReader
 from kaput.dashboard.watching.subscribers import Events, Subscribers
 from kaput.errors import KaputError, LabError, UsageError
 from kaput.report.render.html import chart_data
+from kaput.threads import in_background
 
 MOST_COMPARED = 8
 _MOST_CHANGES = 4  # at once: each lasts until its fault is proven
@@ -176,7 +175,8 @@ class Dashboard:
         work = partial(clusters.change, name, kind, await request.body())
         self._changing += 1
         try:
-            done = await asyncio.wrap_future(_in_thread(work))
+            # No pool's thread: the server can exit while a fault takes minutes.
+            done = await asyncio.wrap_future(in_background(work, "change"))
         except (UsageError, LabError) as error:
             return refusal_response(error)
         finally:
@@ -226,24 +226,6 @@ class Dashboard:
             self.runs.folder(name)
         except OSError:
             raise HTTPException(404, "there is no such run in this folder") from None
-
-
-def _in_thread(work: Callable[[], Any]) -> Future[Any]:
-    """Runs `work` in a daemon thread, so that the server can exit while a fault takes minutes. The future
-    raises KaputError, OSError or ValueError of `work`; any other exception cancels it.
-    """
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except (KaputError, OSError, ValueError) as error:
-            future.set_exception(error)
-        finally:
-            future.cancel()  # no effect if it is done
-
-    threading.Thread(target=run, name="change", daemon=True).start()
-    return future
 
 
 def _events(subscribers: Subscribers, name: str, seen: str) -> Response:

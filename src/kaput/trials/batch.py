@@ -12,11 +12,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from kaput.errors import Interrupted, KaputError, LabError
 from kaput.evidence.folder import RunFolder
@@ -27,6 +26,7 @@ from kaput.scenario.model import Cluster, Scenario
 from kaput.scenario.producers import ID_PREFIX, partition_of, transactional_id
 from kaput.scenario.targets import STORE, parse_target
 from kaput.scenario.timeline import AtEvent, timeline, total_messages
+from kaput.threads import in_background
 from kaput.trials.shared_faults import SharedFaults, is_own
 from kaput.trials.warm import ClusterUse, SharedRunCluster, WarmCluster
 
@@ -35,23 +35,6 @@ if TYPE_CHECKING:
 
     from kaput.evidence.findings import Findings
     from kaput.faults.engine import FaultState
-
-
-_T = TypeVar("_T")
-
-
-def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
-    """Starts `work` in a thread; the future has its result or exception."""
-    future: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised again by result()
-            future.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return future
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
 from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
-from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, in_background, needs_own, why_apart
+from kaput.threads import in_background
+from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, needs_own, why_apart
 from kaput.trials.scaling import scaled
 from kaput.trials.warm import WarmClusters
 
