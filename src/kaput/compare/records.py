@@ -371,8 +371,8 @@ def _record_totals(
 
 def _examples(positions: Positions, left: Leftovers) -> dict[int, dict[str, list[_Row]]]:
     examples: dict[int, dict[str, list[_Row]]] = {}
-    every = [(positions.examples, ""), (positions.wrong_claims, "claims"), (left.examples, "")]
-    for rows, kind in (*every, (left.key_examples, "keys")):
+    of_one_kind = ((positions.wrong_claims, "claims"), (left.key_examples, "keys"))
+    for rows, kind in ((positions.examples, ""), (left.examples, ""), *of_one_kind):
         for row in rows.iter_rows(named=True):
             of_kind = examples.setdefault(row["pair"], {}).setdefault(kind or row["kind"], [])
             if len(of_kind) < EXAMPLES:

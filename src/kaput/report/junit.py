@@ -22,6 +22,8 @@ from kaput.scenario.anomalies import ANOMALIES, RUN_ANOMALIES
 # Characters that XML 1.0 forbids, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_RESULTS = {"violated": Failure, "exceeded": Failure, "inconclusive": Error, "unmet": Error}
+
 
 def to_junit(*runs: Findings) -> str:
     xml = JUnitXml("kaput")
@@ -58,20 +60,16 @@ def _promise(findings: Findings) -> TestCase:
         case.time = max(0.0, (findings.run.ended_ns - findings.run.started_ns) / 1e9)
     reasons = _clean("\n".join(promise_reasons(findings)))
     verdict = findings.promise or findings.verdict
-    if verdict == "violated":
-        case.result = [Failure(reasons, verdict)]
-    elif verdict == "inconclusive":
-        case.result = [Error(reasons, verdict)]
+    if verdict in _RESULTS:
+        case.result = [_RESULTS[verdict](reasons, verdict)]
     return case
 
 
 def _expectation(expected: Expected, findings: Findings) -> TestCase:
     case = _case(findings, f"expect {expected.name}: {expected.wanted}", "expectation")
     text = _clean(expected.text)
-    if expected.met == "exceeded":
-        case.result = [Failure(text, expected.met)]
-    elif expected.met == "unmet":
-        case.result = [Error(text, expected.met)]
+    if expected.met in _RESULTS:
+        case.result = [_RESULTS[expected.met](text, expected.met)]
     else:
         case.system_out = text
     return case
