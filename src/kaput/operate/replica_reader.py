@@ -110,7 +110,7 @@ def _from_broker(
     endpoint: Endpoint, place: TopicPartition, replica: int, leader: int | None, wanted: RecordRange
 ) -> Peek:
     start, end = (_offset(endpoint, place, of) for of in (requests.log_starts, requests.log_ends))
-    first = at = wanted.first(start, end)
+    at = wanted.first(start, end)
     records: list[LogRecord] = []
     while at < end and len(records) < wanted.count:
         answer = ask(endpoint, requests.fetch(place, at, _MAX_BYTES), _ANSWER_S)
@@ -123,8 +123,7 @@ def _from_broker(
         records += new
         # Transaction markers are not records: a batch without records is skipped one offset at a time.
         at = new[-1].offset + 1 if new else at + 1
-    kept = [record for record in records if record.offset >= first][: wanted.count]
-    return Peek(place, replica, leader, "broker", start, end, kept)
+    return Peek(place, replica, leader, "broker", start, end, records[: wanted.count])
 
 
 def _offset(endpoint: Endpoint, place: TopicPartition, of: Callable[[list[TopicPartition]], Any]) -> int:
