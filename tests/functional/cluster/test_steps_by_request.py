@@ -127,6 +127,10 @@ def test_standing_cluster_takes_steps_on_topics_and_lasting_ones_only_until_heal
     gone = faults.inject("recreate", "topic steps", {}, for_ms=600_000)
     assert topic not in admin.topics()
     assert "created again" in faults.heal(gone.id).proof and len(admin.partitions([topic])) == 2
+    admin.create_topics([Topic(name="extra")])
+    deleted = faults.inject("delete-topic", "topic extra", {})
+    assert "extra" not in admin.topics() and "was deleted after" in deleted.proof
+    assert faults.heal(deleted.id).proof.endswith("; none at the end")
     with pytest.raises(UsageError, match="steps/0 has 2 replicas on 3 brokers: too few are left"):
         faults.inject("move-replicas", "all", {})
     with pytest.raises(UsageError, match="broker 3 has no replica of steps/0; brokers"):
