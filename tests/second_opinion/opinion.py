@@ -35,6 +35,7 @@ from second_opinion.groups import Backlog, Groups
 from second_opinion.raw import MOMENT, MS, SECOND, Place, Row, RunTables
 from second_opinion.rebalances import Rebalances
 from second_opinion.silences import Scope, Silence, Silences
+from second_opinion.statements import Statements
 from second_opinion.story import Story, Wait, readings_of
 
 # A stretch this short may come from the order of two records, and not from what happened.
@@ -81,6 +82,7 @@ class Examiner:
         yield from Figures(self).all()
         yield from Copies(self).all()
         yield from Accounts(self).all()
+        yield from Statements(self).all()
 
     # Silences.
 

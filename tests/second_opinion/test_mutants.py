@@ -178,6 +178,37 @@ def _the_lag_grew_until_the_heal(found: Row, _: RunTables) -> None:
     found["faults"][0]["lag_ended_by"] = "heal"
 
 
+def _elections(found: Row) -> Iterator[Row]:
+    claims = (c for c in found["claims"] if c["kind"] in ("silence", "unavailable"))
+    rows = [*found["standstills"], *found["unavailability"], *claims]
+    waits = [wait for row in rows for wait in row["waited_for"]]
+    waits += [wait for row in found["faults"] for wait in row["unavailable_waited_for"]]
+    return (wait for wait in waits if wait["condition"] == "election")
+
+
+def _followed_another_fencing(found: Row, _: RunTables) -> None:
+    for wait in _elections(found):
+        wait["fenced"] = 2
+
+
+def _another_leader_was_elected(found: Row, _: RunTables) -> None:
+    for wait in _elections(found):
+        wait["record"] = wait["record"].replace("broker ", "broker 1", 1)
+
+
+def _another_wait_in_a_copy(found: Row, _: RunTables) -> None:
+    found["standstills"][0]["waited_for"][-1]["to_ns"] += SECOND
+
+
+def _a_member_read_more(found: Row, _: RunTables) -> None:
+    found["groups"][0]["members"][0]["delivered"] += 1
+
+
+def _assigned_later(found: Row, _: RunTables) -> None:
+    handovers = (one for row in found["rebalances"] for one in row["handovers"])
+    next(one for one in handovers if one["assigned_ns"] is not None)["assigned_ns"] += SECOND
+
+
 def _ended_by_nothing(found: Row, _: RunTables) -> None:
     _longest(found)["ended_by"] = None
 
@@ -343,6 +374,11 @@ MUTANTS: dict[str, Mutant] = {
     "ended by the heal of a mirror": Mutant("elsewhere", _ended_by_the_heal_of_a_mirror),
     "the last condition is forgotten": Mutant("no leader", _the_last_condition_is_forgotten),
     "a wait is longer than its record": Mutant("no leader", _a_wait_is_longer),
+    "an election followed another fencing": Mutant("kill", _followed_another_fencing),
+    "another leader was elected": Mutant("kill", _another_leader_was_elected),
+    "a copy of a claim has another wait": Mutant("kill", _another_wait_in_a_copy),
+    "a member was delivered more": Mutant("member", _a_member_read_more),
+    "a member was assigned a partition later": Mutant("member", _assigned_later),
     "a heal was not needed": Mutant("no leader", _needs_no_heal),
     "the client, and not an election": Mutant("kill", _client_instead_of_an_election),
     "not ended by an acknowledgement": Mutant("kill", _ended_by_nothing),

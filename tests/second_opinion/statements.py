@@ -1,0 +1,183 @@
+"""What findings tell more than once, or in words: the same wait in each of its places, the records that met
+conditions, what each member and each producer's transactions did, plain counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from second_opinion.answers import FALSE, TRUE, Opinion, equal, one_of
+from second_opinion.raw import MS, Place, Row
+
+if TYPE_CHECKING:
+    from second_opinion.opinion import Examiner
+
+_LED = re.compile(r"broker (\d+) led (\S+) from epoch (\d+) on.*")
+_ISR = re.compile(r"ISR of (\S+): ([\d, ]+|empty)")
+_STARTED = re.compile(r"broker ([\d, ]+) started again")
+_ASSIGNED = re.compile(r"a member of (.+) was assigned (\S+)")
+_EARLIER = re.compile(r" \([\d,.]+ s before\)| ?, seen up to [\d,]+ ms later")
+
+
+class Statements:
+    """Of one run."""
+
+    def __init__(self, of: Examiner) -> None:
+        self.of, self.tables, self.findings = of, of.tables, of.findings
+
+    def all(self) -> Iterator[Opinion]:
+        """Every opinion."""
+        yield from self._copies()
+        for claim in self.findings.get("claims") or []:
+            for wait in claim.get("waited_for") or []:
+                yield from self._record(claim, wait)
+        for row in self.findings.get("rebalances") or []:
+            yield from self._members(row)
+            for handover in row["handovers"]:
+                yield from self._handover(row, handover)
+        for row in self.findings.get("groups") or []:
+            yield from self._group(row)
+        for row in self.findings.get("faults") or []:
+            yield from self._isr_ended_by(row)
+        for row in self.findings.get("availability") or []:
+            share = row["within_1s"] / row["messages"] if row["messages"] else None
+            yield equal("availability: within_1s_share", row["within_1s_share"], {share}, 1e-9)
+        yield from self._totals()
+
+    # One wait is told in several places.
+
+    def _copies(self) -> Iterator[Opinion]:
+        claims = self.findings.get("claims") or []
+        scope = ("topic", "partition", "group", "from_ns", "to_ns")
+        silences = {tuple(c[k] for k in scope): c for c in claims if c["kind"] == "silence"}
+        for row in self.findings.get("standstills") or []:
+            claim = silences.get(tuple(row[k] for k in scope))
+            yield self._same(f"standstill at {row['from_ns']}", row, claim, "waited_for")
+        streams = ("producer", "topic", "partition", "from_ns", "to_ns")
+        mine = [c for c in claims if c["kind"] == "unavailable"]
+        alone = {tuple(c[k] for k in streams): c for c in mine if c["fault"] is None}
+        for row in self.findings.get("unavailability") or []:
+            claim = alone.get(tuple(row[k] for k in streams))
+            yield self._same(f"unavailability at {row['from_ns']}", row, claim, "waited_for")
+        faults = {c["fault"]: c for c in mine}
+        for row in self.findings.get("faults") or []:
+            claim = faults.get(row["id"])
+            if claim is not None or row.get("unavailable_ms") is not None:
+                yield self._same(f"fault {row['id']}", row, claim, "unavailable_waited_for")
+
+    def _same(self, words: str, row: Row, claim: Row | None, name: str) -> Opinion:
+        told = claim and [{**wait} for wait in claim["waited_for"]]
+        return Opinion(f"{words}: {name}", TRUE if row[name] == told else FALSE, f"the claim: {told}")
+
+    # The records that met conditions.
+
+    def _record(self, claim: Row, wait: Row) -> Iterator[Opinion]:
+        for text in filter(None, wait["record"].split("; ")):
+            words = f"claim: {claim['kind']} at {claim['from_ns']}: {text}"
+            plain = _EARLIER.sub("", text)
+            if found := _LED.fullmatch(plain):
+                known = [
+                    e
+                    for e in self._events(found[2])
+                    if (e["kind"], e["leader"], e["leader_epoch"]) == ("leader", int(found[1]), int(found[3]))
+                ]
+            elif found := _ISR.fullmatch(plain):
+                isr = [] if found[2] == "empty" else [int(one) for one in found[2].split(", ")]
+                known = [e for e in self._events(found[1]) if e["isr"] == isr]
+            elif found := _STARTED.fullmatch(plain):
+                nodes = {int(one) for one in found[1].split(", ")}
+                rows = self.tables.rows("cluster_events")
+                known = [e for e in rows if e["kind"] in ("started", "unfenced") and e["broker"] in nodes]
+            elif found := _ASSIGNED.fullmatch(plain):
+                events = self.tables.rows("group_events")
+                mine = [e for e in events if (e["group"], e["kind"]) == (found[1], "assigned")]
+                known = [e for e in mine if self.tables.place(e) == self._named(found[2])]
+            else:
+                continue
+            near = [e for e in known if claim["from_ns"] - MS < e["at_ns"] < wait["to_ns"] + MS]
+            near = near or [e for e in known if e.get("within_ns") and e["at_ns"] > claim["from_ns"]]
+            yield Opinion(words, TRUE if near else FALSE, f"recorded: {known[:4]}")
+
+    def _named(self, text: str) -> Place:
+        topic, _, partition = text.rpartition("/")
+        return self.tables.place_of(None, topic, int(partition))
+
+    def _events(self, text: str) -> list[Row]:
+        return self.tables.events_of(self._named(text))
+
+    # Members.
+
+    def _events_of(self, group: str, *kinds: str) -> list[Row]:
+        return [e for e in self.tables.rows("group_events") if e["group"] == group and e["kind"] in kinds]
+
+    def _members(self, row: Row) -> Iterator[Opinion]:
+        """Those of its handovers had joined, and changed partitions in it."""
+        begin, end = row["started_ns"], row["ended_ns"]
+        kinds = ("assigned", "revoked", "lost", "left", "killed")
+        changed = [
+            e["member"]
+            for e in self._events_of(row["group"], *kinds)
+            if begin <= e["at_ns"] <= (end or begin)
+        ]
+        told = [one["member"] for one in row["handovers"]]
+        strange = sorted(set(told) - set(changed))
+        words = f"rebalance of {row['group']} at {begin}: handovers"
+        yield Opinion(words, FALSE if strange or len(told) != len({*told}) else TRUE, f"not of {strange}")
+
+    def _handover(self, row: Row, one: Row) -> Iterator[Opinion]:
+        words = f"rebalance of {row['group']} at {row['started_ns']}: {one['member']}"
+        for name, kinds in (
+            ("assigned_ns", ("assigned",)),
+            ("revoked_ns", ("revoked", "lost", "left", "killed")),
+        ):
+            mine = [e for e in self._events_of(row["group"], *kinds) if e["member"] == one["member"]]
+            if one[name] is not None:
+                yield one_of(f"{words}: {name}", one[name], {e["at_ns"] for e in mine} | {None})
+        if one["first_record_ns"] is not None:
+            rows = self.tables.rows("deliveries")
+            who = (row["group"], one["member"])
+            times = {d["polled_ns"] for d in rows if (d["group"], d["member"]) == who}
+            yield one_of(f"{words}: first_record_ns", one["first_record_ns"], times | {None})
+
+    # Counts.
+
+    def _group(self, row: Row) -> Iterator[Opinion]:
+        name = row["group"]
+        delivered = [d for d in self.tables.rows("deliveries") if d["group"] == name]
+        sent = {(s["producer"], s["seq"]) for s in self.tables.rows("sends")}
+        messages = {(d["producer"], d["seq"]) for d in delivered} & sent
+        yield one_of(f"group {name}: delivered_messages", row["delivered_messages"], {len(messages)})
+        polled = Counter(d["member"] for d in delivered)
+        refused = Counter(e["member"] for e in self._events_of(name, "refused"))
+        for one in row["members"]:
+            if "accepted" not in one:
+                yield one_of(f"group {name}: {one['member']}", one["delivered"], {polled[one["member"]]})
+                words = f"group {name}: {one['member']}: commits_refused"
+                yield one_of(words, one["commits_refused"], {refused[one["member"]]})
+        times = sorted(e["at_ns"] for e in self._events_of(name, "committed"))
+        gap = max((later - at for at, later in pairwise(times)), default=None)
+        longest = None if gap is None else gap / MS
+        yield equal(f"group {name}: longest_commit_gap_ms", row["longest_commit_gap_ms"], {longest}, 0.001)
+
+    def _isr_ended_by(self, row: Row) -> Iterator[Opinion]:
+        if (restored := row["isr_restored_ms"]) is not None:
+            ended = {"heal" if restored > 0 else "unknown"}
+            yield one_of(f"fault {row['id']}: isr_ended_by", row["isr_ended_by"], ended)
+
+    def _totals(self) -> Iterator[Opinion]:
+        totals = self.findings["totals"]
+        outcomes = Counter(s["outcome"] for s in self.tables.rows("sends"))
+        for name, count in (("sent", outcomes.total()), ("acked", outcomes["acked"])):
+            yield one_of(f"totals: {name}", totals[name], {count})
+        told = self.findings.get("transactions")
+        rows = self.tables.rows("transactions")
+        if told is not None and rows:
+            ended = Counter(r["outcome"] for r in rows)
+            for name in ("committed", "aborted", "unknown"):
+                yield one_of(f"transactions: {name}", told[name], {ended[name]})
+            messages = sum(r["last_seq"] - r["first_seq"] + 1 for r in rows)
+            yield one_of("transactions: messages", told["messages"], {messages})
