@@ -99,7 +99,9 @@ def test_headline_separates_promise_from_expectation(
 ) -> None:
     """Every combination; the counts follow. Findings of an older kaput do not tell."""
     found = judged(raw, promise, verdict, *expectations)
-    assert verdict_sentence(found).startswith(f"{beginning}40,000 sent, 39,997 acknowledged, 23 ")
+    assert verdict_sentence(found).startswith(
+        f"{beginning}40,000 sent, 39,997 acknowledged, 3 of unknown outcome, 23 "
+    )
     assert to_text(found, "x").plain.startswith(beginning)
     assert head(JudgedRun(found)).verdict == beginning.partition(":")[0]
 
