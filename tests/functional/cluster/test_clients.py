@@ -65,9 +65,9 @@ def test_drain_records_a_log_start_offset_above_zero(
     if deleted == "meanwhile":
         begin = reader._begin
 
-        def deleted_meanwhile(client: object, place: TopicPartition) -> int:
+        def deleted_meanwhile(client: object, place: TopicPartition, end: int) -> int:
             """The records go just after the reader has asked where they begin."""
-            first = begin(client, place)
+            first = begin(client, place, end)
             if first == 0:
                 _delete(cluster, topic, DELETED)
             return first
