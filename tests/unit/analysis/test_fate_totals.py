@@ -175,7 +175,7 @@ def test_duplicate_evidence_row_is_rejected(table: str, row: dict[str, int], sen
 def test_smallest_duplicate_and_its_count() -> None:
     """One alone, and how often; what has no name is none."""
     seqs = [8, 5, 8, 4, 5, 5, None, None]
-    rows = pl.DataFrame({"producer": [3] * len(seqs), "seq": seqs}, schema_overrides={"seq": pl.Int64})
+    rows = pl.DataFrame({"producer": 3, "seq": seqs, "part": [2, 1, 2, 0, 1, 1, 3, 3]})
     assert duplicate_rows._least(rows, ["producer", "seq"]).rows() == [(3, 5, 3)]
 
 

@@ -119,6 +119,7 @@ def times(values: Ints) -> tuple[Ints, Ints]:
     if high - low > 4 * len(values) + 100_000:
         return np.unique(values, return_counts=True)
     # In a narrow range counting is several times faster than sorting.
-    counts = np.bincount(values - low)
+    low = low if low < 0 or high > 4 * len(values) + 100_000 else 0  # as they are
+    counts = np.bincount(values - low if low else values)
     there = np.flatnonzero(counts)
     return there + low, counts[there]

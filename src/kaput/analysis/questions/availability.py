@@ -117,7 +117,7 @@ class PartitionAvailability(Question):
                     pl.lit(kind, pl.Int64).alias("kind"),
                 )
                 times = {"first_ns": pl.Series(first_ns), "last_ns": pl.Series(last_ns)}
-                spells.append(stretches[of].select(*keys, **times))
+                spells.append(stretches.select("producer", "place")[of].select(*keys, **times))
             tallies = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.tallies.items()}
             of_group = pl.lit(group, pl.Int64).alias("group")
             if group == PRODUCERS:
@@ -128,10 +128,10 @@ class PartitionAvailability(Question):
                 counts.append(of_place)
                 continue
             counted = of_group, "place", pl.col("n").alias("messages")
-            due = stretches.with_columns(**tallies).filter(self._due(group))
-            reached = pl.col(f"delivered_{group}") > 0
-            counts.append(due.filter(reached).select(*counted, *_TALLIES))
-            never = self._never_delivered(due.filter(~reached), messages, group)
+            due, reached = self._due(group), pl.col(f"delivered_{group}") > 0
+            of_due = stretches.with_columns(**tallies).select(*counted, *_TALLIES, due=due & reached)
+            counts.append(of_due.filter("due").drop("due"))
+            never = self._never_delivered(stretches.filter(due & ~reached), messages, group)
             counts.append(never.select(*counted, **dict.fromkeys(_TALLIES, pl.lit(0, pl.Int64))))
         every = pl.concat(counts)
         yield SumPart("service_spells", _merged(pl.concat(spells)))

@@ -155,6 +155,7 @@ def owed(
     place, offset) where the group began, if known.
     """
     stored = commits.select(READ.keys).unique().join(covered(log, PLACES), on="place")
+    deliveries = deliveries.select(*READ.columns, "n", "polled_ns_last")
     delivered, missing, *_ = overlay([deliveries, stored, borders(commits, READ), borders(first, READ)], READ)
     by_then = delivered.group_by("part").agg(owed_ns=pl.col("polled_ns_last").min())
     missing = missing.join(by_then, on="part", how="left").sort("part")

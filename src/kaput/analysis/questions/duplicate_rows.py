@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
@@ -76,5 +77,7 @@ def _message_in_store(row: dict[str, int], run: Run) -> str:
 
 def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The lowest row that occurs more than once, and how often."""
-    known = parts.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
+    part = parts["part"].to_numpy()
+    several = parts.filter(pl.Series(np.bincount(part)[part] > 1))
+    known = several.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
     return known.filter(pl.col("times") > 1).sort(keys).head(1)

@@ -81,12 +81,12 @@ class Fates(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        stretches, stored = messages.stretches, messages.stored
+        stretches = messages.stretches
         yield SumPart("fates", fates(stretches))
         yield from (SumPart("group_fates", group_fates(stretches, g)) for g in messages.groups)
-        yield messages.case("duplicate", stored.filter(pl.col("stored") > 1))
-        yield messages.case("recovered", stored.filter(pl.col("outcome") == "unknown"))
-        yield messages.case("ghost", stored.filter(pl.col("outcome").is_in(GIVEN_UP)))
+        yield messages.case("duplicate", messages.stored(pl.col("stored") > 1))
+        yield messages.case("recovered", messages.stored(pl.col("outcome") == "unknown"))
+        yield messages.case("ghost", messages.stored(pl.col("outcome").is_in(GIVEN_UP)))
 
     def after_messages(self, run: Run) -> None:
         """Checks that every sum equals the number of rows. Raises AccountingError."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,7 @@ from kaput.evidence.findings_parts import LatencyAround, Percentiles, When
 
 SHARES = (0.5, 0.99, 0.999)
 WHENS: tuple[When, ...] = get_args(When)  # before, during and after the faults
+_Whens = np.ndarray[Any, np.dtype[np.int8]]
 
 
 class Latencies(Question):
@@ -54,7 +55,7 @@ class Latencies(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Latencies of first deliveries, by group; and in each step, over all groups."""
         none, step_ns = np.empty(0, np.int64), messages.known.step_ns
-        counts = [counted(none, none).with_columns(group=pl.lit(0, pl.Int64))]
+        counts = [counted(none.astype(np.int8), none).with_columns(group=pl.lit(0, pl.Int64))]
         stepped = [steps.graded("delivered", none, none, step_ns)]
         for index in messages.groups:
             deliveries = messages.deliveries.filter(group=index)
@@ -96,18 +97,18 @@ def _ms(counts: pl.DataFrame) -> Percentiles:
     return Percentiles(p50=p50, p99=p99, p999=p999, max=found[1] / 1000)
 
 
-def whens(span: tuple[int, int] | None, attempts: Ints, dones: Ints) -> Ints:
+def whens(span: tuple[int, int] | None, attempts: Ints, dones: Ints) -> _Whens:
     """The index in WHENS of each duration: `before` if done before the first fault took effect, `after` if
     attempted after the last heal, else `during`. `span`: those two times; None: all are `before`.
     """
-    when = np.zeros(len(dones), np.int64)
+    when = np.zeros(len(dones), np.int8)
     if span is not None:
         when[dones >= span[0]] = 1
         when[attempts >= span[1]] = 2
     return when
 
 
-def counted(when: Ints, durations_us: Ints) -> pl.DataFrame:
+def counted(when: _Whens, durations_us: Ints) -> pl.DataFrame:
     """(when, us, times): the number of durations of each whole microsecond."""
     parts = []
     for number in range(len(WHENS)):

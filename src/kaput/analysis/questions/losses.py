@@ -126,10 +126,11 @@ def _removed(row: Row) -> str:
 def with_acknowledged_epoch(messages: Messages) -> pl.DataFrame:
     """The acknowledged stretches. `epoch` is that of the acknowledged copy, which may be a later one."""
     acked = messages.stretches.filter(ACKED)
-    if not (acked["logged"] > 1).any():
+    several, at = acked.filter(pl.col("logged") > 1).select("part"), ["part", "place", "offset"]
+    if several.is_empty():
         return acked
-    at = ["part", "place", "offset"]
-    copies = messages.copies.select(*at, acknowledged_epoch="epoch").unique(at)
+    copies = messages.copies.join(several, on="part", how="semi")
+    copies = copies.select(*at, acknowledged_epoch="epoch").unique(at)
     joined = acked.join(copies, on=at, how="left")
     return joined.with_columns(epoch=pl.coalesce("acknowledged_epoch", "epoch"))
 

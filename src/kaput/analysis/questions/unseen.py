@@ -330,10 +330,10 @@ class Unseen(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Unseen messages, which are excused, and where the others are stored (consequences.py)."""
-        stored, times, beginnings = messages.stored, messages.times, messages.known.beginnings
-        every = [stored.clear().with_columns(group=pl.lit(0, pl.Int64))]
+        times, beginnings = messages.times, messages.known.beginnings
+        every = [messages.stored(pl.lit(False)).with_columns(group=pl.lit(0, pl.Int64))]
         for index, topics in self.reads.items():
-            never = stored.filter(
+            never = messages.stored(
                 pl.col(f"delivered_{index}") == 0, pl.col("home_topic").is_in(sorted(topics))
             )
             every.append(_not_acquired(never.with_columns(group=pl.lit(index, pl.Int64)), self.acquired))

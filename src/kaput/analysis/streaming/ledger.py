@@ -242,7 +242,7 @@ class Ledger:
         gone = view.stretches.filter(LOST).select(_GAP)
         if self.missing.is_empty():
             return replace(self, missing=gone)
-        before, as_claimed = overlay([self.missing, view.stored.select(*_GAP, "first_place")], MESSAGES)
+        before, as_claimed = overlay([self.missing, view.stored().select(*_GAP, "first_place")], MESSAGES)
         filled = as_claimed.filter(pl.col("part").is_in(before["part"].implode()))
         return replace(self, missing=gone, late=Counter(self.late) + _by_place(filled, "first_place"))
 
@@ -262,7 +262,7 @@ _PASSED = {"mirrored_copies": none("place", "offset", *_GAP), "kept_copies": non
 
 def _last_copies(view: MessagesSoFar) -> pl.DataFrame:
     """The last copies of messages stored more than once. Folded first copies have no place."""
-    twice = view.stored.filter(pl.col("stored") > 1)["part"].implode()
+    twice = view.stored(pl.col("stored") > 1)["part"].implode()
     copies = view.copies.filter(pl.col("part").is_in(twice)).drop_nulls("place")
     return copies.sort("offset").unique("part", keep="last")
 

@@ -63,10 +63,9 @@ class Messages:
         stretches = _timed(matched.stretches, self.times).with_columns(unread=flags)
         self.stretches = stretches.with_columns(uncommitted=uncommitted())
 
-    @cached_property
-    def stored(self) -> pl.DataFrame:
-        """The stretches that are stored, with `times`: how often."""
-        return self.stretches.filter(pl.col("stored") > 0).with_columns(times="stored")
+    def stored(self, *of: pl.Expr) -> pl.DataFrame:
+        """The stretches that are stored, of those for which all this holds, with `times`: how often."""
+        return self.stretches.filter(pl.col("stored") > 0, *of).with_columns(times="stored")
 
     @cached_property
     def phantoms(self) -> pl.DataFrame:
