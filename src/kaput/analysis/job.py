@@ -147,14 +147,15 @@ class Job:
 
     def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], Any]) -> Iterable[Any]:
         """What the step returns in the tasks of these parts."""
+        # Serialized also within this process: rows of a find may be part of a frame that is much larger.
         near = self._spark.master == IN_PROCESS
+        packed, unpacked = (pickle.dumps, pickle.loads) if near else (_packed, _unpacked)
 
-        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[Any]:
-            found = step(number, (piece for _, piece in keyed))
-            yield found if near else _packed(found)
+        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
+            yield packed(step(number, (piece for _, piece in keyed)))
 
-        results: list[Any] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
-        return results if near else map(_unpacked, results)
+        results: list[bytes] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
+        return map(unpacked, results)
 
 
 def _packed(finds: object) -> bytes:
