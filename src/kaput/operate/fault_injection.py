@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from kaput.cluster.admin import Admin
+from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.core import TopicPartition
 from kaput.errors import FaultError, LabError, UsageError
 from kaput.evidence.fault_rows import FaultRow
 from kaput.faults.engine import FaultEngine, Life
@@ -28,7 +29,6 @@ from kaput.scenario.fault_kinds import (
     KINDS,
     MOVE_LEADER,
     MOVE_REPLICAS,
-    MOVES,
     REASSIGN,
     MoveLeaderOptions,
     ReassignOptions,
@@ -107,7 +107,7 @@ class FaultInjector:
         """
         keys = checked_step(fault, target, options, self._spec())
         self._check_topic(keys.target)
-        if keys.fault in (*MOVES, REASSIGN):
+        if keys.fault in (MOVE_LEADER, MOVE_REPLICAS, REASSIGN):
             self._check_move(keys)
         self._begin(keys)
         try:
@@ -229,32 +229,74 @@ class FaultInjector:
 
     def _check_move(self, step: FaultStep) -> None:
         """Raises UsageError at once for a move without a broker to go to."""
-        target, options = step.target, step.options
+        target, alive = step.target, self._admin.live([])[0]
+        if isinstance(step.options, ReassignOptions):
+            factor = step.options.replication_factor
+            if factor > len(alive):
+                raise UsageError(f"{factor} replicas need as many brokers; {len(alive)} are there")
+            return
+        brokers = frozenset(self._spec().broker_ids())
         states = self._admin.partitions([target.topic] if target.topic else self._admin.topics())
-        alive = self._admin.live([])[0]
-        factor = options.replication_factor if isinstance(options, ReassignOptions) else 0
-        if factor > len(alive):
-            raise UsageError(f"{factor} replicas need as many brokers; {len(alive)} are there")
-        numbers = set(target.numbers) if target.kind == "broker" else set(alive)
         for place, state in sorted(states.items()):
-            if target.partition not in (None, place[1]) or not numbers & set(state.replicas):
+            if target.partition not in (None, place.partition):
                 continue
-            count = len(state.replicas)
-            away = {"followers-of": count - 1, "minority": (len(alive) - 1) // 2, "all": len(alive)}
-            to = options.leader if isinstance(options, MoveLeaderOptions) else None
-            name = f"{place[0]}/{place[1]}"
-            if step.fault == MOVE_REPLICAS and count > len(alive) - away.get(target.kind, 1):
-                left = "none of the others is without one" if count == len(alive) else "too few are left"
-                raise UsageError(
-                    f"{name} has {count} replicas on {len(alive)} brokers: {left}; "
-                    "add brokers first (kaput grow)"
-                )
-            led = state.leader in numbers
-            if step.fault == MOVE_LEADER and led and count == 1:
-                raise UsageError(f"{name} has one replica, so no other broker can lead it")
-            if step.fault == MOVE_LEADER and led and to is not None and to not in state.replicas:
-                able = ", ".join(map(str, state.replicas))
-                raise UsageError(f"broker {to} has no replica of {name}; brokers {able} have one")
+            hit = _Hit.of(target, state, brokers)
+            if isinstance(step.options, MoveLeaderOptions):
+                _check_leader_moves(place, state, hit, step.options.leader)
+            else:
+                _check_replicas_move(place, state, hit, alive)
+
+
+@dataclass(frozen=True)
+class _Hit:
+    """The brokers that a target is about to hit: so many (`size`) of `pool`."""
+
+    pool: frozenset[int]
+    size: int
+
+    @classmethod
+    def of(cls, target: Target, state: PartitionState, brokers: frozenset[int]) -> _Hit:
+        """`state`: of the partition that is looked at; it is the target's own, if that has one."""
+        followers = frozenset(state.replicas) - {state.leader}
+        pools = {
+            "broker": frozenset(target.numbers),
+            "leader-of": frozenset(state.replicas) & {state.leader},
+            "follower-of": followers,
+            "followers-of": followers,
+        }
+        pool = pools.get(target.kind, brokers)
+        sizes = {"minority": (len(brokers) - 1) // 2, "followers-of": len(pool), "all": len(pool)}
+        return cls(pool, min(sizes.get(target.kind, 1), len(pool)))
+
+    def surely_has_one_of(self, brokers: Collection[int]) -> bool:
+        """Whichever of the pool are hit."""
+        return self.size > len(self.pool - set(brokers))
+
+    def least_of(self, brokers: Collection[int]) -> int:
+        """How many of these are hit at least."""
+        return max(0, self.size - len(self.pool - set(brokers)))
+
+
+def _check_replicas_move(
+    place: TopicPartition, state: PartitionState, hit: _Hit, alive: frozenset[int]
+) -> None:
+    count = len(state.replicas)
+    if not hit.surely_has_one_of(state.replicas) or count <= len(alive) - hit.least_of(alive):
+        return
+    left = "too few are left" if alive - set(state.replicas) else "none of the others is without one"
+    raise UsageError(
+        f"{place} has {count} replicas on {len(alive)} brokers: {left}; add brokers first (kaput grow)"
+    )
+
+
+def _check_leader_moves(place: TopicPartition, state: PartitionState, hit: _Hit, to: int | None) -> None:
+    if state.leader is None or not hit.surely_has_one_of([state.leader]):
+        return
+    if len(state.replicas) == 1:
+        raise UsageError(f"{place} has one replica, so no other broker can lead it")
+    if to is not None and to not in state.replicas:
+        able = ", ".join(map(str, state.replicas))
+        raise UsageError(f"broker {to} has no replica of {place}; brokers {able} have one")
 
 
 def _healed(life: Life) -> Healed:

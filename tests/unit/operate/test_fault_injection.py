@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import FaultError, UsageError
 from kaput.faults.engine import Life
-from kaput.operate.fault_injection import FaultInjector, checked_step
+from kaput.operate.fault_injection import FaultInjector
 from kaput.scenario.model import Cluster
 from kaput.scenario.timeline import Step
 
@@ -165,10 +166,50 @@ def test_unknown_partition_target_is_rejected(target: str, why: str) -> None:
 
 
 class _Brokers(FakeAdmin):
-    """Of so many brokers, all with a replica of orders/0."""
+    """Partitions by their replicas, the first of which leads; what is asked of it happens at once."""
+
+    def __init__(self, alive: Collection[int] = (1, 2, 3), **replicas: list[int]) -> None:
+        super().__init__()
+        self.alive = frozenset(alive)
+        self.states = {
+            TopicPartition(topic, 0): PartitionState(nodes[0], nodes, nodes, leader_epoch=0)
+            for topic, nodes in replicas.items()
+        }
+
+    def topics(self) -> list[str]:
+        return [topic for topic, _ in self.states]
 
     def live(self, topics: Sequence[str]) -> tuple[frozenset[int], dict[TopicPartition, PartitionState]]:
-        return frozenset({1, 2, 3}), {}
+        return self.alive, {}
+
+    def partitions(self, topics: Iterable[str]) -> dict[Any, PartitionState]:
+        wanted = set(topics)
+        return {place: state for place, state in self.states.items() if place.topic in wanted}
+
+    def coordinator(self, group: str) -> int:
+        return 2
+
+    def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
+        for place, nodes in wanted.items():
+            leader = self.states[place].leader
+            self.states[place] = replace(
+                self.states[place],
+                leader=leader if leader in nodes else nodes[0],
+                replicas=list(nodes),
+                isr=list(nodes),
+            )
+
+    def elect_preferred(self, places: Sequence[TopicPartition]) -> None:
+        for place in places:
+            state = self.states[place]
+            self.states[place] = replace(state, leader=state.replicas[0], leader_epoch=state.leader_epoch + 1)
+
+
+def moving(admin: _Brokers, brokers: int = 3) -> FaultInjector:
+    """Of a cluster of so many brokers, some of which may be dead."""
+    world = World("kill")
+    world.admin = admin
+    return breaking(world, brokers=brokers)
 
 
 @pytest.mark.parametrize(
@@ -182,12 +223,12 @@ class _Brokers(FakeAdmin):
             "orders/0 has 3 replicas on 3 brokers: none of",
         ),
         ("move-replicas", "broker 2", {}, [1, 2, 3], "none of the others is without one; add brokers first"),
-        ("move-replicas", "followers-of orders/0", {}, [1, 2], None),
+        ("move-replicas", "any", {}, [1, 2, 3], "none of the others is without one; add brokers first"),
         ("move-replicas", "all", {}, [1, 2], "too few are left"),
-        ("move-replicas", "broker 3", {}, [1, 2], None),
         ("move-leader", "leader-of orders/0", {}, [2], "orders/0 has one replica, so no other broker can"),
+        ("move-leader", "broker 2", {}, [2], "orders/0 has one replica, so no other broker can"),
+        ("move-leader", "all", {}, [2], "orders/0 has one replica, so no other broker can"),
         ("move-leader", "broker 2", {"to": 3}, [2, 1], "broker 3 has no replica of orders/0; brokers 2, 1"),
-        ("move-leader", "broker 1", {}, [2], None),
         (
             "reassign",
             "cluster",
@@ -198,16 +239,46 @@ class _Brokers(FakeAdmin):
     ],
 )
 def test_move_without_a_broker_to_go_to_is_refused(
-    fault: str, target: str, options: dict[str, Any], replicas: list[int], text: str | None
+    fault: str, target: str, options: dict[str, Any], replicas: list[int], text: str
 ) -> None:
     """At once, as a mistake of the user: nothing is wrong with the cluster."""
-    world = World("kill")
-    world.admin = _Brokers(replicas=replicas)  # type: ignore[assignment]
-    injector = breaking(world)
-    step = checked_step(fault, target, options, Cluster(controllers=1))
-    if text is None:
-        injector._check_move(step)
-        return
+    injector = moving(_Brokers(orders=replicas))
     with pytest.raises(UsageError, match=re.escape(text)):
         injector.inject(fault, target, options)
     assert injector.history() == []
+
+
+@pytest.mark.parametrize(
+    ("target", "replicas", "moved"),
+    [
+        ("followers-of orders/0", [1, 2], [1, 3]),
+        ("broker 2", [1, 2], [1, 3]),
+        ("leader-of orders/0", [1, 2], [2, 3]),
+    ],
+)
+def test_replicas_move_where_enough_other_brokers_are(
+    target: str, replicas: list[int], moved: list[int]
+) -> None:
+    """And those of other partitions stay, whatever they are."""
+    admin = _Brokers(orders=replicas, everywhere=[1, 3])
+    moving(admin).inject("move-replicas", target, {})
+    assert [sorted(state.replicas) for state in admin.states.values()] == [moved, [1, 3]]
+
+
+def test_replicas_move_away_from_a_dead_broker() -> None:
+    """It is not one of those that are left: broker 4 takes its place. With no other broker they cannot."""
+    admin = _Brokers([1, 2, 4], orders=[1, 2, 3])
+    moving(admin, brokers=4).inject("move-replicas", "broker 3", {})
+    assert sorted(admin.states[TopicPartition("orders", 0)].replicas) == [1, 2, 4]
+    with pytest.raises(UsageError, match="orders/0 has 3 replicas on 2 brokers: none of the others is"):
+        moving(_Brokers([1, 2], orders=[1, 2, 3])).inject("move-replicas", "broker 3", {})
+
+
+@pytest.mark.parametrize("target", ["any", "minority", "coordinator-of billing", "broker 2"])
+def test_leaders_move_whatever_partitions_the_target_does_not_lead(target: str) -> None:
+    """One with a single replica is of no concern to a broker that does not have it, and neither is `to`.
+    At random, broker 2 is hit.
+    """
+    admin = _Brokers([1, 2], orders=[2, 1], single=[3])
+    moving(admin).inject("move-leader", target, {"to": 1})
+    assert [state.leader for state in admin.states.values()] == [1, 3]
