@@ -23,7 +23,7 @@ from pathlib import Path
 
 from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.frames.frame_proxy import FrameProxy, FrameRule, SeenFrame
-from kaput.cluster.kafka_cluster import ClusterEvent
+from kaput.cluster.kafka_cluster import ClusterEvent, KafkaCluster
 from kaput.cluster.metadata_log import Image, MetadataDecoder, log_events
 from kaput.cluster.node import Node
 from kaput.cluster.record_batches import read_records
@@ -140,21 +140,31 @@ class Occurrences:
 
 
 class MetadataEvents:
-    """Reads the metadata logs of all voters of one cluster."""
+    """Reads the metadata logs of all voters of one cluster. `jars`: those of its newest Kafka at this time,
+    since an upgrade brings newer versions of records.
+    """
 
     events = PARTITION_EVENTS
 
     def __init__(
-        self, logs: Sequence[Path], topics: Mapping[str, Sequence[str]], decoder: MetadataDecoder
+        self,
+        logs: Sequence[Path],
+        topics: Mapping[str, Sequence[str]],
+        jars: Callable[[], Sequence[Path]],
     ) -> None:
-        self._log, self._decoder = FollowedLog(logs, enough=len(logs) // 2 + 1), decoder
+        self._log, self._jars = FollowedLog(logs, enough=len(logs) // 2 + 1), jars
+        self._decoded_by = jars()
+        self._decoder = MetadataDecoder(self._decoded_by)
         self._image, self._occurrences = Image(), Occurrences(topics)
 
     def take(self) -> list[Occurrence]:
-        """New occurrences. Raises OSError, ValueError."""
+        """New occurrences. Raises OSError, ValueError, LabError."""
+        batches = self._log.take()
+        if batches and (jars := self._jars()) != self._decoded_by:  # asked after the log was read
+            self._decoder, self._decoded_by = MetadataDecoder(jars), jars
         return [
             occurrence
-            for event in log_events(self._decoder.decode(self._log.take()), self._image)
+            for event in log_events(self._decoder.decode(batches), self._image)
             for occurrence in self._occurrences.of(event, event.at_ns)
         ]
 
@@ -263,8 +273,13 @@ def _partition_events(stack: ExitStack, cluster: RunCluster, first: bool) -> Eve
         topics = {name: [*names, name] for name, names in topics.items()}
     kafka = cluster.kafka
     if kafka.metadata_logs and kafka.distribution is not None:
-        return MetadataEvents(kafka.metadata_logs, topics, MetadataDecoder(kafka.distribution.jars))
+        return MetadataEvents(kafka.metadata_logs, topics, lambda: _jars(kafka))
     return PolledEvents(stack.enter_context(kafka.admin(SAMPLE_S)), topics)
+
+
+def _jars(kafka: KafkaCluster) -> Sequence[Path]:
+    """Those that its nodes start with from now on, which read what older ones wrote, too."""
+    return () if kafka.distribution is None else kafka.distribution.jars
 
 
 def _transaction_events(cluster: RunCluster, scenario: Scenario) -> EventSource:

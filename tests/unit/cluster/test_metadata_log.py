@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakes.segments import batch, write_segment
+from kaput.cluster import protocol
 from kaput.cluster.distribution import resolve
 from kaput.cluster.kafka_cluster import ClusterEvent
 from kaput.cluster.message_schemas import MessageCodec
@@ -22,6 +23,7 @@ from kaput.cluster.metadata_log import (
     read_records,
     snapshot_events,
 )
+from kaput.cluster.record_batches import StoredBatch, header
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import LabError, UnknownFormat
 from kaput.java import find_java
@@ -214,6 +216,38 @@ def test_log_that_ends_early_is_noticed(
         assert (problem is None) == (end == second), end
         first.write_bytes(whole[:end] + bytes([whole[end] ^ 1]) + whole[end + 1 :])
         assert end in epochs or read_records(files, decoder).problem is not None, end
+
+
+def test_records_before_a_batch_that_cannot_be_unpacked_are_read(decoder: MetadataDecoder) -> None:
+    """As before one whose records are cut off."""
+    topic = encoded(decoder, 2, 0, {"Name": "orders", "TopicId": ID})
+    first, second = batch(0, [topic]), batch(1, [b"\1\x14\0"])
+    heads = header(first), header(second)
+    assert heads[0] is not None and heads[1] is not None
+    stored = [StoredBatch(heads[0], first), StoredBatch(heads[1]._replace(attributes=1), second)]  # no gzip
+    read = list[MetadataRecord]()
+    with pytest.raises(ValueError):
+        for each in decoder.decode(stored):
+            read.append(each)
+    assert [each.kind for each in read] == ["TopicRecord"]
+
+
+def test_batch_that_was_intact_is_not_checked_again(
+    decoder: MetadataDecoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checksum takes a third of a second per MB."""
+    monkeypatch.setattr("kaput.cluster.metadata_log._RETRY_AFTER_S", 0)
+    checked, crc = list[int](), protocol.calc_crc32c
+
+    def noted(data: bytes) -> int:
+        checked.append(len(data))
+        return int(crc(data))
+
+    monkeypatch.setattr(protocol, "calc_crc32c", noted)
+    first, _ = log(tmp_path)
+    first.write_bytes(first.read_bytes()[:-1])
+    assert read_records([first], decoder).problem is not None
+    assert len(checked) == 1
 
 
 def test_gap_between_two_batches_is_noticed(decoder: MetadataDecoder, tmp_path: Path) -> None:

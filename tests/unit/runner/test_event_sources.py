@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import time
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from fakes.segments import batch, write_segment
 from kaput.cluster.admin import PartitionState
 from kaput.cluster.distribution import resolve
 from kaput.cluster.frames.frame_proxy import FrameRule, SeenFrame
-from kaput.cluster.metadata_log import MetadataDecoder
+from kaput.cluster.message_schemas import MessageCodec, read_schemas
 from kaput.cluster.segments import FollowedLog
 from kaput.core import NEWEST_KAFKA, TopicPartition
 from kaput.evidence.recorder import Recorder
@@ -32,6 +35,10 @@ from kaput.runner.event_sources import (
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.producers import partition_of
 
+_KINDS = (
+    "TopicRecord", "PartitionRecord", "PartitionChangeRecord", "RegisterBrokerRecord",
+    "BrokerRegistrationChangeRecord",
+)  # fmt: skip
 ID, OTHER = b"a" * 16, b"b" * 16
 AT_MS = 1_700_000_000_000
 
@@ -82,16 +89,13 @@ def log(tmp_path: Path) -> Path:
     return write_segment(tmp_path / "log", 0, batch(0, [b"leader change"], control=True), batch(1, records))
 
 
-@pytest.fixture(scope="module")
-def decoder() -> MetadataDecoder:
-    return MetadataDecoder(resolve(NEWEST_KAFKA, find_java()).jars)
+def jars() -> Sequence[Path]:
+    return resolve(NEWEST_KAFKA, find_java()).jars
 
 
-def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(
-    log: Path, decoder: MetadataDecoder
-) -> None:
+def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(log: Path) -> None:
     """Creations are none, nor are other topics' changes; an epoch without a leader is no election."""
-    source = MetadataEvents([log.parent], {"orders": ["dc1:orders", "orders"]}, decoder)
+    source = MetadataEvents([log.parent], {"orders": ["dc1:orders", "orders"]}, jars)
     assert source.take() == []
     fenced = [changed(OTHER, t1=struct.pack(">i", 2)), changed(ID, t0=ints(2, 3), t1=struct.pack(">i", 2))]
     with log.open("ab") as more:
@@ -113,13 +117,36 @@ def test_elections_and_changes_of_the_isr_are_read_from_the_metadata_log(
 
 
 @pytest.mark.parametrize("record", [changed(ID, t0=ints(1))[:-2], bytes([2, 5, 0]), b""])
-def test_malformed_metadata_record_is_an_error(log: Path, decoder: MetadataDecoder, record: bytes) -> None:
+def test_malformed_metadata_record_is_an_error(log: Path, record: bytes) -> None:
     """And not an event that never comes without a reason."""
-    source = MetadataEvents([log.parent], {"orders": ["orders"]}, decoder)
+    source = MetadataEvents([log.parent], {"orders": ["orders"]}, jars)
     with log.open("ab") as more:
         more.write(batch(6, [record]))
     with pytest.raises(ValueError, match=r"metadata record|the metadata log has"):
         source.take()
+    source.close()
+
+
+def test_records_of_the_version_after_an_upgrade_are_read(log: Path, tmp_path: Path) -> None:
+    """The upgraded brokers register with a version of the record that the first Kafka did not have."""
+    old = tmp_path / "kafka-metadata-old.jar"
+    with zipfile.ZipFile(old, "w") as archive:
+        for schema in read_schemas(jars(), "metadata", _KINDS):
+            older = {"validVersions": "0-3"} if schema["name"] == "RegisterBrokerRecord" else {}
+            archive.writestr(f"common/metadata/{schema['name']}.json", json.dumps({**schema, **older}))
+    newest: list[Sequence[Path]] = [[old]]
+    source = MetadataEvents([log.parent], {"orders": ["orders"]}, lambda: newest[-1])
+    assert source.take() == []
+    newest.append(jars())
+    (schema,) = read_schemas(jars(), "metadata", ["RegisterBrokerRecord"])
+    data = {
+        "BrokerId": 2, "IsMigratingZkBroker": False, "IncarnationId": ID, "BrokerEpoch": 9, "EndPoints": [],
+        "Features": [], "Rack": None, "Fenced": True, "InControlledShutdown": False,
+    }  # fmt: skip
+    registered = bytes([1, schema["apiKey"], 4]) + MessageCodec(schema, 4).write(schema["fields"], data)
+    with log.open("ab") as more:
+        more.write(batch(6, [registered, changed(ID, t1=struct.pack(">i", 2))]))
+    assert [each.event for each in source.take()] == ["election"]
     source.close()
 
 
