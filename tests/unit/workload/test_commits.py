@@ -22,12 +22,13 @@ class Client:
     def __init__(self) -> None:
         self.asked: list[tuple[dict[tuple[str, int], int], bool]] = []
         self.refuses = False
+        self.deleted = ""  # a topic
         self.stored: list[int] = []
         self.refused: list[int] = []  # offsets that the member was told are not committed
 
     def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
         self.asked.append(({(at.topic, at.partition): at.offset for at in offsets}, asynchronous))
-        if self.refuses:
+        if self.refuses or self.deleted in {at.topic for at in offsets}:
             raise KafkaException("refused")
         return offsets
 
@@ -219,3 +220,17 @@ def test_offsets_of_another_topic_are_committed_apart_from_refused_ones() -> Non
     assert [asked for asked, _ in client.asked[1:]] == [{ORDERS: 4}, {("stock", 0): 7}]
     commits.answered(None, [TopicPartition("stock", 0, 7)])
     assert arrived == [7]
+
+
+def test_offsets_that_wait_for_their_commit_are_apart_from_refused_ones_too() -> None:
+    """The deleted topic's error comes as an exception: of the first of them, and the others are committed."""
+    commits, client, arrived = made(commit_sync=True)
+    client.deleted = "orders"
+    commits.note({ORDERS: 4, ("stock", 0): 7}, 2)
+    commits.now(wait=True)
+    assert client.refused == [4, 7] and arrived == []
+    commits.now(wait=True)
+    assert [asked for asked, _ in client.asked[1:]] == [{ORDERS: 4}, {("stock", 0): 7}]
+    assert client.refused == [4, 7, 4] and arrived == [7]
+    commits.now(wait=True)
+    assert client.asked[-1][0] == {ORDERS: 4} and commits.outstanding

@@ -212,24 +212,36 @@ class CommitRecorder:
         if not positions:
             return
         offsets = [PartitionOffset(t, p, o) for (t, p), o in positions.items()]
-        try:
-            if self._spec.commit == "auto":
+        if self._spec.commit == "auto":
+            try:
                 self.client.store_offsets(offsets=offsets)
-                return
-            self._in_flight.update(positions)
-            self._newest.update(positions)
-            topics = dict.fromkeys(at.topic for at in offsets) if self._by_topic else [None]
-            for topic in topics:
-                part = [at for at in offsets if topic in (None, at.topic)]
-                if wait:
-                    self.answered(None, self.client.commit(offsets=part, asynchronous=False) or [])
-                else:
-                    self.client.commit(offsets=part, asynchronous=True)
+            except KafkaException:
+                self._refuse(offsets)
+            return
+        self._in_flight.update(positions)
+        self._newest.update(positions)
+        if not self._by_topic:
+            self._commit(offsets, wait)
+            return
+        for topic in dict.fromkeys(at.topic for at in offsets):
+            self._commit([at for at in offsets if at.topic == topic], wait)
+
+    def _commit(self, offsets: list[PartitionOffset], wait: bool) -> None:
+        try:
+            if wait:
+                self.answered(None, self.client.commit(offsets=offsets, asynchronous=False) or [])
+            else:
+                self.client.commit(offsets=offsets, asynchronous=True)
         except KafkaException:
-            # Commits may fail in a rebalance or failover. Revoked partitions are forgotten by then.
-            for at in offsets:
-                self._refused(at)
-            self._retry(positions)
+            if len({at.topic for at in offsets}) > 1:
+                self._by_topic = True
+            self._refuse(offsets)
+
+    def _refuse(self, offsets: list[PartitionOffset]) -> None:
+        """Commits may fail in a rebalance or failover. Revoked partitions are forgotten by then."""
+        for at in offsets:
+            self._refused(at)
+        self._retry({TopicPartition(at.topic, at.partition): at.offset for at in offsets})
 
     def go_to(self, positions: dict[TopicPartition, int]) -> None:
         """Commits other offsets, in place of what was noted, and waits. Raises KafkaException."""

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
 from kaput.core import TopicPartition
@@ -147,8 +147,10 @@ class GroupMember:
             if moves:
                 self._commits.go_to({place: to for place, _, to in moves})
             for place, begin, to in moves:
-                if to > begin:  # before the commit of what it passes over
+                if to > begin:
                     self._event(SKIPPED, PartitionOffset(*place, begin), at_ns=at_ns, until=to)
+            self._flush()  # before anything is polled there; if it goes back after all, it commits that, too
+            for place, _, to in moves:
                 self._event(SEEK, PartitionOffset(*place, to))
                 self._flush()
                 self.client.seek(PartitionOffset(*place, to))
@@ -176,20 +178,31 @@ class GroupMember:
         """(partition, its position, the other one to go to). Raises KafkaException."""
         owned = [PartitionOffset(*place) for place in sorted(self._assigned)]
         begins = {
-            TopicPartition(at.topic, at.partition): at.offset for at in self.client.committed(owned, _ASK_S)
+            TopicPartition(at.topic, at.partition): at.offset
+            for at in committed_or_initial(self.client, self.spec, owned)
+            if at.offset >= 0
         }
         begins |= {place: offset for place, offset in self._positions.items() if place in self._assigned}
-        ends = {place: self.client.get_watermark_offsets(PartitionOffset(*place), _ASK_S) for place in begins}
+        ends = {place: self._ends(place) for place in begins}
         timed: dict[TopicPartition, int] = {}
         if goal.time_ms is not None:
             asked = [PartitionOffset(*place, goal.time_ms) for place in begins]
-            found = self.client.offsets_for_times(asked, _ASK_S)
-            timed = {TopicPartition(at.topic, at.partition): at.offset for at in found}
+            for at in self.client.offsets_for_times(asked, _ASK_S):
+                if at.error is not None:
+                    raise KafkaException(at.error)
+                timed[TopicPartition(at.topic, at.partition)] = at.offset
         every = [
             (place, begin, goal.offset(begin, ends[place][_LOW], ends[place][_HIGH], timed.get(place)))
             for place, begin in begins.items()
         ]
         return [(place, begin, to) for place, begin, to in every if to != begin]
+
+    def _ends(self, place: TopicPartition) -> tuple[int, int]:
+        """The first offset of a partition, and its high watermark. Raises KafkaException."""
+        ends: tuple[int, int] | None = self.client.get_watermark_offsets(PartitionOffset(*place), _ASK_S)
+        if ends is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return ends
 
     def run(self) -> None:
         """Polls until stopped, then leaves the group."""
@@ -433,9 +446,16 @@ def start_offsets(client: Any, spec: MemberSpec, places: Sequence[PartitionOffse
     auto.offset.reset; an offset below 0 if the cluster does not answer.
     """
     try:
-        committed = client.committed(list(places), timeout=_ASK_S)
+        return committed_or_initial(client, spec, places)
     except KafkaException:
         return [PartitionOffset(at.topic, at.partition) for at in places]
+
+
+def committed_or_initial(
+    client: Any, spec: MemberSpec, places: Sequence[PartitionOffset]
+) -> list[PartitionOffset]:
+    """The same. Raises KafkaException if the coordinator does not answer."""
+    committed = client.committed(list(places), timeout=_ASK_S)
     return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in committed]
 
 
