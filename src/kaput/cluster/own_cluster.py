@@ -30,12 +30,12 @@ from kaput.cluster.properties import NodeLayout, Role, roles
 from kaput.cluster.security import Unsecured, create_security, secrets_folder
 from kaput.cluster.wire import Endpoint
 from kaput.cluster.zookeeper.mode import ZookeeperMode
-from kaput.errors import BrokerError, LabError
+from kaput.errors import BrokerError, LabError, UsageError
 from kaput.java import Java
 from kaput.processes.ending import remove_tree
 from kaput.processes.ownership import Owner
 from kaput.processes.signals import shielded
-from kaput.scenario.model import Cluster
+from kaput.scenario.cluster import IDS_APART, MOST_BROKERS, WHY_MOST_BROKERS, Cluster
 from kaput.scenario.vocabulary import CLIENT_USER
 
 _KAPUT_CLASSES = (
@@ -224,9 +224,14 @@ class OwnCluster(KafkaCluster):
 
     def grow(self, count: int) -> list[int]:
         """Adds that many brokers, ready when this returns; returns their ids. None of them votes. Raises
-        LabError; then either all of them run and belong to the cluster, or none.
+        UsageError if they are too many; LabError: then either all of them run and belong to the cluster, or
+        none.
         """
         first = max(self.broker_endpoints) + 1
+        brokers = (first - 1) % IDS_APART
+        if brokers + count > MOST_BROKERS:
+            instead = f"add {MOST_BROKERS - brokers} or fewer" if brokers < MOST_BROKERS else "add none"
+            raise UsageError(f"{brokers + count} brokers are too many, since {WHY_MOST_BROKERS}; {instead}")
         added = self._layouts_for(dict.fromkeys(range(first, first + count), "broker"))
         self.network.join([layout.id for layout in added])
         self._layouts = [*self._layouts, *added]

@@ -224,8 +224,8 @@ class StandingCluster:
     def grow(self, count: int = 1) -> list[int]:
         """Adds brokers, which are ready when this returns; returns their ids.
 
-        Raises UsageError while a node is down, paused or unreachable, LabError if they do not start: those
-        that run nevertheless stay in the cluster.
+        Raises UsageError while a node is down, paused or unreachable, or if they are too many (100 is the
+        most), LabError if they do not start: those that run nevertheless stay in the cluster.
         """
         with self._growing:
             self._check_all_reachable()

@@ -20,6 +20,8 @@ FIRST_CONTROLLER_ID = 101  # of dedicated controllers; brokers are numbered from
 FIRST_ZOOKEEPER_ID = 201
 LAST_KAFKA_WITH_ZOOKEEPER = "3.9.2"
 _FIRST_SECURED = (3, 5)
+MOST_BROKERS = FIRST_CONTROLLER_ID - 1
+WHY_MOST_BROKERS = f"ids from {FIRST_CONTROLLER_ID} on are those of controllers"
 KAFKA_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)([.-]\w+)*")
 
 
@@ -37,7 +39,7 @@ class Cluster(Block):
     mode: Literal["kraft", "zookeeper"] = "kraft"
     """Where the metadata is: in Kafka's own quorum, or in ZooKeeper (Kafka 3.9 and older)."""
     brokers: Count = 3
-    """Number of brokers, numbered from 1."""
+    """Number of brokers, numbered from 1: at most 100, with those that steps add."""
     racks: list[RackName] = []
     """Rack names, assigned to the brokers in turn (`broker.rack`). Empty: no racks."""
     controllers: Literal["combined"] | Count = "combined"
@@ -126,9 +128,8 @@ class Cluster(Block):
         return self.features.get("eligible.leader.replicas.version", int(is_default)) > 0
 
     def rules(self) -> Found:
-        if self.brokers >= FIRST_CONTROLLER_ID:
-            first = f"ids from {FIRST_CONTROLLER_ID} on are those of controllers"
-            yield ("brokers",), f"{first}; write {FIRST_CONTROLLER_ID - 1} or fewer"
+        if self.brokers > MOST_BROKERS:
+            yield ("brokers",), f"{WHY_MOST_BROKERS}; write {MOST_BROKERS} or fewer"
         if self.disk_mb is not None and self.network == "loopback":
             yield ("disk-mb",), "disk-mb needs cluster.network: namespaces"
         if self.disk_mb is None and self.disk_fs != "tmpfs":

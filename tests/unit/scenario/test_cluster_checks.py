@@ -37,6 +37,17 @@ def test_brokers_added_by_grow_can_be_used_and_targeted() -> None:
     assert "no such broker: 3" in found(kill)["0.target"]
 
 
+def test_brokers_that_steps_add_take_no_ids_of_controllers() -> None:
+    """100 in all, also in several steps; the step that adds one too many is the mistake."""
+    grown = {**GROW, "brokers": 50}
+    assert found(grown, {**grown, "brokers": 49}) == {}
+    text = "101 brokers are too many, since ids from 101 on are those of controllers; write {}"
+    assert found(grown, grown, GROW) == {"1.brokers": text.format("49 or fewer")}
+    assert found({**GROW, "brokers": 1}, brokers=100) == {
+        "0.brokers": text.format("").removesuffix("write ") + "drop this step"
+    }
+
+
 @pytest.mark.parametrize(
     ("step", "path", "text"),
     [

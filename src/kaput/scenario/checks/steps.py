@@ -19,7 +19,7 @@ from kaput.scenario.checks.clients import (
 )
 from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.checks.moves import check_moves
-from kaput.scenario.cluster import KAFKA_VERSION, Cluster
+from kaput.scenario.cluster import KAFKA_VERSION, MOST_BROKERS, WHY_MOST_BROKERS, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
     DELETE_TOPIC,
@@ -65,6 +65,19 @@ def check_steps(scenario: Scenario) -> Found:
         )
         yield from at(place, _in_clusters(step, clusters, hit))
         yield from at(place, check_moves(step, scenario, hit))
+    yield from _brokers_in_all(scenario)
+
+
+def _brokers_in_all(scenario: Scenario) -> Found:
+    """A mistake in the step that adds one broker too many. Too many from the start are the cluster's."""
+    brokers = scenario.cluster.brokers
+    for index, step in enumerate(scenario.faults):
+        if isinstance(step.options, GrowOptions) and brokers <= MOST_BROKERS:
+            left, brokers = MOST_BROKERS - brokers, brokers + step.options.brokers
+            if brokers > MOST_BROKERS:
+                instead = f"write {left} or fewer" if left else "drop this step"
+                text = f"{brokers} brokers are too many, since {WHY_MOST_BROKERS}; {instead}"
+                yield ("faults", index, "brokers"), text
 
 
 def check_alone(step: FaultStep, cluster: Cluster) -> list[Mistake]:
