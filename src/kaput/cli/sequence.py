@@ -36,7 +36,7 @@ _HIGHEST = 2**62
 _COUNT_FROM_ZERO = (
     "times do not count from 1970: each line was read as NUMBER TIME PRODUCER; --pattern names other fields"
 )
-
+_BY_PLACE = re.compile(rb"(?m)(?:^|\t)[0-9]+ [0-9]+(?: [^ \t\n]+)?\r?$")  # in columns, fields have names
 
 LineFormatName = Literal["text", "payload"]
 TimeUnit = Literal["ms", "ns", "none"]
@@ -173,17 +173,21 @@ def check_command(
     with interrupts():
         folder = _folder(evidence, reader) if evidence is not None else None
         checker = Checker(*known, None if folder is None else folder.block, reader.places)
-        ended = _read(files or ["-"], parser, checker, reader)
+        hint = _TimesHint(reader, by_pattern=pattern is not None)
+        ended = _read(files or ["-"], parser, checker, reader, hint)
         with shielded():
             checker.end()
             _check_not_empty(checker)
             summary = summarise(checker, join_ms, reader)
             if folder is not None:
                 folder.seal(summary, str(ended) if ended is not None else None)
-            odd = _COUNT_FROM_ZERO if reader.times.count_from_zero and not pattern else None
-            _show(summary, json, ended is not None, reader.example if pattern else odd)
+            _show(summary, json, ended is not None, hint.text)
     if ended is not None:
         raise ended
+    return _exit_status(summary, strict)
+
+
+def _exit_status(summary: CheckSummary, strict: bool) -> int:
     if summary.held(strict):
         return 0
     return 3 if summary.verdict == "inconclusive" and not strict else 1
@@ -277,7 +281,30 @@ def _parser(
     return TextFormat(reader) if pattern is None else PatternFormat(pattern, reader)
 
 
-def _read(files: list[str], parser: LineFormat, checker: Checker, reader: LineReader) -> Interrupted | None:
+class _TimesHint:
+    """How lines were read: by a pattern, the first one; by the places of their fields, only if their times
+    are none. What a column or a key names needs no hint.
+    """
+
+    def __init__(self, reader: LineReader, by_pattern: bool) -> None:
+        self._reader, self._by_pattern, self._by_place = reader, by_pattern, False
+
+    def look(self, block: bytes) -> None:
+        """At lines that were parsed."""
+        if self._reader.times.count_from_zero and not self._by_place:
+            self._by_place = _BY_PLACE.search(block) is not None
+
+    @property
+    def text(self) -> str | None:
+        """A sentence."""
+        if self._by_pattern:
+            return self._reader.example
+        return _COUNT_FROM_ZERO if self._by_place else None
+
+
+def _read(
+    files: list[str], parser: LineFormat, checker: Checker, reader: LineReader, hint: _TimesHint
+) -> Interrupted | None:
     """Reads all lines; after Ctrl-C, checks the lines read so far."""
     from kaput.processes.signals import shielded
     from kaput.sequence.reading import blocks
@@ -287,6 +314,7 @@ def _read(files: list[str], parser: LineFormat, checker: Checker, reader: LineRe
         for block in blocks(files, reader.begin):
             with shielded():
                 checker.take(parser.parse(block), block)
+                hint.look(block)
                 progress.show()
     except Interrupted:
         return Interrupted("interrupted; the result above covers what was read so far")
@@ -330,7 +358,6 @@ def _advice(text: str) -> str:
 
 
 def _show(summary: CheckSummary, json: bool, interrupted: bool, example: str | None) -> None:
-
     from kaput.sequence.summary import as_json, as_text
 
     if json:

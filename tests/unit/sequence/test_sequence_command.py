@@ -161,6 +161,20 @@ def test_times_that_are_none_are_pointed_out() -> None:
     assert hint not in check("0 1795349830123 1\n").stdout
 
 
+@pytest.mark.parametrize(
+    "lines", ["number,time\n1,5\n2,6\n", "number\ttime\n1\t5\n", '{"number": 1, "time": 5}\n']
+)
+def test_small_times_with_names_are_not_pointed_out(lines: str) -> None:
+    """No field was taken for another one by its place."""
+    assert b"was read as NUMBER TIME" not in check(lines).stdout
+
+
+def test_small_times_after_other_lines_are_pointed_out() -> None:
+    """Whether lines are read at once or one by one, and whatever ends them."""
+    for lines in ("Reading...\n0 5 1\n", "# of today\r\n0 5 east\r\n"):
+        assert b"was read as NUMBER TIME" in check(lines).stdout
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: pa.compress(data, codec="zstd", asbytes=True)])
 def test_compressed_file_with_a_byte_order_mark_is_read(
     pack: Callable[[bytes], bytes], tmp_path: Path
