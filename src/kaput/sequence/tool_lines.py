@@ -186,8 +186,10 @@ def _of_row(row: dict[str, str], role: Role) -> Fields | Skipped | None:
     number = next((row[name] for name in _NUMBERS if name in row), None)
     time = next((name for name in _TIMES if row.get(name)), "")
     if number is None and row.keys() >= _RECORDS:
-        fields = _of_message(_utf8(row["value"]), _time(row.get(time)))
-        return fields if fields is None or fields.time is None else fields._replace(unit=_TIMES.get(time))
+        fields = _of_message(_utf8(row["value"]), None)
+        if fields is None or fields.time:
+            return fields
+        return fields._replace(time=_time(row.get(time)), unit=_TIMES.get(time))
     if number is None:
         match = _LABEL.fullmatch(row.get("label", ""))
         number = match[1] if match else ""
@@ -282,11 +284,13 @@ def _of_json(line: bytes, role: Role) -> Fields | Skipped | None:
         return _of_k6_event(event, data, role)
     if role is Role.ACKED and str(event.get("outcome", "acked")).lower() != "acked":
         return SKIPPED
+    if (fields := _of_keys(event)) is not None:
+        return fields
     if event.keys() >= {"topic", *_RECORDS}:  # as clients of Node.js, Go and others print a record
         value = event["value"]
         text = json.dumps(value).encode() if isinstance(value, dict) else _bytes(value)
         return _of_message(text, _time(event.get("timestamp")))
-    return _of_keys(event) or (SKIPPED if isinstance(name, str) else None)
+    return SKIPPED if isinstance(name, str) else None
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

@@ -516,6 +516,7 @@ _OF_PYTHON = b"ConsumerRecord(topic='t', partition=0, offset=3, timestamp=5, key
         (b'{"topic":"t","partition":0,"offset":"3","value":"17","timestamp":"5"}', Fields(b"17", b"5", None)),
         (b'{"topic":"t","offset":3,"value":{"number":17,"time":9}}', Fields(b"17", b"9", None)),
         (b'{"topic":"t","offset":3,"value":null}', None),
+        (b'{"seq":1,"topic":"orders","offset":12,"value":"foo","ts":7}', Fields(b"1", b"7", None)),
         (b'{"specversion":"1.0","id":"x","time":"2026-11-27T10:00:00Z","data":{"seq":17}}',
          Fields(b"17", b"2026-11-27T10:00:00Z", None)),
         (b"| offset: 3 CreateTime: 5 keySize: -1 valueSize: 2 sequence: 0 headerKeys: [] payload: 17",
@@ -546,6 +547,10 @@ def test_lines_of_a_dump_that_are_no_messages(line: bytes) -> None:
 
 def test_csv_of_records_has_numbers_in_its_values() -> None:
     """Unless it has a column for them."""
+    meaning = LineMeaning(Role.RECEIVED)
+    seconds = b'5,9,"{""number"":1,""time"":1795349830}"'
+    found = [meaning.of(line) for line in (b"offset,timestamp_ms,value", seconds, b"6,9,2 1795349830")]
+    assert found[1:] == [Fields(b"1", b"1795349830", None), Fields(b"2", b"1795349830", None)]
     meaning = LineMeaning(Role.RECEIVED)
     lines = [
         b'"Partition","Offset","Timestamp_ms","Key","Value"',
