@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -305,8 +306,49 @@ def test_topics_are_those_that_a_service_creates(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "topics"),
+    [
+        ("kafka-topics --create --topic 'orders' --partitions '6'", [{"name": "orders", "partitions": 6}]),
+        (
+            "bash -c 'kafka-topics --create --topic \"orders\" --config \"cleanup.policy=compact\"'",
+            [{"name": "orders", "config": {"cleanup.policy": "compact"}}],
+        ),
+        ("bash -c 'for t in a b; do kafka-topics --create --topic orders-$$t; done'", []),
+        ("sh -c 'kafka-topics --create --topic orders-$t; kafka-topics --create --topic b'", [{"name": "b"}]),
+        (["kafka-topics", "--create", "--topic=a", "--replication-factor", "3"],
+         [{"name": "a", "replication-factor": 3}]),
+        (["bash", "-c", "kafka-topics --create --topic ${NONE:-a} && echo it's done"], [{"name": "a"}]),
+        (["bash", "-c", "(kafka-topics.sh --create --topic ${UNSET:?must be set})"], []),
+    ],
+)  # fmt: skip
+def test_topics_in_a_command_as_a_shell_reads_it(
+    command: str | list[str], topics: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """Variables of the script, or of a container that is not needed here, are no mistakes of the file."""
+    image = {"image": "apache/kafka:4.1.0"}
+    services = {"broker": image, "init": {**image, "command": command}}
+    path = tmp_path / "compose.yaml"
+    path.write_text(json.dumps({"services": services}))
+    described = read_cluster(path)
+    assert described.topics == topics
+    assert described.replaced == ["service init: its command starts no broker"]
+
+
 def test_template_is_no_file_of_a_cluster(tmp_path: Path) -> None:
     path = tmp_path / "values.yaml"
     path.write_text("metadata: {name: {{ .Release.Name }}}\n")
-    with pytest.raises(UsageError, match=r"it is a template .*: fill it in first, as `helm template` does"):
+    with pytest.raises(UsageError, match=r"it is a template .*, fill it in first, as `helm template` does"):
         read_cluster(path)
+
+
+def test_mistake_elsewhere_in_a_file_with_braces_is_the_mistake(tmp_path: Path) -> None:
+    """A health check may have a format of docker's."""
+    path = tmp_path / "compose.yaml"
+    path.write_text(
+        "services:\n  probe: {image: x, command: 'docker inspect -f {{.State}}'}\n  broker:\n\n"
+        "    image: 'apache/kafka:4.1.0'\n    image: 'apache/kafka:4.1.0'\n"
+    )
+    with pytest.raises(UsageError) as caught:
+        read_cluster(path)
+    assert str(caught.value) == f"{path}:6:5: not valid YAML: image is given twice"

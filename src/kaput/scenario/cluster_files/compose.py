@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,7 +165,8 @@ def _service(
         and (_TOOLS.search(command) or not settings.keys() & _OF_NODES)
     ):
         left_out.append(f"service {name}: its command starts no broker")
-        topics += _topics_of(variables.expanded(command, place))
+        words = [*_shell_words(service.get("entrypoint")), *_shell_words(service.get("command"))]
+        topics += _topics_of(words, document.source.name)
     elif profiles and not variables.active(profiles):
         left_out.append(f"service {name}: only in the profile {', '.join(profiles)} (COMPOSE_PROFILES)")
     elif not (count := _count(document, name, service, variables)):
@@ -174,22 +177,81 @@ def _service(
     return None
 
 
-def _topics_of(command: str) -> list[dict[str, Any]]:
+_SEPARATORS = ";&|\n"
+_TOPIC_TOOL = re.compile(r"(?:.*[/(`])?kafka-topics(?:\.sh)?")
+
+
+def _shell_words(command: Any) -> list[str]:
+    """The words of a command, which may be a list; those of scripts in it, too, after a separator."""
+    if isinstance(command, list):
+        return [word for each in command for word in _of_word(str(each))]
+    text = str(command or "").replace("\\\n", " ")
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
+    lexer.whitespace, lexer.commenters = " \t\r", ""
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:  # a quote without its end
+        words = re.findall(rf"[{_SEPARATORS}]|[^\s{_SEPARATORS}\"']+", text)
+    return [each for word in words for each in (_of_word(word) if word != text else [word])]
+
+
+def _of_word(word: str) -> list[str]:
+    is_script = "kafka-topics" in word and re.search(r"\s", word.strip())
+    return [";", *_shell_words(word), ";"] if is_script else [word]
+
+
+def _topics_of(words: list[str], file: str) -> list[dict[str, Any]]:
     """The topics that a command creates with kafka-topics, as a scenario has them."""
     topics: dict[str, dict[str, Any]] = {}
-    for call in re.split(r"kafka-topics(?:\.sh)?\s", command)[1:]:
-        words = re.split(r"[;&|\n\"]", call.replace("\\\n", " "))[0]
-        name = re.search(r"--topic[ =]+'?([\w.-]+)", words)
-        if name is None or "--create" not in words:
+    calls: list[list[str]] = [[]]
+    for word in words:
+        if set(word) <= set(_SEPARATORS) or _TOPIC_TOOL.fullmatch(word):
+            calls.append([])
+        if calls[-1] or _TOPIC_TOOL.fullmatch(word):
+            calls[-1].append(word)
+    for _, *call in filter(None, calls):
+        options = _options(call, file)
+        (name,) = options.get("topic") or [""]
+        if "--create" not in call or not re.fullmatch(r"[\w.-]+", name):
             continue
-        topic: dict[str, Any] = {"name": name[1]}
+        topic: dict[str, Any] = {"name": name}
         for option in ("partitions", "replication-factor"):
-            if number := re.search(rf"--{option}[ =]+([0-9]{{1,6}})\b", words):
-                topic[option] = int(number[1])
-        if settings := dict(re.findall(r"--config[ =]+'?([a-z.]+)=([^\s']+)", words)):
-            topic["config"] = settings
-        topics.setdefault(name[1], topic)
+            number = (options.get(option) or [""])[0]
+            if re.fullmatch("[0-9]{1,6}", number):
+                topic[option] = int(number)
+        settings = [each.partition("=") for each in options.get("config") or ()]
+        if config := {key: value for key, _, value in settings if re.fullmatch("[a-z.]+", key) and value}:
+            topic["config"] = config
+        topics.setdefault(name, topic)
     return list(topics.values())
+
+
+def _options(call: list[str], file: str) -> dict[str, list[str]]:
+    """The values of each option; of those that may come once the last. Without those that only the script or
+    its container knows.
+    """
+    found: dict[str, list[str]] = {}
+    for at, word in enumerate(call):
+        option, equals, text = word.partition("=")
+        name = option.removeprefix("--")
+        if name == option or name not in ("topic", "partitions", "replication-factor", "config"):
+            continue
+        value = _filled_in(text if equals else "".join(call[at + 1 : at + 2]), file)
+        if value is not None:
+            found[name] = [*found.get(name, ()), value] if name == "config" else [value]
+    return found
+
+
+def _filled_in(text: str, file: str) -> str | None:
+    """With Compose's variables; None if there are others, or none of that name: the container needs not run
+    here, so its variables need not be set.
+    """
+    variables = Variables(Path(file))
+    with suppress(UsageError):
+        value = variables.expanded(text, file)
+        return None if variables.unset or "$" in value else value
+    return None
 
 
 def _foreign_image(document: Document, name: str, variables: Variables) -> str:

@@ -38,6 +38,9 @@ class Document:
         return block
 
 
+_TEMPLATE = "if it is a template (of Helm, Ansible or others), fill it in first, as `helm template` does"
+
+
 class _Loader(yaml.SafeLoader):
     """Refuses keys that are given twice, as Compose and kubectl do."""
 
@@ -74,8 +77,8 @@ def documents_of(path: Path) -> list[Document]:
         mark = error.problem_mark or error.context_mark
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
         words = ", ".join(part for part in (error.problem, error.context) if part)
-        if "{{" in text:
-            words = "it is a template (of Helm, Ansible or others): fill it in first, as `helm template` does"
+        if mark and "{{" in "".join(text.splitlines()[max(mark.line - 1, 0) : mark.line + 1]):
+            words += f"; {_TEMPLATE}"
         raise UsageError(f"{place}: not valid YAML: {words}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
