@@ -316,9 +316,11 @@ class MoveLeaderOptions(Options):
     def leader(self) -> int | None:
         return self.to if isinstance(self.to, int) else None
 
-    def mistakes(self, target: Target) -> Found:
-        if not (self.to is None or isinstance(self.to, int)):
-            yield ("to",), f"{self.to!r} is not the number of a broker; write for example to: 2"
+
+def check_broker(value: Any) -> None:
+    """Raises ValueError if it is not the number of a broker."""
+    if isinstance(value, bool) or not str(value).strip().isdecimal():
+        raise ValueError(f"{value!r} is not the number of a broker; write for example to: 2")
 
 
 class MoveReplicasOptions(Options):

@@ -241,7 +241,10 @@ class Group(Block):
         member = self.as_member(number)
         found = [
             *check_reserved(config, _RESERVED),
+            *check_client(member.client, member.client_version, member.command, member.config),
             *(member._consumer() if member.type == "consumer" else ()),
+            *(member._share() if member.type == "share" else ()),
+            *(member._java() if member.client == "java" else ()),
         ]
         for path, text in found:
             if path[-1] in config:

@@ -16,12 +16,23 @@ from pydantic import (
     ValidationInfo,
     WithJsonSchema,
     create_model,
+    field_validator,
     model_validator,
 )
 
 from kaput.scenario.block import Block, Found, inapplicable_keys
 from kaput.scenario.events import Moment
-from kaput.scenario.fault_kinds import KINDS, About, FaultKind, Options, defaults_of, faults_on, meant_by
+from kaput.scenario.fault_kinds import (
+    KINDS,
+    MOVE_LEADER,
+    About,
+    FaultKind,
+    Options,
+    check_broker,
+    defaults_of,
+    faults_on,
+    meant_by,
+)
 from kaput.scenario.nearest import hint
 from kaput.scenario.targets import CLUSTER, TOPIC, Target, parse_target
 from kaput.scenario.values import DurationMs, check_at
@@ -57,6 +68,14 @@ class StepKeys(Block):
     @classmethod
     def _with_defaults(cls, data: Any) -> Any:
         return with_defaults(data)
+
+    @field_validator("to", mode="before", check_fields=False)
+    @classmethod
+    def _number_of_a_broker(cls, value: Any, info: ValidationInfo) -> Any:
+        """Of move-leader it is no place to go to in a log, as it is of others."""
+        if info.data.get("fault") == MOVE_LEADER and value is not None:
+            check_broker(value)
+        return value
 
     @classmethod
     def texts(cls) -> dict[str, str]:

@@ -163,9 +163,15 @@ def test_member_with_settings_of_its_own() -> None:
         ({"member-config": {1: {"group.id": "x"}}}, "1.group.id", "use the key id"),
         ({"member-config": {1: {"auto.offset.reset": "latest"}}}, "1.auto.offset.reset", "the whole group"),
         ({"type": "consumer", "member-config": {1: {_STRATEGY: "range"}}}, f"1.{_STRATEGY}", "type consumer"),
+        ({"type": "share", "member-config": {1: {"share.acknowledgement.mode": "explicit"}}},
+         "1.share.acknowledgement.mode", "use the key acknowledge"),
+        ({"client": "java", "member-config": {1: {"key.deserializer": "x"}}}, "1.key.deserializer",
+         "kaput sets this itself; leave it out"),
+        ({"client": "java", "member-config": {1: {"queued.min.messages": 1}}}, "1.queued.min.messages",
+         "this is librdkafka's name; Java's clients have no such setting"),
         ({"member-config": {1: {"sasl.password": "x"}}}, "1.sasl.password", "secrets do not belong"),
     ],
-)
+)  # fmt: skip
 def test_invalid_settings_of_a_member(group: dict[str, Any], path: str, text: str) -> None:
     assert text in found(group)[f"0.member-config.{path}"]
 
