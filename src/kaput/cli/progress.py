@@ -35,8 +35,8 @@ _STATUS = TextColumn("{task.fields[status]}", markup=False)
 
 
 class _ProgressBar:
-    """A bar on a terminal within the block; elsewhere lines (`late`: the first one after a while). `doing`: a
-    word after the title of the bar.
+    """A bar on a terminal within the block; elsewhere lines, the last one of them always (`late`: the first
+    after a while, and none of what takes less time). `doing`: a word after the title of the bar.
     """
 
     def __init__(self, title: str, *columns: ProgressColumn, doing: str = "", late: bool = False) -> None:
@@ -45,6 +45,8 @@ class _ProgressBar:
         self._live = self._console.is_terminal and not Verbosity.lines
         self._began_at = time.monotonic()
         self._shown_at = self._began_at if late else 0.0
+        self._shows_last = not late
+        self._skipped: str | None = None  # the latest line that is not shown yet
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -62,14 +64,21 @@ class _ProgressBar:
     def __exit__(self, *error: object) -> None:
         if self._live:
             self._bar.stop()
+        elif self._skipped is not None and self._shows_last and error[0] is None:
+            self._print(self._skipped)
 
     def _show(self, line: str, **task: Any) -> None:
         """Updates the bar; elsewhere prints the line, unless the last one was printed a moment ago."""
         if self._live:
             self._bar.update(self._task, **task)
         elif time.monotonic() - self._shown_at >= PLAIN_EVERY_S:
-            self._shown_at = time.monotonic()
-            self._console.print(f"{self._title}: {line}", soft_wrap=True)
+            self._print(line)
+        else:
+            self._skipped = line
+
+    def _print(self, line: str) -> None:
+        self._shown_at, self._shows_last, self._skipped = time.monotonic(), True, None
+        self._console.print(f"{self._title}: {line}", soft_wrap=True)
 
 
 class RunProgress(_ProgressBar):

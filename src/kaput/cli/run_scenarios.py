@@ -194,6 +194,7 @@ def prepare(
     Raises UsageError, DistributionError, NamespacesError before anything starts.
     """
     from kaput.cli.jars import distribution_for, more_for
+    from kaput.cluster.network.reexec import inside
     from kaput.runner.machine import check_memory
     from kaput.runner.setting_check import check_settings
 
@@ -210,9 +211,9 @@ def prepare(
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
     if own:
-        for name, scenario in named:
-            if warning := check_memory(scenario):
-                note(f"{name}: {warning}")
+        warnings = check_memory(named)
+        for warning in () if inside() else warnings:  # before the restart they were given
+            note(warning)
         _enter_network(scenarios, java, kafka_home)
 
 

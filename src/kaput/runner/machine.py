@@ -6,7 +6,7 @@ swap. Not here: CPUs, which only make a run slow (its latencies say so).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -31,14 +31,28 @@ class Memory(NamedTuple):
 
 
 def of_this_machine(limits: Sequence[str] = _LIMITS) -> Memory:
-    """Of the machine, or of the container, if it has a limit."""
+    """Of the machine, or of the container, if it has a limit: then less what its processes have."""
     memory = psutil.virtual_memory()
     total, available = memory.total, memory.available
-    for path in limits:
+    for path in map(Path, limits):
         with suppress(OSError, ValueError):
-            limit = int(Path(path).read_text())
-            total, available = min(total, limit), min(available, limit)
+            limit = int(path.read_text())
+            total, available = min(total, limit), min(available, max(0, limit - _used(path.parent)))
     return Memory(total >> 20, available >> 20)
+
+
+def _used(group: Path) -> int:
+    """Bytes that a cgroup cannot give back at once: without cached files that are not in use. 0: unknown."""
+    used = 0
+    for current, cached in (
+        ("memory.current", "inactive_file"),
+        ("memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        with suppress(OSError, ValueError):
+            used = int((group / current).read_text())
+            stats = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used -= int(stats.get(cached, 0))
+    return used
 
 
 def shortage(scenario: Scenario, memory: Memory) -> tuple[str, bool] | None:
@@ -59,11 +73,15 @@ def shortage(scenario: Scenario, memory: Memory) -> tuple[str, bool] | None:
     return f"{text}; write fewer brokers" if too_much else text, too_much
 
 
-def check_memory(scenario: Scenario) -> str:
-    """A warning, if there may be too little memory; empty if there is enough. Raises LabError if there is too
-    little even of all memory.
+def check_memory(named: Iterable[tuple[str, Scenario]]) -> list[str]:
+    """Warnings about these scenarios, by their names, for which there may be too little memory; the same one
+    once. Raises LabError if there is too little even of all memory.
     """
-    found = shortage(scenario, of_this_machine())
-    if found is not None and found[1]:
-        raise LabError(found[0])
-    return "" if found is None else found[0]
+    memory, warnings = of_this_machine(), []
+    for name, scenario in named:
+        found = shortage(scenario, memory)
+        if found is not None and found[1]:
+            raise LabError(found[0])
+        if found is not None:
+            warnings.append(f"{name}: {found[0]}")
+    return list(dict.fromkeys(warnings))

@@ -15,6 +15,7 @@ from kaput.cluster.lock import find_lock, version_with
 from kaput.core import NEWEST_KAFKA
 from kaput.errors import DistributionError, UsageError
 from kaput.java import find_java
+from kaput.runner.machine import Memory
 from kaput.scenario.loader import load
 
 
@@ -45,6 +46,19 @@ def test_mirror_maker_is_fetched_before_the_namespace_is_entered(done: list[str]
     prepare([("a", load("dc1-netsplit")[1])], find_java())
     maker = version_with("mirror", NEWEST_KAFKA)
     assert done == [*dict.fromkeys([NEWEST_KAFKA, maker]), f"mirror {maker}", "enters"]
+
+
+def test_warning_about_memory_is_given_before_the_restart_only(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the namespace kaput prepares the same runs again."""
+    monkeypatch.setattr("kaput.runner.machine.of_this_machine", lambda: Memory(99_999, 100))
+    named = [("a", load("leader-isolated-acks-all")[1])] * 2
+    prepare(named, find_java())
+    assert capsys.readouterr().err.count("a: 4 nodes need about") == 1
+    monkeypatch.setattr("kaput.cluster.network.reexec.inside", lambda: True)
+    prepare(named, find_java())
+    assert "nodes need" not in capsys.readouterr().err and done[-1] == "enters"
 
 
 def test_version_that_cannot_be_fetched_fails_only_its_own_runs(done: list[str]) -> None:

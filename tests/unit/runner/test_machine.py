@@ -40,9 +40,19 @@ def test_run_that_all_memory_could_not_carry_is_refused(monkeypatch: pytest.Monk
     scenario = load_builtin("noop", ["cluster.brokers=80"])
     monkeypatch.setattr(machine, "of_this_machine", lambda: Memory(4_000, 3_000))
     with pytest.raises(LabError, match="80 nodes need about"):
-        check_memory(scenario)
+        check_memory([("many", scenario)])
     monkeypatch.setattr(machine, "of_this_machine", lambda: Memory(99_999, 3_000))
-    assert "3,000 MiB free" in check_memory(scenario)
+    (warning,) = check_memory([("many", scenario)])
+    assert warning.startswith("many: 80 nodes need") and "3,000 MiB free" in warning
+
+
+def test_warning_about_repeated_runs_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if what is free changes meanwhile; that of another scenario is another one."""
+    free = iter(range(3_000, 4_000))
+    monkeypatch.setattr(machine, "of_this_machine", lambda: Memory(99_999, next(free)))
+    one, other = (load_builtin("noop", [f"cluster.brokers={count}"]) for count in (80, 81))
+    warnings = check_memory([*[("matrix", one)] * 10, ("matrix", other), ("few", load_builtin("noop", []))])
+    assert [warning.partition(" need")[0] for warning in warnings] == ["matrix: 80 nodes", "matrix: 81 nodes"]
 
 
 def test_limit_of_a_container_counts(tmp_path: Path) -> None:
@@ -51,6 +61,26 @@ def test_limit_of_a_container_counts(tmp_path: Path) -> None:
     every = of_this_machine([str(none), str(tmp_path / "missing")])
     limit.write_text(str(64 << 20))
     assert of_this_machine([str(limit)]) == (64, 64) and every.total_mb > 64
+
+
+@pytest.mark.parametrize(
+    ("limit", "current", "cached"),
+    [
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_what_a_container_uses_is_not_free(limit: str, current: str, cached: str, tmp_path: Path) -> None:
+    """Its cache of files is; of version 2 of cgroups, and of version 1."""
+    for name, text in (
+        (limit, 64 << 20),
+        (current, 40 << 20),
+        ("memory.stat", f"anon 5\n{cached} {8 << 20}"),
+    ):
+        (tmp_path / name).write_text(f"{text}\n")
+    assert of_this_machine([str(tmp_path / limit)]) == (64, 32)
+    (tmp_path / current).write_text(f"{80 << 20}\n")
+    assert of_this_machine([str(tmp_path / limit)]) == (64, 0)
 
 
 def test_ids_of_brokers_end_where_those_of_controllers_begin() -> None:
