@@ -224,9 +224,13 @@ def run_command(
         output.write(f"$ {shlex.join(words)}\n".encode())
         output.flush()
         begin = output.tell()
-        process = owner.spawn(
-            words, name=name, stdout=output, stderr=subprocess.STDOUT, env=environment, marked=False
-        )
+        try:
+            process = owner.spawn(
+                words, name=name, stdout=output, stderr=subprocess.STDOUT, env=environment, marked=False
+            )
+        except LabError as error:
+            output.write(f"{error}\n{_ended(127)}".encode())  # as a shell's: there is no such program
+            raise
         status = process.wait(timeout_s)
         if status is None:
             with suppress(ProcessLookupError):
@@ -234,9 +238,13 @@ def run_command(
             process.kill()
         output.seek(begin)
         lines = output.read().decode(errors="replace").strip().splitlines()
-        ended = "timed out: killed" if status is None else f"exit status {status}"
-        output.write(f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n".encode())
+        output.write(_ended(status).encode())
     return CommandResult(status, lines[-1][:_LAST_CHARACTERS] if lines else "")
+
+
+def _ended(status: int | None) -> str:
+    ended = "timed out: killed" if status is None else f"exit status {status}"
+    return f"({ended}, {time.strftime('%H:%M:%S', time.gmtime())})\n"
 
 
 def _delete(admin: Admin, journal: CleanupJournal) -> list[str]:

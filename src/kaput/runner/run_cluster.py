@@ -25,7 +25,7 @@ from kaput.cluster.mirrors.node import MirroredCluster
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
 from kaput.cluster.own_cluster import OwnCluster, new_network
-from kaput.cluster.wire import Endpoint, Unanswered, addresses, ask_first
+from kaput.cluster.wire import Endpoint, Unanswered, addresses, ask
 from kaput.core import TopicPartition
 from kaput.errors import LabError, UsageError
 from kaput.evidence.folder import RunFolder
@@ -90,12 +90,15 @@ class RunCluster:
 
     def why_unreachable(self) -> str | None:
         """Why the last broker that was tried did not answer a client; None if one did."""
-        servers, access = addresses(self.kafka.bootstrap_servers), self.kafka.access()
-        try:
-            ask_first((Endpoint(*each, access) for each in servers), requests.metadata, _ANSWER_S)
-        except Unanswered as error:
-            return str(error)
-        return None
+        why = "it has no brokers"
+        for address in addresses(self.kafka.bootstrap_servers):
+            try:  # also of the next one where one refuses access, unlike ask_first
+                ask(Endpoint(*address, self.kafka.access()), requests.metadata(), _ANSWER_S)
+            except Unanswered as error:
+                why = str(error)
+            else:
+                return None
+        return why
 
     def has_client(self, client_id: str) -> bool:
         return True

@@ -6,7 +6,7 @@ Runs in experiment.py, while the clients start. What sends and reads: workload/l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def warmed_up(
     if cluster.warm or not limit_ms:
         yield
         return
-    results: list[Mapping[str, Any]] = []
+    results = list[Mapping[str, Any]]()
     with cluster.kafka.admin() as admin:
         try:
             client = _start(cluster, admin, owner, scratch, limit_ms, results.append)
@@ -55,7 +55,7 @@ def warmed_up(
             note(cluster.prefixed(f"the brokers may not be warm: {error}"))
             return
     _wait_for_idle_cores()
-    note(cluster.prefixed(warm_sentence(results[0] if results else None)))
+    note(cluster.prefixed(warm_sentence(results)))
 
 
 def _wait_for_idle_cores() -> None:
@@ -73,8 +73,9 @@ def _await_end(client: ClientProcess, timeout_s: float) -> None:
     client.process.kill()
 
 
-def warm_sentence(warm: Mapping[str, Any] | None) -> str:
-    """How warm the brokers are; None: the warm-up did not end in time."""
+def warm_sentence(messages: Sequence[Mapping[str, Any]]) -> str:
+    """How warm the brokers are, by what the client reported; without a result it did not end in time."""
+    warm = next((each for each in messages if each["kind"] == "warm"), None)
     if warm is None:
         return "it is not known whether the brokers are warm: the warm-up did not end"
     seconds, p99_ms = warm["seconds"], warm["p99_ms"]

@@ -195,6 +195,14 @@ def test_heal_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     assert "No such file or directory: 'no-such-program'" in cleaned(kept, cluster)[0]
 
 
+def test_file_of_a_heal_that_cannot_start_says_why(tmp_path: Path) -> None:
+    heal = PendingHeal(step="1-command", brokers=[3], heals=[["/none/heal", "3"]], timeout_s=0)
+    (said,) = cleaned(journal(tmp_path, topics={}, groups={}, pending_heals=[heal]), Cluster())
+    written = (tmp_path / "commands" / "1-command-heal-3.txt").read_text()
+    assert written.startswith("$ /none/heal 3\n") and "[Errno 2]" in written, said
+    assert "\n(exit status 127, " in written
+
+
 def test_pending_heal_can_be_forgotten(tmp_path: Path) -> None:
     kept = journal(tmp_path, pending_heals=[pending()])
     with pytest.raises(UsageError, match="no heal of 2-command is pending; pending: 1-command"):

@@ -44,8 +44,9 @@ def test_brokers_are_warm_when_latencies_are_short_or_no_longer_fall(
 )
 def test_brokers_are_called_warm_only_at_the_goal(p99_ms: float | None, sentence: str) -> None:
     """A warm-up that gave up does not call them so, nor one of which no result is known."""
-    assert warm_sentence({"seconds": 3.1, "p99_ms": p99_ms}) == sentence
-    assert warm_sentence(None).startswith("it is not known whether the brokers are warm")
+    other = {"kind": "ready", "at_ns": 5}
+    assert warm_sentence([other, {"kind": "warm", "seconds": 3.1, "p99_ms": p99_ms}]) == sentence
+    assert warm_sentence([other]).startswith("it is not known whether the brokers are warm")
 
 
 def test_the_99th_percentile_is_one_of_the_values() -> None:
