@@ -74,7 +74,7 @@ def run(
         jars = _jars(java, kafka_home, note) if existing is None else None
         check_settings(resolved, java, jars, allow_unknown=allow_unknown)
         if existing is None:
-            if warning := check_memory(resolved):
+            for warning in check_memory([(name, resolved)]):
                 note(warning)
             provider = own_provider(resolved, java, kafka_home, note)
         else:

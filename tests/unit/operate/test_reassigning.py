@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from kaput.errors import LabError, UsageError
 from kaput.operate.reassign import applying
 from kaput.operate.reassign import moves as planning
 from kaput.operate.reassign.applying import MoveProgress, Outcome, apply, begin
-from kaput.operate.reassign.journal import Folder
+from kaput.operate.reassign.journal import Folder, MoveJournal
 from kaput.operate.reassign.moves import Move, read_kafka_json, to_kafka_json
 
 ORDERS = {("orders", number): (1,) for number in range(4)}
@@ -239,6 +240,31 @@ def test_a_file_that_is_no_journal_is_named(tmp_path: Path) -> None:
         (tmp_path / "c.json").write_text(text)
         with pytest.raises(UsageError, match=r"c\.json"):
             Folder(tmp_path).read("c")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"in_flight": "many"}, "in_flight: input should be a valid integer"),
+        ({"later": 1}, "later: unknown"),
+        (
+            {"moves": [{"topic": "a", "partition": 0, "before": [1], "after": [2], "to": 3}]},
+            "moves.0.to: unknown",
+        ),
+        ({"moves": [{"topic": "a", "partition": 0, "before": [1]}]}, "moves.0.after: field required"),
+    ],
+)
+def test_a_journal_with_a_mistake_names_its_first(change: dict[str, Any], text: str, tmp_path: Path) -> None:
+    """In one line; a key that this version does not know is one, too."""
+    folder = Folder(tmp_path)
+    folder.write(MoveJournal("c", [Move("a", 0, (1,), (2,))], None, 1, {}, {}, "old.json"))
+    assert folder.read("c") is not None
+    path = folder.path("c")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(UsageError) as raised:
+        folder.read("c")
+    assert str(raised.value).startswith(f"{path}: not a journal of kaput reassign: {text}")
+    assert "\n" not in str(raised.value) and "http" not in str(raised.value)
 
 
 def down() -> ClusterView:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from kaput.cluster.admin.reassignments import Configs
 from kaput.errors import LabError, UsageError
@@ -26,6 +26,7 @@ from kaput.operate.registry import journals, lock
 SCHEMA = "kaput.reassignment/1"
 
 
+@with_config(ConfigDict(extra="forbid"))  # its moves, too: a key that is not known may be one that matters
 @dataclass(frozen=True)
 class MoveJournal:
     """An active reassignment. `throttle`: bytes/s; `brokers`, `topics`: earlier settings (None: unset)."""
@@ -87,6 +88,11 @@ class Folder:
             return _JOURNAL.validate_python(data)
         except FileNotFoundError:
             return None
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            what = "unknown" if wrong["type"] == "unexpected_keyword_argument" else wrong["msg"].lower()
+            key = ".".join(map(str, wrong["loc"]))
+            raise UsageError(f"{path}: not a journal of kaput reassign: {key}: {what}") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{path}: not a journal of kaput reassign: {error}") from None
 
