@@ -24,6 +24,7 @@ from kaput.search.store import SearchSettings, SearchStore
 from kaput.search.summary import lines
 from kaput.search.symptoms import symptoms
 from kaput.trials.batch import Judged, Trial
+from kaput.trials.scaling import scaled
 from waiting import PATIENCE_S
 
 SPACE = """\
@@ -354,7 +355,15 @@ def test_final_confirmation_uses_unscaled_times(tmp_path: Path) -> None:
     store, world = SearchStore(tmp_path, SearchSettings("mine", 1, scale=0.5)), World(loses)
     search(store, world)
     finals = {f"mine-{each.id}" for each in store.experiments("final")}
-    assert {(trial.name in finals, trial.scale) for trial in world.played} == {(False, 0.5), (True, 1.0)}
+    sessions = {
+        (
+            trial.name in finals,
+            trial.scale,
+            scaled(trial.scenario, trial.scale).cluster.config.get("broker.session.timeout.ms"),
+        )
+        for trial in world.played
+    }
+    assert sessions == {(False, 0.5, 4500), (True, 1.0, None)}
 
 
 def test_candidate_that_does_not_reproduce_is_rejected(tmp_path: Path) -> None:
