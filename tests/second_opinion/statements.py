@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, TRUE, Opinion, equal, one_of
+from second_opinion.effects import FOREVER
 from second_opinion.raw import MS, Place, Row
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Statements:
                 events = self.tables.rows("group_events")
                 mine = [e for e in events if (e["group"], e["kind"]) == (found[1], "assigned")]
                 known = [e for e in mine if self.tables.place(e) == self._named(found[2])]
+            elif wait["condition"] in ("election", "isr", "rebalance"):
+                known = []  # such a sentence is of one of these forms
             else:
                 continue
             near = [e for e in known if claim["from_ns"] - MS < e["at_ns"] < wait["to_ns"] + MS]
@@ -130,18 +133,25 @@ class Statements:
 
     def _handover(self, row: Row, one: Row) -> Iterator[Opinion]:
         words = f"rebalance of {row['group']} at {row['started_ns']}: {one['member']}"
-        for name, kinds in (
-            ("assigned_ns", ("assigned",)),
-            ("revoked_ns", ("revoked", "lost", "left", "killed")),
-        ):
-            mine = [e for e in self._events_of(row["group"], *kinds) if e["member"] == one["member"]]
+        begin, end = row["started_ns"], row["ended_ns"] or FOREVER
+        taken = self._events_of(row["group"], "revoked", "lost", "left", "killed")
+        given = self._events_of(row["group"], "assigned")
+        mine = {
+            name: [e for e in events if e["member"] == one["member"] and begin <= e["at_ns"] <= end]
+            for name, events in (("assigned_ns", given), ("revoked_ns", taken))
+        }
+        for name, events in mine.items():
             if one[name] is not None:
-                yield one_of(f"{words}: {name}", one[name], {e["at_ns"] for e in mine} | {None})
+                yield one_of(f"{words}: {name}", one[name], {e["at_ns"] for e in events})
         if one["first_record_ns"] is not None:
-            rows = self.tables.rows("deliveries")
-            who = (row["group"], one["member"])
-            times = {d["polled_ns"] for d in rows if (d["group"], d["member"]) == who}
-            yield one_of(f"{words}: first_record_ns", one["first_record_ns"], times | {None})
+            since = {self.tables.place(e): e["at_ns"] for e in mine["assigned_ns"]}
+            times = [
+                d["polled_ns"]
+                for d in self.tables.rows("deliveries")
+                if (d["group"], d["member"]) == (row["group"], one["member"])
+                and d["polled_ns"] >= since.get(self.tables.place(d), FOREVER)
+            ]
+            yield one_of(f"{words}: first_record_ns", one["first_record_ns"], {min(times, default=None)})
 
     # Counts.
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import takewhile
 
 import polars as pl
 
@@ -180,59 +181,60 @@ class Run:
         story = self.record.story(place, from_ns, to_ns, terms, waiter)
         moves = self.given.clusters.get(group or "", ())
         read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
-        if not story.decidable and read not in (None, cluster_and_topic(place.topic)[0]):
-            return replace(story, why=f"the group read copies in {read}, and {place} is their source")
         if story.decidable:
             return story
-        if group is None:
-            why = self._coordinator_down(place, producer, from_ns, to_ns)
-        else:
-            why = self._open_transaction(place, group, from_ns, to_ns)
+        if read not in (None, cluster_and_topic(place.topic)[0]):
+            return replace(story, why=f"the group read copies in {read}, and {place} is their source")
+        why = self._held_by_transactions(place, from_ns, to_ns, group, producer)
         return replace(story, why=why or story.why)
 
-    def _coordinator_down(self, place: TopicPartition, producer: int | None, from_ns: int, to_ns: int) -> str:
-        """Of a producer to the partition whose transaction coordinator was down for half of a silence or
-        more: it cannot add a partition to its transaction, nor end it.
+    def _held_by_transactions(
+        self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None
+    ) -> str:
+        """The transaction that was open, or the coordinator that was down, for half of a silence or more;
+        empty if none was.
         """
-        producers, _ = self._senders.get(self.names.code(place), ([], []))
-        mine = producers if producer is None else [producer]
-        spans = [(self._coordinators.certain_ns(one, (from_ns, to_ns)), one) for one in mine]
-        down_ns, whose = max(spans, default=(0, 0))
-        if 2 * down_ns < to_ns - from_ns:
-            return ""
-        length = duration(down_ns / SECOND)
-        return f"the transaction coordinator of producer {whose} was down for {length} of it"
+        senders, _ = self._senders.get(self.names.code(place), ([], []))
+        mine = [one for one in senders if one in self._transactions and producer in (None, one)]
+        found = []
+        if group is not None:
+            if self._isolation.get(group) != "read_committed":
+                return ""
+            open_ = [one for sender in mine for one in self._open(sender, from_ns, to_ns)]
+            open_ns, sender, number = max(open_, default=(0, 0, 0))
+            if 2 * open_ns < to_ns - from_ns:
+                return ""
+            length, mine = duration(open_ns / SECOND), [sender]
+            whose = f"transaction {number:,} of producer {sender}"
+            found.append(f"{whose} was open for {length} of it, and the group reads only what is committed")
+        down = [(self._coordinators.certain_ns(one, (from_ns, to_ns)), one) for one in mine]
+        down_ns, sender = max(down, default=(0, 0))
+        if 2 * down_ns >= to_ns - from_ns:
+            length = duration(down_ns / SECOND)
+            found.append(f"the transaction coordinator of producer {sender} was down for {length} of it")
+        return "; ".join(found)
+
+    def _open(self, producer: int, from_ns: int, to_ns: int) -> Iterator[tuple[int, int, int]]:
+        """(length, producer, number) of its transactions that were open meanwhile."""
+        every = self._transactions[producer]
+        first = bisect_right(every, from_ns, key=lambda one: one[1])  # they follow one another
+        for begin_ns, end_ns, number in takewhile(lambda one: one[0] < to_ns, every[first:]):
+            yield min(to_ns, end_ns) - max(from_ns, begin_ns), producer, number
+
+    @cached_property
+    def _transactions(self) -> Mapping[int, Sequence[tuple[int, int, int]]]:
+        """By producer, (begin_ns, end_ns, number) of those that are known to have ended, by time."""
+        columns = ("producer", "begin_ns", "end_ns", "transaction")
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for producer, begin_ns, end_ns, number in distinct(self.given.evidence, "transactions", columns):
+            if None not in (producer, begin_ns, end_ns):
+                found.setdefault(producer, []).append((begin_ns, end_ns, number))
+        return {producer: sorted(mine) for producer, mine in found.items()}
 
     @cached_property
     def _coordinators(self) -> coordinators.Outages:
-        recorded = {producer for producer, *_ in self._transactions}
+        recorded = self._transactions
         return coordinators.outages(self.given, recorded) if recorded else coordinators.Outages()
-
-    def _open_transaction(self, place: TopicPartition, group: str, from_ns: int, to_ns: int) -> str:
-        """The transaction of a producer to the partition that was open for most of a silence, if for half of
-        it or more: a group that reads what is committed gets nothing of it before its end.
-        """
-        if self._isolation.get(group) != "read_committed":
-            return ""
-        producers, _ = self._senders.get(self.names.code(place), ([], []))
-        spans = [
-            (min(to_ns, end_ns) - max(from_ns, begin_ns), number, producer)
-            for producer, number, begin_ns, end_ns in self._transactions
-            if producer in producers
-        ]
-        open_ns, number, producer = max(spans, default=(0, 0, 0))
-        if 2 * open_ns < to_ns - from_ns:
-            return ""
-        length = f"for {duration(open_ns / SECOND)} of it"
-        whose = f"transaction {number:,} of producer {producer}"
-        opened = f"{whose} was open {length}, and the group reads only what is committed"
-        return "; ".join(filter(None, [opened, self._coordinator_down(place, producer, from_ns, to_ns)]))
-
-    @cached_property
-    def _transactions(self) -> set[tuple[Any, ...]]:
-        """(producer, number, begin_ns, end_ns) of those that are known to have ended."""
-        columns = ("producer", "transaction", "begin_ns", "end_ns")
-        return {row for row in distinct(self.given.evidence, "transactions", columns) if None not in row}
 
     @cached_property
     def _isolation(self) -> dict[str | None, Isolation | None]:
@@ -375,7 +377,7 @@ class Run:
             mirrors=self.mirrors,
             moves=self.translated,
             moments=moments(given),
-            skips=group_starts.skips(given),
+            skips=group_starts.skips(given, self._recreated()),
             recreated=self._recreated(),
             removing=self._removing(),
             log_starts=self._log_starts(),

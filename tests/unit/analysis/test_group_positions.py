@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fakes.histories import History
+from fakes.histories import History, at
 from fakes.in_process import InProcess
 from fakes.judging import counts, judged
 from kaput.analysis.pipeline import analyse
@@ -266,6 +266,33 @@ def test_a_move_excuses_only_what_it_passed_over(
     findings = judged(skipping(first, until), tmp_path)
     assert ruled(findings, "unseen") == (6, excused)
     assert findings.verdict == "violated"
+
+
+@pytest.mark.parametrize(("back_to", "excused"), [(2, 0), (4, 2), (8, 6)])
+def test_what_a_group_went_back_to_is_not_passed_over(back_to: int, excused: int, tmp_path: Path) -> None:
+    """It is moved on to 8, back again, and yet handed only what is at 8 and 9."""
+    history = polled(stored().event("assigned", 1, 0), (5, 0), (6, 1)).event("committed", 7, 2)
+    history.event("skipped", 8, 2, until=8).event("committed", 9, 8).event("seek", 10, 8)
+    history.event("committed", 12, back_to).event("seek", 13, back_to)
+    findings = judged(polled(history, (20, 8), (21, 9)).event("committed", 22, 10), tmp_path)
+    assert ruled(findings, "unseen") == (6, excused)
+    assert (findings.verdict == "held") == (excused == 6)
+    assert ("commit-ahead" in counts(findings)) == (excused < 6)
+
+
+def test_what_was_passed_over_of_a_deleted_topic_is_owed_of_the_new_one(tmp_path: Path) -> None:
+    """Messages 4 to 7 are at offsets 0 to 3 of the new topic, and the last two of them are never read."""
+    history = History(groups={"billing": True})
+    for seq in range(8):
+        history.sent(0, seq, seq % 4, attempt_ns=at(seq if seq < 4 else 30 + seq))
+    for seq in range(4, 8):
+        history.stored(seq - 4, 0, seq)
+    polled(history.event("assigned", 1, 0), (5, 0), (6, 1)).event("committed", 7, 2)
+    history.event("skipped", 8, 2, until=4).event("committed", 9, 4).event("seek", 10, 4)
+    history.deleted("orders", 30, fault="recreate")
+    for offset in range(2):
+        history.handed(offset, 0, 4 + offset, 50 + offset)
+    assert ruled(judged(history, tmp_path), "unseen") == (2, 0)
 
 
 @pytest.mark.parametrize("other", [{"topic": "stock"}, {"partition": 1}])

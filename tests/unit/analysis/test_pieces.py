@@ -36,6 +36,17 @@ def test_rows_survive_the_way_through_a_file(tmp_path: Path, named: bool) -> Non
         assert_frame_equal(unpack(where), frame)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_slices_need_no_file_descriptors(tmp_path: Path, named: bool) -> None:
+    """A process may have only a thousand, and a big run has more slices."""
+    with SliceFile(str(tmp_path) if named else None) as pack_one:
+        slices = [pack_one(FRAMES[0]) for _ in range(50)]
+    before = len([*Path("/dev/fd").iterdir()])
+    frames = [unpack(where) for where in slices]
+    assert len([*Path("/dev/fd").iterdir()]) == before
+    assert_frame_equal(pl.concat(frames), pl.concat([FRAMES[0]] * 50))
+
+
 def test_consecutive_rows_of_a_part_stay_together() -> None:
     """In whatever order the parts come, and even if one comes twice."""
     for places in ([5, 5, 3, 3], [5, 3, 5, 3], [4, 4]):

@@ -545,6 +545,7 @@ def test_a_coordinator_that_was_down_for_most_of_it_is_named(until: int, named: 
     history = _of_a_transaction(_history({0: 9_000, 1: 9_000}), 0, 20_000)
     for partition in range(2):
         history.led(1 + partition, 0, -50, [1, 2], kind="isr", partition=partition)
+    history.acked(1, 0, 200, attempt_ns=at(100), done_ns=at(105))  # a producer without transactions
     history.fault(3, 3_000, until, target="transaction-coordinator-of producer 0", proven=True)
     history.blocks["billing"] = {"config": {"isolation.level": "read_committed"}}
     found = judged(history, tmp_path)

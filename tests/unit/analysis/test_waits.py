@@ -788,6 +788,20 @@ def test_election_of_a_broker_that_was_fenced_itself_came_when_it_was_back(
     assert story.waits[0].fenced == (1 if record == "after broker 1 was fenced" else None)
 
 
+@pytest.mark.parametrize(("recreated", "fenced"), [(False, 0), (True, None)])
+def test_election_follows_the_fencing_of_a_leader_of_the_same_topic(
+    recreated: bool, fenced: int | None
+) -> None:
+    """Broker 0 may lead; and what led a topic that was deleted since did not lead the new one."""
+    history = _led(0, isr=(0, 2, 3))
+    history.add("cluster_events", kind="fenced", broker=0, at_ns=at(11_000), source="t")
+    history = _broker(history.led(2, 1, 12_000, [2, 3]), 0, 10).fault(0, 10_000)
+    if recreated:
+        history.deleted("orders", 11_500, fault="recreate")
+    story = _story(history, 10, 12.5)
+    assert story.waits[0].fenced == fenced
+
+
 @pytest.mark.parametrize(("stalled_s", "last"), [(28.5, "unknown"), (28.1, "unknown"), (28, "client")])
 def test_what_is_left_is_not_the_clients_while_nothing_new_is_committed(stalled_s: float, last: str) -> None:
     """A broker was back at 20 s; the last stable offset stood still until two seconds before the end."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,15 +28,11 @@ class Slice(NamedTuple):
 
     def buffer(self) -> pa.Buffer:
         """Its bytes, mapped into memory. Raises OSError."""
-        if isinstance(self.file, str):
-            with pa.memory_map(self.file) as file:
-                file.seek(self.begin)
-                return file.read_buffer(self.size)
-        before = self.begin % mmap.ALLOCATIONGRANULARITY
-        size, begin = before + self.size, self.begin - before
-        return pa.py_buffer(mmap.mmap(self.file.fileno(), size, access=mmap.ACCESS_READ, offset=begin))[
-            before:
-        ]
+        # By its path, also of an open file: Python's own mmap would keep a descriptor for each slice.
+        path = self.file if isinstance(self.file, str) else f"/dev/fd/{self.file.fileno()}"
+        with pa.memory_map(path) as file:
+            file.seek(self.begin)
+            return file.read_buffer(self.size)
 
 
 class Piece(NamedTuple):

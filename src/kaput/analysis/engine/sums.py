@@ -119,7 +119,8 @@ def times(values: Ints) -> tuple[Ints, Ints]:
     if high - low > 4 * len(values) + 100_000:
         return np.unique(values, return_counts=True)
     # In a narrow range counting is several times faster than sorting.
-    low = low if low < 0 or high > 4 * len(values) + 100_000 else 0  # as they are
+    if low >= 0 and high <= 4 * len(values) + 100_000:
+        low = 0  # to subtract it would copy them all
     counts = np.bincount(values - low if low else values)
     there = np.flatnonzero(counts)
     return there + low, counts[there]

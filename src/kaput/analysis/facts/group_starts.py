@@ -17,9 +17,9 @@ import polars as pl
 from kaput.analysis.facts.assignments import Event, place_of, position_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.mirrors import Translated
-from kaput.analysis.runs.names import Names
+from kaput.analysis.runs.names import SHIFT, Names
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
-from kaput.evidence.schemas import SKIPPED
+from kaput.evidence.schemas import SEEK, SKIPPED
 from kaput.scenario.groups import EVERYTHING_NS
 
 # Which messages are for a group: none below offset `nothing_below`, all from `all_from` on. In between, those
@@ -176,17 +176,36 @@ def _empty(events: Iterable[Event], session_ns: int) -> Iterator[tuple[int, int]
 SKIPS: Mapping[str, type[pl.DataType]] = dict.fromkeys(("group", "place", "offset", "n", "at_ns"), pl.Int64)
 
 
-def skips(given: Inputs) -> pl.DataFrame:
-    """SKIPS: what members, or operators for their groups, passed over on purpose."""
+def skips(given: Inputs, recreated: Mapping[int, int]) -> pl.DataFrame:
+    """SKIPS: what members, or operators for their groups, passed over on purpose, and did not go back to.
+    `recreated`: by number of the topics that a step deleted, when (ns): what was passed over before is gone.
+    """
     groups, rows = {name: n for n, name in enumerate(given.groups)}, []
-    for event in given.group_events:
+    moved = [event for event in given.group_events if event["kind"] == SKIPPED]
+    for event in moved:
         place, offset, until = place_of(event), position_of(event), event.get("until")
-        if event["kind"] != SKIPPED or place is None or offset is None or until is None:
+        if place is None or offset is None or until is None:
             continue
-        if event["group"] in groups and place[0] in given.names.topics and until > offset:
-            row = groups[event["group"]], given.names.code(place), offset, until - offset, event["at_ns"]
-            rows.append(row)
+        if event["group"] not in groups or place[0] not in given.names.topics:
+            continue
+        code = given.names.code(place)
+        until = min(until, _lowest_later(given, event, place))
+        if until > offset and event["at_ns"] >= recreated.get(code // SHIFT, event["at_ns"]):
+            rows.append((groups[event["group"]], code, offset, until - offset, event["at_ns"]))
     return pl.DataFrame(rows, schema=SKIPS, orient="row")
+
+
+def _lowest_later(given: Inputs, skipped: Event, place: TopicPartition) -> int:
+    """The lowest position that a group committed or went to in a partition after it was moved forward."""
+    later = (
+        event["offset"]
+        for event in given.group_events
+        if (event["group"], place_of(event)) == (skipped["group"], place)
+        and event["kind"] in ("committed", SEEK)
+        and event["at_ns"] > skipped["at_ns"]
+        and event["offset"] is not None
+    )
+    return min(later, default=FOREVER_NS)
 
 
 # `offset`: where the group began at `since_ns`; null if no assignment or translated position tells.

@@ -30,7 +30,8 @@ class Change:
     `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas;
     `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one;
     `led_nothing`: another leader event of the partition followed in the same ms, or before the
-    process of this leader was there and unfenced.
+    process of this leader was there and unfenced; `elected_before`: the last leader before, also if it led
+    nothing.
     """
 
     at_ns: int
@@ -45,6 +46,7 @@ class Change:
     elr: tuple[int, ...] = ()
     leaderless_ns: int | None = None
     led_nothing: bool = False
+    elected_before: int | None = None
 
     def may_precede(self, at_ns: int) -> bool:
         """Whether it may have happened by then: times are whole ms, and polled ones are late."""
@@ -232,6 +234,7 @@ def _changes(
     changes: list[Change] = []
     lives = 0
     led_before: int | None = None
+    elected_before: int | None = None
     eligible: set[int] | None = None
     lost_ns: int | None = None  # since when there is no leader
     ordered = _in_order(rows)
@@ -244,7 +247,7 @@ def _changes(
     }
     for row in ordered:
         if (life := sum(at // MS <= row["at_ns"] // MS for at in recreated)) > lives:
-            lives, led_before, eligible, lost_ns = life, None, None, None
+            lives, led_before, elected_before, eligible, lost_ns = life, None, None, None, None
         isr = None if row["isr"] is None else tuple(row["isr"])
         leader = row["leader"]
         change = Change(
@@ -257,6 +260,7 @@ def _changes(
             within_ns=row["within_ns"] or 0,
             elr=tuple(row["elr"] or ()),
             led_nothing=id(row) in brief,
+            elected_before=elected_before,
         )
         if change.kind == "leader":
             # If polled, who was eligible just before is unknown: that ISR may be from an earlier poll.
@@ -273,8 +277,8 @@ def _changes(
                 change, lost_ns = replace(change, leaderless_ns=gone_ns), None
             elif leader is not None:
                 lost_ns = change.at_ns if lost_ns is None else lost_ns
-            if leader is not None and leader >= 0 and not change.led_nothing:
-                led_before = leader
+            if leader is not None and leader >= 0:
+                elected_before, led_before = leader, led_before if change.led_nothing else leader
         if isr is not None:
             # Who may lead next without a loss: the ISR and the eligible leader replicas.
             eligible = {*isr, *(row["elr"] or ())}

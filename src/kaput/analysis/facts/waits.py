@@ -533,10 +533,7 @@ class _Walk:
     def _election(self, change: Change, at_ns: int) -> _Met:
         """`broker 2 led orders/0 from epoch 1 on, after broker 1 was fenced`"""
         after, fenced = "", None
-        # Also one that was elected when it was dead, and led nothing.
-        earlier = takewhile(lambda one: one is not change, (one for _, one in self.changes))
-        led_last = [one.leader for one in earlier if one.kind == "leader" and (one.leader or -1) >= 0][-1:]
-        before = led_last[0] if led_last else None
+        before = change.elected_before
         own_ns, its_ns = (self._fenced_ns(one, change, at_ns) for one in (change.leader, before))
         if own_ns and own_ns >= its_ns:
             after = ", after it was unfenced"

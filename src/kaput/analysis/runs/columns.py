@@ -258,7 +258,9 @@ def moving(columns: Iterable[str]) -> list[str]:
 
 
 def type_of(name: str) -> pl.DataType:
-    """The type of a column of rows. It is the same in all tables."""
+    """The type of a column of rows. It is the same in all tables; parts of a place, which are in no table's
+    columns, are numbers.
+    """
     return next((table.columns[name].type for table in ENCODINGS.values() if name in table.columns), INT)
 
 

@@ -110,6 +110,8 @@ class WithoutSpark:
 
     def __enter__(self) -> WithoutSpark:
         _keep_freed_memory()
+        # Tasks make few objects that refer to each other, and the analysis many. It stays so afterwards.
+        gc.set_threshold(100_000, 50)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -125,7 +127,6 @@ def _keep_freed_memory() -> None:
     of the CPU time. So glibc keeps the last 256 MB, for numpy and Arrow, and jemalloc what was freed in the
     last second, for Polars, which reads this when it is loaded.
     """
-    gc.set_threshold(100_000, 50)  # tasks make few objects that refer to each other, and the analysis many
     os.environ.setdefault("_RJEM_MALLOC_CONF", "oversize_threshold:0,dirty_decay_ms:1000,muzzy_decay_ms:0")
     import pyarrow as pa
 
