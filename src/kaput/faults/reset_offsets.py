@@ -1,6 +1,7 @@
 """reset-offsets: a group is stopped, its committed offsets are set back or forward by a number of records
 (`back`, `forward`), or `to` an offset, the `end`, the `beginning` or a time, and it is started again, as with
-kafka-consumer-groups --reset-offsets; without any of these to the beginning.
+kafka-consumer-groups --reset-offsets; without any of these to the beginning. Only partitions with a committed
+offset are moved: where the group begins in others is for its auto.offset.reset to say.
 
 What it had been delivered behind the new offsets comes again; what it is moved past never comes, and that is
 permitted. Kafka takes the offsets only of a group without members, so all of them are stopped.
@@ -23,7 +24,8 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class ResetOffsets(MemberFault):
-    """A group's committed offsets are set anew while it is stopped.
+    """A group's committed offsets are set anew while it is stopped. Partitions of which it has committed
+    nothing stay so.
 
     Proof: the offsets that the coordinator has, before and after, and the members in the group again.
     """

@@ -15,6 +15,7 @@ from kaput.faults.fault import Effect, now_ns
 from kaput.faults.members import MemberFault
 from kaput.faults.process_target import Member, SeekReport
 from kaput.scenario.fault_kinds import SeekOptions
+from kaput.scenario.values import BEGINNING
 
 _ANSWER_S = 600.0  # a member answers when it has worked on what it polled: up to 500 records
 
@@ -66,5 +67,12 @@ class Seek(MemberFault):
         if report.error:
             return report.error
         moves = [f"{place} from {begin:,} to {to:,}" for place, begin, to in report.moves]
-        forward = self.options.to is not None or self.options.forward is not None
-        return ", ".join(moves) or ("it was there" if forward else "there was nothing to go back to")
+        return ", ".join(moves) or self._nowhere()
+
+    def _nowhere(self) -> str:
+        """Why a member without an error did not move: it may also have no partitions."""
+        if self.options.forward is not None:
+            return "there was nothing to go forward to"
+        if self.options.to in (None, BEGINNING):
+            return "there was nothing to go back to"
+        return "it was there, or had no partitions"

@@ -257,9 +257,10 @@ class SlowOptions(Options):
 To = Annotated[
     Position,
     About(
-        "Of `seek` and `reset-offsets`, where to go: an offset, `end`, `beginning`, `10s ago` or a time "
-        "(2026-01-31T08:30:00Z), as the records of a topic are dated. Of `move-leader`, the broker that "
-        "leads next, an in-sync replica; without it the first in-sync follower."
+        "Of `seek` and `reset-offsets`, where to go: an offset (a number alone always is one), `end`, "
+        "`beginning`, `10s ago` or a time since 1970 (2026-01-31T08:30:00Z), as the records of a topic are "
+        "dated. Of `move-leader`, the broker that leads next, an in-sync replica; without it the first "
+        "in-sync follower."
     ),
 ]
 

@@ -164,13 +164,16 @@ def _check_position(value: Any) -> Any:
             f"{value!r} is no offset and no time; write end, beginning, 1200, 10s ago or 2026-01-31T08:30:00Z"
         ) from None
     # Without a zone it is UTC, like every other time of a run.
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    if at.timestamp() < 0:  # for Kafka a negative time is a word: -1 is the end
+        raise ValueError(f"{value!r} is before 1970; write beginning")
+    return at.isoformat()
 
 
 def position_ms(position: str, now_ms: int) -> int | None:
     """The time that a position is about, in ms since the epoch; None if it is no time."""
     if ago := _AGO.fullmatch(position):
-        return now_ms - parse_duration_ms(ago[1], days=_OFFSET_DAYS)
+        return max(0, now_ms - parse_duration_ms(ago[1], days=_OFFSET_DAYS))
     if position in (BEGINNING, END):
         return None
     return int(datetime.fromisoformat(position).timestamp() * 1000)

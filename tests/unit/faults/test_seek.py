@@ -28,9 +28,15 @@ class Reader(FakeMember):
     def seek(self, goal: Goal) -> None:
         if not self.answers:
             return
-        to = {place: goal.offset(at, 0, 120, goal.time_ms) for place, at in self.positions.items()}
+        timed = None if goal.time_ms is None else _offset_at(goal.time_ms)
+        to = {place: goal.offset(at, 0, 120, timed) for place, at in self.positions.items()}
         moves = [(place, at, to[place]) for place, at in self.positions.items() if to[place] != at]
         self.seek_report = FakeSeekReport(now_ns(), [] if self.refused else moves, self.refused)
+
+
+def _offset_at(time_ms: int) -> int:
+    """Of a log with a record for every second since 1970, from 0 to 119."""
+    return time_ms // 1000 if time_ms < 120_000 else -1
 
 
 def played(*readers: Reader, **options: Any) -> Effect:
@@ -43,7 +49,8 @@ def played(*readers: Reader, **options: Any) -> Effect:
     ("options", "offsets"),
     [
         ({}, (0, 0)), ({"back": 40}, (60, 0)), ({"to": "beginning"}, (0, 0)), ({"forward": 15}, (115, 45)),
-        ({"to": "end"}, (120, 120)), ({"to": 70}, (70, 70)), ({"to": "1970-01-01T00:00:00.090"}, (90, 90)),
+        ({"to": "end"}, (120, 120)), ({"to": 70}, (70, 70)), ({"to": "1970-01-01T00:01:30"}, (90, 90)),
+        ({"to": "1970-01-01T00:02:00"}, (120, 120)),
     ],
 )  # fmt: skip
 def test_positions_before_and_after_are_the_proof(options: Any, offsets: tuple[int, int]) -> None:
@@ -62,6 +69,20 @@ def test_step_takes_effect_when_the_last_member_has_gone_back() -> None:
     assert effect.confirmed and readers[1].seek_report is not None
     assert effect.effective_ns == readers[1].seek_report.at_ns
     assert effect.proof.endswith("; member 3 of billing: there was nothing to go back to")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"to": "end"}, "it was there, or had no partitions"),
+        ({"to": 7}, "it was there, or had no partitions"),
+        ({"to": "beginning"}, "there was nothing to go back to"),
+        ({"forward": 5}, "there was nothing to go forward to"),
+    ],
+)  # fmt: skip
+def test_member_without_partitions_was_not_there(options: Any, text: str) -> None:
+    effect = played(Reader(1, positions={}), **options)
+    assert effect == Effect(None, False, f"member 1 of billing: {text}")
 
 
 @pytest.mark.parametrize(

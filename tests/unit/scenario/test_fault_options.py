@@ -17,6 +17,7 @@ from kaput.scenario.loader import load_builtin, load_file
 from kaput.scenario.model import Scenario
 from kaput.scenario.steps import FaultStep, with_defaults
 from kaput.scenario.targets import parse_target
+from kaput.scenario.values import position_ms
 
 FILE = """version: 1
 title: fine
@@ -111,6 +112,7 @@ def test_valid_fault_options_are_accepted(tmp_path: Path, step: str) -> None:
         ("fault: move-leader; to: -1", 12, "-1 is not the number of a broker; write for example to: 2"),
         ("fault: move-leader; to: true", 12, "True is not the number of a broker"),
         ("fault: seek; to: ends", 12, "'ends' is no offset and no time; write end, beginning, 1200, 10s ago"),
+        ("fault: seek; to: 1969-12-31T23:59:59.999Z", 12, "is before 1970; write beginning"),
         ("fault: seek; to: -4", 12, "-4 is no offset and no time"),
         ("fault: cut; from: broker 1", 12, "broker 1 cannot be cut from itself"),
         ("fault: cut; from: zookeeper", 12, "no ZooKeeper in mode kraft; write controllers"),
@@ -229,3 +231,9 @@ def test_target_that_is_none_leads_to_the_form_that_was_meant(target: str, near:
     with pytest.raises(ValueError, match="is not a target") as raised:
         parse_target(target)
     assert near in str(raised.value)
+
+
+def test_time_before_1970_is_that_of_every_record() -> None:
+    """For Kafka -1 is the end, and -2 the beginning."""
+    assert position_ms("36500d ago", now_ms=1_800_000_000_000) == 0
+    assert position_ms("10s ago", now_ms=1_800_000_000_000) == 1_799_999_990_000

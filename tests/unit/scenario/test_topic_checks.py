@@ -184,6 +184,36 @@ def test_move_without_a_broker_to_go_to_is_rejected(step: dict[str, Any], path: 
     assert list(mistakes) == [path] and text in mistakes[path]
 
 
+_GONE = {"fault": "delete-topic", "target": "topic prices"}
+
+
+@pytest.mark.parametrize(
+    ("step", "deleted"),
+    [
+        ({"at": "3s", "fault": "recreate", "target": "topic prices"}, True),
+        ({"at": "3s", "fault": "resize", "target": "topic prices", "partitions": 9}, True),
+        ({"at": "3s", "fault": "kill", "target": "leader-of prices/0"}, True),
+        ({"at": {"event": "effect", "of": "1-delete-topic"}, "fault": "recreate", "target": "topic prices"},
+         True),
+        ({"at": "1s", "fault": "recreate", "target": "topic prices"}, False),
+        ({"at": "50%", "fault": "recreate", "target": "topic prices"}, False),
+        ({"at": "3s", "fault": "recreate", "target": "topic stock"}, False),
+    ],
+)  # fmt: skip
+def test_deleted_topic_takes_no_later_step(step: dict[str, Any], deleted: bool) -> None:
+    """As far as the file says which is later; where brokers create topics, a client may bring it back."""
+    text = "1-delete-topic has deleted prices by then; write an earlier time, or recreate there"
+    mistakes = found({**_GONE, "at": "2s"}, step)
+    assert mistakes == ({"1.target": text} if deleted else {})
+    assert not found({**_GONE, "at": "2s"}, step, cluster={"config": {"auto.create.topics.enable": True}})
+
+
+def test_step_before_the_deletion_by_share_of_the_load_is_no_mistake() -> None:
+    recreate = {"fault": "recreate", "target": "topic prices"}
+    assert not found({**_GONE, "at": "80%"}, {**recreate, "at": "20%"})
+    assert list(found({**_GONE, "at": "20%"}, {**recreate, "at": "80%"})) == ["1.target"]
+
+
 @pytest.mark.parametrize("key", ["target", "to"])
 def test_only_replica_and_new_broker_cannot_lead(key: str) -> None:
     """A step that adds or moves replicas may change that."""

@@ -57,7 +57,7 @@ def check_steps(scenario: Scenario) -> Found:
         place = ("faults", index)
         for part in (
             _at, check_event, _target, check_members, check_store_target, check_several, _topic, _upgrade,
-            _settings,
+            _settings, _deleted_before,
         ):  # fmt: skip
             yield from at(place, part(step, scenario))
         hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
@@ -312,6 +312,33 @@ def _settings(step: FaultStep, scenario: Scenario) -> Found:
         if key is not None and _overlap(other, step):
             text = f"{step_id(number, other)} changes it meanwhile; write for in the earlier one"
             yield ("config", key), text
+
+
+def _deleted_before(step: FaultStep, scenario: Scenario) -> Found:
+    """A step on a topic, or on who leads it, after the step that deletes it for good."""
+    name = step.target.topic
+    topic = None if name is None else scenario.topic(name)
+    if topic is None:
+        return
+    cluster = scenario.all_clusters.get(topic.cluster or "", scenario.cluster)
+    if str(cluster.config.get("auto.create.topics.enable", False)).lower() == "true":
+        return  # a client may have it created anew
+    steps = {step_id(number, each): each for number, each in enumerate(scenario.faults, start=1)}
+    for id_, other in steps.items():
+        deletes_it = other.fault == DELETE_TOPIC and scenario.topic(other.target.topic or "") == topic
+        if deletes_it and other is not step and (_before(other, step) or _waits_for(step, other, steps)):
+            yield ("target",), f"{id_} has deleted {name} by then; write an earlier time, or recreate there"
+            return
+
+
+def _before(one: FaultStep, other: FaultStep) -> bool:
+    """Whether a step begins before another one, as far as the file decides it."""
+    if not (isinstance(one.at, str) and isinstance(other.at, str)):
+        return False
+    shares = share_of(one.at), share_of(other.at)
+    if None not in shares:
+        return shares < shares[::-1]
+    return shares == (None, None) and parse_duration_ms(one.at) < parse_duration_ms(other.at)
 
 
 def _overlap(one: FaultStep, other: FaultStep) -> bool:
