@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from kaput.cli.options import Json, JudgedRuns, milliseconds
-from kaput.cli.verbs import Verb, group, print_json, write_note
+from kaput.cli.verbs import Verb, group, prefixed_note, print_json
 from kaput.core import plural
 from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.nearest import hint
@@ -238,7 +238,7 @@ def score_results(rules: AlertRules, results: Sequence[Result], to_stderr: bool)
         try:
             score = scored(rules, run_of(result.folder, result.findings))
         except EvidenceError as error:
-            write_note(f"alerts not scored: {error}")
+            prefixed_note(f"alerts not scored: {error}")
             continue
         document = score_document([score], by_rule(rules, [score]))
         replace_text(result.folder.path / "alerts.json", dumps(document, indent=2) + "\n")

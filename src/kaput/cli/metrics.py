@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, milliseconds, servers_of
-from kaput.cli.verbs import write_note
+from kaput.cli.verbs import prefixed_note
 from kaput.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _print_once(servers: str, state: ClusterState) -> None:
             raise unreachable(servers, "; ".join(troubles))
         metrics.polling.look()
         for text in dict.fromkeys(troubles):
-            write_note(text)
+            prefixed_note(text)
         sys.stdout.write(Exposition(metrics.tables).text()[0].decode())
     finally:
         state.close()
@@ -105,18 +105,18 @@ def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None
 
     address = listen_address(listen, "--listen")
     bound = bind(address, "--listen")
-    metrics = ClusterMetrics(state, write_note, every_s)
+    metrics = ClusterMetrics(state, prefixed_note, every_s)
     pushing: AbstractContextManager[object] = nullcontext()
     if otlp is not None:
         from kaput.monitor.otlp import OtlpPush
 
-        pushing = OtlpPush(otlp, metrics.tables, write_note)
+        pushing = OtlpPush(otlp, metrics.tables, prefixed_note)
     metrics.polling.look()  # here, so that a wrong password or protocol ends the program
     with interrupts(), serving(Exposition(metrics.tables), bound) as where:
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
-            write_note(f"other machines can read this: {where.host} is not a loopback address")
+            prefixed_note(f"other machines can read this: {where.host} is not a loopback address")
         with metrics, pushing, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
             threading.Event().wait(for_s)
             return

@@ -10,7 +10,7 @@ from typer import Option
 
 from kaput.cli.options import Columns, JudgedRuns, columns_of
 from kaput.cli.results import Result, entries, print_json, result_of, width_of
-from kaput.cli.verbs import write_note
+from kaput.cli.verbs import prefixed_note
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,5 +123,5 @@ def _read(run_dirs: list[Path]) -> list[Result]:
     if mistakes or not results:
         raise UsageError("\n".join([*mistakes, *unjudged]))
     for text in unjudged:
-        write_note(f"left out: {text}")
+        prefixed_note(f"left out: {text}")
     return results

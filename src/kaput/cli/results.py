@@ -19,7 +19,7 @@ from typer import Option
 from kaput.api import judging
 from kaput.api.judging import PartsDone, Scratch, has_report, judge
 from kaput.cli.options import TableOptions
-from kaput.cli.verbs import write_error, write_note
+from kaput.cli.verbs import prefixed_note, write_error
 from kaput.errors import DistributionError, Interrupted, JavaError, LabError, NamespacesError, UsageError
 from kaput.printable import printable_lines
 
@@ -176,12 +176,12 @@ def judge_folder(
         with CountProgress(evidence.folder.path.name, line, doing="judging", late=True) as progress:
             yield progress.tell
 
-    return judge(evidence, session, scratch, ledger, bar, write_note)
+    return judge(evidence, session, scratch, ledger, bar, prefixed_note)
 
 
 def keep_report(folder: RunFolder, findings: Findings) -> None:
     """Writes report.html (api/judging.py)."""
-    judging.keep_report(folder, findings, write_note)
+    judging.keep_report(folder, findings, prefixed_note)
 
 
 @dataclass(frozen=True)

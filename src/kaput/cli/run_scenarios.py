@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kaput.api.judging import Scratch, mirror_comparison, sealed_evidence
 from kaput.cli.results import PlannedRun, Result, Series, judge_folder, keep_report, play
-from kaput.cli.verbs import note, write_note
+from kaput.cli.verbs import note, prefixed_note
 from kaput.errors import DistributionError, Interrupted, KaputError, UsageError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _played_together(plans: Sequence[PlannedRun], trials: Trials) -> Series:
         if one.folder is not None and one.findings is not None:
             series.results.append(Result(one.folder, one.findings, plan.variant))
         else:
-            write_note(f"run {number} of {len(plans)} failed: {one.error}")
+            prefixed_note(f"run {number} of {len(plans)} failed: {one.error}")
             series.failed.append(plan)
     return series
 

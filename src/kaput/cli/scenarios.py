@@ -117,7 +117,6 @@ def check_command(
 
 def _note_commands(scenarios: dict[str, Scenario]) -> None:
     """Says which steps need a cluster that kaput did not start."""
-
     for name, scenario in scenarios.items():
         if steps := _commands(scenario):
             verb = "needs" if len(steps) == 1 else "need"

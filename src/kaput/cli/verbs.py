@@ -68,18 +68,18 @@ class Verbosity:
 
 
 def note(text: str) -> None:
-    """Writes a line to stderr, but not with --quiet."""
+    """Writes a line to stderr as it is, but not with --quiet."""
     typer.echo(text, err=True)
 
 
-def write_note(text: str, stream: TextIO | None = None) -> None:
-    """Writes a sentence of kaput's to stderr, but not with --quiet."""
+def prefixed_note(text: str, stream: TextIO | None = None) -> None:
+    """Writes `kaput: ` and the text to stderr, but not with --quiet."""
     (stream or sys.stderr).write(f"kaput: {printable_lines(text.rstrip())}\n")
 
 
 def write_error(text: str) -> None:
     """The same, with --quiet too."""
-    write_note(text, Verbosity.errors)
+    prefixed_note(text, Verbosity.errors)
 
 
 def _quiet(ctx: typer.Context, value: bool) -> None:
