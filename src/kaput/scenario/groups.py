@@ -246,11 +246,13 @@ class Group(Block):
             *(member._share() if member.type == "share" else ()),
             *(member._java() if member.client == "java" else ()),
         ]
+        reported = set[str | int]()
         for path, text in found:
-            if path[-1] in config:
+            if path[-1] in config and path[-1] not in reported:
+                reported.add(path[-1])
                 yield path[1:], text
         for name in config:
-            if name in _OF_THE_GROUP:
+            if name in _OF_THE_GROUP and name not in reported:
                 yield (name,), f"it is the same for the whole group; write it into {_OF_THE_GROUP[name]}"
 
     def _classic(self) -> Found:

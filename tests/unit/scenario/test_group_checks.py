@@ -167,6 +167,8 @@ def test_member_with_settings_of_its_own() -> None:
          "1.share.acknowledgement.mode", "use the key acknowledge"),
         ({"client": "java", "member-config": {1: {"key.deserializer": "x"}}}, "1.key.deserializer",
          "kaput sets this itself; leave it out"),
+        ({"type": "share", "client": "java", "member-config": {1: {"session.timeout.ms": 9}}},
+         "1.session.timeout.ms", "brokers set the session timeout of a share group"),
         ({"client": "java", "member-config": {1: {"queued.min.messages": 1}}}, "1.queued.min.messages",
          "this is librdkafka's name; Java's clients have no such setting"),
         ({"member-config": {1: {"sasl.password": "x"}}}, "1.sasl.password", "secrets do not belong"),
