@@ -35,7 +35,7 @@ workload:
       members: 2
       config: {session.timeout.ms: 2000, heartbeat.interval.ms: 500}
 faults:
-  - {at: 1s, fault: kill, target: leader-of orders/0, for: 4s}
+  - {at: {message: 100}, fault: kill, target: leader-of orders/0, for: 4s}
   - {at: {event: effect, of: 1-kill}, fault: kill, target: members of billing, for: 1s}
   - {at: {event: election, of: orders/0, after: 1%}, fault: noop, target: leader-of orders/0, for: 10ms}
   - {at: {event: isr-shrink}, fault: noop, target: broker 2}
