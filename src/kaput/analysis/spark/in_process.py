@@ -110,12 +110,14 @@ class WithoutSpark:
 
     def __enter__(self) -> WithoutSpark:
         _keep_freed_memory()
-        # Tasks make few objects that refer to each other, and the analysis many. It stays so afterwards.
+        # Tasks make few objects that refer to each other, and the analysis many.
+        self._collects = gc.get_threshold()
         gc.set_threshold(100_000, 50)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Does nothing."""
+        """Lets the garbage be collected as before."""
+        gc.set_threshold(*self._collects)
 
     def session(self) -> SparkContext:
         """The stand-in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +67,11 @@ def test_a_program_with_a_spark_uses_it_for_small_runs_too(monkeypatch: pytest.M
     assert engine_of_program(MANY) is own
     there = object()
     assert engine_of_program(1) is own
+
+
+def test_garbage_is_collected_as_before_when_judging_is_over() -> None:
+    """A program that goes on afterwards is not left with rare collections."""
+    before = gc.get_threshold()
+    with WithoutSpark(1):
+        assert gc.get_threshold() != before
+    assert gc.get_threshold() == before
