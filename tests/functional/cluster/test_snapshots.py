@@ -107,23 +107,20 @@ def test_metadata_records_are_those_that_kafkas_dump_tool_prints(
 ) -> None:
     """Kind, time, and every field that is not the default, which the tool prints as well."""
     files = [*segments(recorded), *recorded.glob("*.checkpoint")]
-    for file in files:
-        main, names = "org.apache.kafka.tools.DumpLogSegments", ["--files", file]
-        command = java_command(java, distribution, main, ["--cluster-metadata-decoder", *names])
-        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-        printed = [each for each in map(_RECORD.match, lines) if each is not None]
-        theirs = [(int(at), json.loads(payload)) for at, payload in map(re.Match.groups, printed)]
-        read = read_records([file], MetadataDecoder(distribution.jars))
-        ours = [each for each in read.records if each.kind != "SnapshotHeaderRecord"]
-        kinds = {each.kind.removesuffix("Record").upper() for each in ours}
-        theirs = [each for each in theirs if each[1]["type"].replace("_", "").removesuffix("RECORD") in kinds]
-        assert read.problem is None and len(ours) == len(theirs)
-        for (at_ms, printed_), each in zip(theirs, ours, strict=True):
-            given = {name[0].upper() + name[1:]: value for name, value in printed_["data"].items()}
-            assert (at_ms, given) == (
-                each.at_ms,
-                {name: _shown(each.data[name], given[name]) for name in given},
-            )
+    main, names = "org.apache.kafka.tools.DumpLogSegments", ["--files", ",".join(map(str, files))]
+    command = java_command(java, distribution, main, ["--cluster-metadata-decoder", *names])
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    printed = [each for each in map(_RECORD.match, lines) if each is not None]
+    theirs = [(int(at), json.loads(payload)) for at, payload in map(re.Match.groups, printed)]
+    reads = [read_records([file], MetadataDecoder(distribution.jars)) for file in files]
+    assert [each.problem for each in reads] == [None] * len(files)
+    ours = [each for read in reads for each in read.records if each.kind != "SnapshotHeaderRecord"]
+    kinds = {each.kind.removesuffix("Record").upper() for each in ours}
+    theirs = [each for each in theirs if each[1]["type"].replace("_", "").removesuffix("RECORD") in kinds]
+    for (at_ms, payload), each in zip(theirs, ours, strict=True):
+        given = {name[0].upper() + name[1:]: value for name, value in payload["data"].items()}
+        shown = {name: _shown(each.data[name], given[name]) for name in given}
+        assert (at_ms, given) == (each.at_ms, shown)
 
 
 def _shown(ours: Any, theirs: Any) -> Any:
