@@ -268,12 +268,8 @@ class _Hit:
         sizes = {"minority": (len(brokers) - 1) // 2, "followers-of": len(pool), "all": len(pool)}
         return cls(pool, min(sizes.get(target.kind, 1), len(pool)))
 
-    def surely_has_one_of(self, brokers: Collection[int]) -> bool:
-        """Whichever of the pool are hit."""
-        return self.size > len(self.pool - set(brokers))
-
     def least_of(self, brokers: Collection[int]) -> int:
-        """How many of these are hit at least."""
+        """How many of these are hit at least, whichever of the pool are."""
         return max(0, self.size - len(self.pool - set(brokers)))
 
 
@@ -281,7 +277,7 @@ def _check_replicas_move(
     place: TopicPartition, state: PartitionState, hit: _Hit, alive: frozenset[int]
 ) -> None:
     count = len(state.replicas)
-    if not hit.surely_has_one_of(state.replicas) or count <= len(alive) - hit.least_of(alive):
+    if not hit.least_of(state.replicas) or count <= len(alive) - hit.least_of(alive):
         return
     left = "too few are left" if alive - set(state.replicas) else "none of the others is without one"
     raise UsageError(
@@ -290,7 +286,7 @@ def _check_replicas_move(
 
 
 def _check_leader_moves(place: TopicPartition, state: PartitionState, hit: _Hit, to: int | None) -> None:
-    if state.leader is None or not hit.surely_has_one_of([state.leader]):
+    if state.leader is None or not hit.least_of([state.leader]):
         return
     if len(state.replicas) == 1:
         raise UsageError(f"{place} has one replica, so no other broker can lead it")
