@@ -319,6 +319,7 @@ def test_topics_are_those_that_a_service_creates(tmp_path: Path) -> None:
         (["kafka-topics", "--create", "--topic=a", "--replication-factor", "3"],
          [{"name": "a", "replication-factor": 3}]),
         (["bash", "-c", "kafka-topics --create --topic ${NONE:-a} && echo it's done"], [{"name": "a"}]),
+        ("kafka-topics --command-config '' --create --topic a", [{"name": "a"}]),
         (["bash", "-c", "(kafka-topics.sh --create --topic ${UNSET:?must be set})"], []),
     ],
 )  # fmt: skip

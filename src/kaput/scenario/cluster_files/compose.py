@@ -206,7 +206,7 @@ def _topics_of(words: list[str], file: str) -> list[dict[str, Any]]:
     topics: dict[str, dict[str, Any]] = {}
     calls: list[list[str]] = [[]]
     for word in words:
-        if set(word) <= set(_SEPARATORS) or _TOPIC_TOOL.fullmatch(word):
+        if (word and set(word) <= set(_SEPARATORS)) or _TOPIC_TOOL.fullmatch(word):
             calls.append([])
         if calls[-1] or _TOPIC_TOOL.fullmatch(word):
             calls[-1].append(word)
