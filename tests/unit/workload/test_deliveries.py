@@ -108,7 +108,7 @@ class Client:
 class Committed:
     """The group has committed 300 there, and the log begins at 0."""
 
-    def committed(self, partitions: list[TopicPartition], _timeout_s: float) -> list[TopicPartition]:
+    def committed(self, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         return [TopicPartition(at.topic, at.partition, 300) for at in partitions]
 
     def get_watermark_offsets(self, _at: TopicPartition, _timeout_s: float) -> tuple[int, int]:
