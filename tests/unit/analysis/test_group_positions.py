@@ -280,6 +280,18 @@ def test_what_a_group_went_back_to_is_not_passed_over(back_to: int, excused: int
     assert ("commit-ahead" in counts(findings)) == (excused < 6)
 
 
+@pytest.mark.parametrize(("stopped", "excused"), [(False, 6), (True, 0)])
+def test_commit_that_was_on_its_way_goes_back_nowhere(stopped: bool, excused: int, tmp_path: Path) -> None:
+    """It is confirmed after the member was moved on; after a member has left, it is a reset."""
+    history = polled(stored().event("assigned", 1, 0), (5, 0), (6, 1))
+    history.event("skipped", 8, 2, until=8)
+    if stopped:
+        history.event("left", 9, **WHOLE)
+    history.event("committed", 10, 2).event("committed", 11, 8)
+    findings = judged(polled(history, (20, 8), (21, 9)), tmp_path)
+    assert ruled(findings, "unseen") == (6, excused)
+
+
 def test_what_was_passed_over_of_a_deleted_topic_is_owed_of_the_new_one(tmp_path: Path) -> None:
     """Messages 4 to 7 are at offsets 0 to 3 of the new topic, and the last two of them are never read."""
     history = History(groups={"billing": True})

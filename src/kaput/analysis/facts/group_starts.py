@@ -195,17 +195,33 @@ def skips(given: Inputs, recreated: Mapping[int, int]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SKIPS, orient="row")
 
 
+_CHANGES = ("joined", "left", "killed", "assigned", "revoked", "lost")
+
+
 def _lowest_later(given: Inputs, skipped: Event, place: TopicPartition) -> int:
-    """The lowest position that a group committed or went to in a partition after it was moved forward."""
-    later = (
-        event["offset"]
+    """The lowest position that a group committed or went to in a partition after it was moved forward. Not a
+    commit of what it had before, unless a member came or went first: it was on its way.
+    """
+    later = [
+        event
         for event in given.group_events
-        if (event["group"], place_of(event)) == (skipped["group"], place)
-        and event["kind"] in ("committed", SEEK)
-        and event["at_ns"] > skipped["at_ns"]
+        if event["group"] == skipped["group"] and event["at_ns"] > skipped["at_ns"]
+    ]
+    changed_ns = min((event["at_ns"] for event in later if event["kind"] in _CHANGES), default=FOREVER_NS)
+    positions = (
+        event["offset"]
+        for event in later
+        if place_of(event) == place
         and event["offset"] is not None
+        and (
+            event["kind"] == SEEK
+            or (
+                event["kind"] == "committed"
+                and (event["offset"] > skipped["offset"] or event["at_ns"] > changed_ns)
+            )
+        )
     )
-    return min(later, default=FOREVER_NS)
+    return min(positions, default=FOREVER_NS)
 
 
 # `offset`: where the group began at `since_ns`; null if no assignment or translated position tells.
