@@ -293,6 +293,14 @@ def _check_leader_moves(place: TopicPartition, state: PartitionState, hit: _Hit,
     if to is not None and to not in state.replicas:
         able = ", ".join(map(str, state.replicas))
         raise UsageError(f"broker {to} has no replica of {place}; brokers {able} have one")
+    if to == state.leader:
+        raise UsageError(f"broker {to} leads {place} already")
+    in_sync = [broker for broker in state.replicas if broker in state.isr and broker != state.leader]
+    if not in_sync:
+        raise UsageError(f"{place} has no follower in sync, so no other broker can lead it now")
+    if to not in (None, *in_sync):
+        able = ", ".join(map(str, in_sync))
+        raise UsageError(f"broker {to} is not in sync with the leader of {place}; followers in sync: {able}")
 
 
 def _healed(life: Life) -> Healed:

@@ -229,6 +229,7 @@ def moving(admin: _Brokers, brokers: int = 3) -> FaultInjector:
         ("move-leader", "broker 2", {}, [2], "orders/0 has one replica, so no other broker can"),
         ("move-leader", "all", {}, [2], "orders/0 has one replica, so no other broker can"),
         ("move-leader", "broker 2", {"to": 3}, [2, 1], "broker 3 has no replica of orders/0; brokers 2, 1"),
+        ("move-leader", "leader-of orders/0", {"to": 2}, [2, 1], "broker 2 leads orders/0 already"),
         (
             "reassign",
             "cluster",
@@ -246,6 +247,26 @@ def test_move_without_a_broker_to_go_to_is_refused(
     with pytest.raises(UsageError, match=re.escape(text)):
         injector.inject(fault, target, options)
     assert injector.history() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "isr", "text"),
+    [
+        ({"to": 3}, [1, 2], "broker 3 is not in sync with the leader of orders/0; followers in sync: 2"),
+        ({}, [1], "orders/0 has no follower in sync, so no other broker can lead it now"),
+    ],
+)
+def test_leader_does_not_move_to_a_follower_that_is_not_in_sync(
+    options: dict[str, Any], isr: list[int], text: str
+) -> None:
+    """Kafka would elect none of them; nothing is changed."""
+    admin, place = _Brokers(orders=[1, 2, 3]), TopicPartition("orders", 0)
+    admin.states[place] = replace(admin.states[place], isr=isr)
+    before = admin.states[place]
+    injector = moving(admin)
+    with pytest.raises(UsageError, match=re.escape(text)):
+        injector.inject("move-leader", "leader-of orders/0", options)
+    assert admin.states[place] == before and injector.history() == []
 
 
 @pytest.mark.parametrize(
