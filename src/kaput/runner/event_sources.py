@@ -156,17 +156,24 @@ class MetadataEvents:
         self._decoded_by = jars()
         self._decoder = MetadataDecoder(self._decoded_by)
         self._image, self._occurrences = Image(), Occurrences(topics)
+        self._problem: ValueError | None = None
 
     def take(self) -> list[Occurrence]:
-        """New occurrences. Raises OSError, ValueError, LabError."""
+        """New occurrences, up to a record that cannot be read: an event may be missing from then on, which is
+        an error whenever there is nothing new. Raises OSError, ValueError, LabError.
+        """
         batches = self._log.take()
         if batches and (jars := self._jars()) != self._decoded_by:  # asked after the log was read
             self._decoder, self._decoded_by = MetadataDecoder(jars), jars
-        return [
-            occurrence
-            for event in log_events(self._decoder.decode(batches), self._image)
-            for occurrence in self._occurrences.of(event, event.at_ns)
-        ]
+        found: list[Occurrence] = []
+        try:
+            for event in log_events(self._decoder.decode(batches), self._image):
+                found.extend(self._occurrences.of(event, event.at_ns))
+        except ValueError as error:
+            self._problem = self._problem or error
+        if self._problem is not None and not found:
+            raise self._problem.with_traceback(None)  # the same one, each time
+        return found
 
     def close(self) -> None:
         self._log.close()

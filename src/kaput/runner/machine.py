@@ -6,7 +6,7 @@ swap. Not here: CPUs, which only make a run slow (its latencies say so).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,20 @@ from kaput.scenario.model import Scenario
 # Kafka 4.4.0, Java 17, 20 brokers with 60 partitions, a light load: 130 to 140 MiB of each node's own memory
 # (its proportional set size), page cache left out. The heap may grow to 256 MiB.
 NODE_MB = 150
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
+
+
+class _Files(NamedTuple):
+    """Of a container's cgroup: its limit, what it holds, and in `memory.stat` the cached files of that."""
+
+    limit: str
+    held: str
+    cached: str
+
+
+_VERSIONS = (
+    _Files("memory.max", "memory.current", "inactive_file"),
+    _Files("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 class Memory(NamedTuple):
@@ -30,29 +43,26 @@ class Memory(NamedTuple):
     available_mb: int
 
 
-def of_this_machine(limits: Sequence[str] = _LIMITS) -> Memory:
+def of_this_machine(groups: Path = Path("/sys/fs/cgroup")) -> Memory:
     """Of the machine, or of the container, if it has a limit: then less what its processes have."""
     memory = psutil.virtual_memory()
     total, available = memory.total, memory.available
-    for path in map(Path, limits):
+    for files in _VERSIONS:
         with suppress(OSError, ValueError):
-            limit = int(path.read_text())
-            total, available = min(total, limit), min(available, max(0, limit - _used(path.parent)))
+            limit = int((groups / files.limit).read_text())
+            total, available = min(total, limit), min(available, max(0, limit - _held(groups, files)))
     return Memory(total >> 20, available >> 20)
 
 
-def _used(group: Path) -> int:
-    """Bytes that a cgroup cannot give back at once: without cached files that are not in use. 0: unknown."""
-    used = 0
-    for current, cached in (
-        ("memory.current", "inactive_file"),
-        ("memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        with suppress(OSError, ValueError):
-            used = int((group / current).read_text())
-            stats = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            used -= int(stats.get(cached, 0))
-    return used
+def _held(groups: Path, files: _Files) -> int:
+    """Bytes that it cannot give back at once: without cached files that are not in use. 0: unknown."""
+    held = 0
+    with suppress(OSError, ValueError):
+        held = int((groups / files.held).read_text())
+        text = (groups / files.held).with_name("memory.stat").read_text()
+        stats = dict(line.split() for line in text.splitlines())
+        held -= int(stats.get(files.cached, 0))
+    return held
 
 
 def shortage(scenario: Scenario, memory: Memory) -> tuple[str, bool] | None:

@@ -127,6 +127,23 @@ def test_malformed_metadata_record_is_an_error(log: Path, record: bytes) -> None
     source.close()
 
 
+def test_events_before_and_after_an_unreadable_record_are_noticed(log: Path) -> None:
+    """What was wrong with it stays the reason why another event may not have been."""
+    source = MetadataEvents([log.parent], {"orders": ["orders"]}, jars)
+    elected = [changed(ID, t1=struct.pack(">i", 2)), bytes([2, 5, 0])]
+    with log.open("ab") as more:
+        more.write(batch(6, elected))
+    assert [each.details for each in source.take()] == ["leader 2, leader epoch 1"]
+    with pytest.raises(ValueError, match="the metadata log has records in frames of version 2"):
+        source.take()
+    with log.open("ab") as more:
+        more.write(batch(8, [changed(ID, t1=struct.pack(">i", 3))]))
+    assert [each.details for each in source.take()] == ["leader 3, leader epoch 2"]
+    with pytest.raises(ValueError, match="the metadata log has records in frames of version 2"):
+        source.take()
+    source.close()
+
+
 def test_records_of_the_version_after_an_upgrade_are_read(log: Path, tmp_path: Path) -> None:
     """The upgraded brokers register with a version of the record that the first Kafka did not have."""
     old = tmp_path / "kafka-metadata-old.jar"

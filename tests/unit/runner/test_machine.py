@@ -56,31 +56,30 @@ def test_warning_about_repeated_runs_is_given_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_limit_of_a_container_counts(tmp_path: Path) -> None:
-    limit, none = tmp_path / "memory.max", tmp_path / "none"
-    none.write_text("max\n")
-    every = of_this_machine([str(none), str(tmp_path / "missing")])
+    limit = tmp_path / "memory.max"
+    limit.write_text("max\n")
+    every = of_this_machine(tmp_path)
     limit.write_text(str(64 << 20))
-    assert of_this_machine([str(limit)]) == (64, 64) and every.total_mb > 64
+    assert of_this_machine(tmp_path) == (64, 64) and every.total_mb > 64
 
 
 @pytest.mark.parametrize(
     ("limit", "current", "cached"),
     [
         ("memory.max", "memory.current", "inactive_file"),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
     ],
 )
 def test_what_a_container_uses_is_not_free(limit: str, current: str, cached: str, tmp_path: Path) -> None:
     """Its cache of files is; of version 2 of cgroups, and of version 1."""
-    for name, text in (
-        (limit, 64 << 20),
-        (current, 40 << 20),
-        ("memory.stat", f"anon 5\n{cached} {8 << 20}"),
-    ):
-        (tmp_path / name).write_text(f"{text}\n")
-    assert of_this_machine([str(tmp_path / limit)]) == (64, 32)
+    (tmp_path / "memory").mkdir()
+    stat = (tmp_path / current).with_name("memory.stat")
+    stat.write_text(f"anon 5\n{cached} {8 << 20}\n")
+    (tmp_path / limit).write_text(str(64 << 20))
+    (tmp_path / current).write_text(str(40 << 20))
+    assert of_this_machine(tmp_path) == (64, 32)
     (tmp_path / current).write_text(f"{80 << 20}\n")
-    assert of_this_machine([str(tmp_path / limit)]) == (64, 0)
+    assert of_this_machine(tmp_path) == (64, 0)
 
 
 def test_ids_of_brokers_end_where_those_of_controllers_begin() -> None:
