@@ -358,6 +358,7 @@ class Run:
     def to_encode(self) -> Known:
         """What the tasks of the stage `rows` know."""
         given, work = self.given, self.work
+        recreated = self._recreated()
         return Known(
             self.names,
             work.parts,
@@ -377,8 +378,8 @@ class Run:
             mirrors=self.mirrors,
             moves=self.translated,
             moments=moments(given),
-            skips=group_starts.skips(given, self._recreated()),
-            recreated=self._recreated(),
+            skips=group_starts.skips(given, recreated),
+            recreated=recreated,
             removing=self._removing(),
             log_starts=self._log_starts(),
         )

@@ -9,12 +9,13 @@ or the log has removed its position. Built on the driver. Not here: what that me
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from kaput.analysis.facts.assignments import Event, place_of, position_of
+from kaput.analysis.facts.assignments import REMOVAL_KINDS, Event, place_of, position_of
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.mirrors import Translated
 from kaput.analysis.runs.names import SHIFT, Names
@@ -181,47 +182,46 @@ def skips(given: Inputs, recreated: Mapping[int, int]) -> pl.DataFrame:
     `recreated`: by number of the topics that a step deleted, when (ns): what was passed over before is gone.
     """
     groups, rows = {name: n for n, name in enumerate(given.groups)}, []
-    moved = [event for event in given.group_events if event["kind"] == SKIPPED]
+    moved = [event for event in given.group_events if event["kind"] == SKIPPED and event["group"] in groups]
+    later = {name: _Positions(given.group_events, name) for name in {event["group"] for event in moved}}
     for event in moved:
         place, offset, until = place_of(event), position_of(event), event.get("until")
-        if place is None or offset is None or until is None:
-            continue
-        if event["group"] not in groups or place[0] not in given.names.topics:
+        if place is None or offset is None or until is None or place[0] not in given.names.topics:
             continue
         code = given.names.code(place)
-        until = min(until, _lowest_later(given, event, place))
+        until = min(until, later[event["group"]].lowest_after(event, place))
         if until > offset and event["at_ns"] >= recreated.get(code // SHIFT, event["at_ns"]):
             rows.append((groups[event["group"]], code, offset, until - offset, event["at_ns"]))
     return pl.DataFrame(rows, schema=SKIPS, orient="row")
 
 
-_CHANGES = ("joined", "left", "killed", "assigned", "revoked", "lost")
+class _Positions:
+    """Where a group went in each partition, and when its members changed, by time."""
 
+    def __init__(self, events: Iterable[Event], group: str) -> None:
+        mine = sorted((event for event in events if event["group"] == group), key=lambda one: one["at_ns"])
+        changes = ("joined", "assigned", *REMOVAL_KINDS)
+        self._changes_ns = [event["at_ns"] for event in mine if event["kind"] in changes]
+        self._by_place: defaultdict[TopicPartition | None, list[Event]] = defaultdict(list)
+        for event in mine:
+            if event["kind"] in ("committed", SEEK) and event["offset"] is not None:
+                self._by_place[place_of(event)].append(event)
 
-def _lowest_later(given: Inputs, skipped: Event, place: TopicPartition) -> int:
-    """The lowest position that a group committed or went to in a partition after it was moved forward. Not a
-    commit of what it had before, unless a member came or went first: it was on its way.
-    """
-    later = [
-        event
-        for event in given.group_events
-        if event["group"] == skipped["group"] and event["at_ns"] > skipped["at_ns"]
-    ]
-    changed_ns = min((event["at_ns"] for event in later if event["kind"] in _CHANGES), default=FOREVER_NS)
-    positions = (
-        event["offset"]
-        for event in later
-        if place_of(event) == place
-        and event["offset"] is not None
-        and (
-            event["kind"] == SEEK
-            or (
-                event["kind"] == "committed"
-                and (event["offset"] > skipped["offset"] or event["at_ns"] > changed_ns)
-            )
+    def lowest_after(self, skipped: Event, place: TopicPartition) -> int:
+        """The lowest position that the group committed or went to in a partition after it was moved forward.
+        Not a commit of what it had before, unless a member came or went first: it was on its way.
+        """
+        since_ns = skipped["at_ns"]
+        change = bisect_right(self._changes_ns, since_ns)
+        changed_ns = self._changes_ns[change] if change < len(self._changes_ns) else FOREVER_NS
+        events = self._by_place[place]
+        later = events[bisect_right(events, since_ns, key=lambda one: one["at_ns"]) :]
+        own = (
+            event["offset"]
+            for event in later
+            if event["kind"] == SEEK or event["offset"] > skipped["offset"] or event["at_ns"] > changed_ns
         )
-    )
-    return min(positions, default=FOREVER_NS)
+        return min(own, default=FOREVER_NS)
 
 
 # `offset`: where the group began at `since_ns`; null if no assignment or translated position tells.

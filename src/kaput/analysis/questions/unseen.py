@@ -342,9 +342,9 @@ class Unseen(Question):
         away = left_behind(unseen, messages, self.moved)
         yield SumPart("moved_away", away.select("group", "n"))
         unseen = unseen.join(away.select("group", "part"), on=["group", "part"], how="anti")
-        unseen, passed_over = _split_passed_over(unseen, messages)
+        unseen, passed_over = _split(unseen, _passed_over(unseen, messages))
         yield SumPart("passed_over", passed_over.select("group", "n"))
-        unseen, failing_back = _split_failing_back(unseen, costs(messages, never_given(messages)))
+        unseen, failing_back = _split(unseen, costs(messages, never_given(messages)))
         yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
         if beginnings.height:
             yield SumPart("too_early", too_early(unseen, beginnings, times))
@@ -410,34 +410,34 @@ def left_behind(
     return pl.concat(by_cluster).unique(["group", "part"], maintain_order=True)
 
 
-def _split_passed_over(unseen: pl.DataFrame, messages: Messages) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Unseen stretches, without those of which a group was moved past every copy; and those."""
-    skips = messages.known.skips
-    if skips.is_empty() or unseen.is_empty():
-        return unseen, unseen.clear()
+def _passed_over(unseen: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    """(group, producer, seq, n) of messages of which a group was moved past every copy."""
+    skips, columns = messages.known.skips, ["group", *MESSAGE, "n"]
+    past = [unseen.select(columns).clear()]
+    if unseen.is_empty():
+        return past[0]
     mine = messages.copies.filter("sent", "visible").select(*MESSAGE, "place", "offset", "n")
-    shown = [unseen.select("group", *MESSAGE, "n").clear()] * 2
     for (group,), over in skips.group_by("group"):
         copies, skipped = overlay([mine, over], PLACES)
         again = copies.with_columns(group=pl.lit(group, pl.Int64))
-        shown[0] = pl.concat([shown[0], again.join(skipped, on="part", how="semi").select(shown[0].columns)])
-        shown[1] = pl.concat([shown[1], again.join(skipped, on="part", how="anti").select(shown[0].columns)])
-    parts, past, others = overlay([unseen.drop("part"), *shown], MESSAGES)
-    on = ["group", "part"]
-    past = past.join(others, on=on, how="anti").select(on).unique()
-    return parts.join(past, on=on, how="anti"), parts.join(past, on=on)
+        inside = again.join(skipped, on="part", how="semi")
+        outside = again.join(skipped, on="part", how="anti")
+        some, others = overlay([one.select(columns) for one in (inside, outside)], MESSAGES)
+        past.append(some.join(others, on="part", how="anti").select(columns))
+    return pl.concat(past)
 
 
-def _split_failing_back(
-    unseen: pl.DataFrame, failing_back: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Unseen stretches without the cost of failing back; and that cost, with `fate`."""
-    if failing_back.is_empty():
-        return unseen, unseen.clear().with_columns(fate=pl.lit("", pl.String))
-    parts, causes = overlay([unseen.drop("part"), failing_back], MESSAGES)
-    causes = causes.select("group", "part", "fate")
+def _split(unseen: pl.DataFrame, excused: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Unseen stretches without `excused` (group, producer, seq, n); and those of these, with its other
+    columns.
+    """
+    others = [name for name in excused.columns if name not in unseen.columns]
+    if unseen.is_empty() or excused.is_empty():
+        return unseen, unseen.clear().join(excused.clear(), on=["group", *MESSAGE, "n"])
+    parts, found = overlay([unseen.drop("part"), excused], MESSAGES)
     on = ["group", "part"]
-    return parts.join(causes, on=on, how="anti"), parts.join(causes, on=on)
+    found = found.select(*on, *others).unique()
+    return parts.join(found, on=on, how="anti"), parts.join(found, on=on)
 
 
 def _not_acquired(unseen: pl.DataFrame, acquired: pl.DataFrame) -> pl.DataFrame:
