@@ -234,7 +234,7 @@ class Group(Block):
         if self.produces is not None:
             yield from self._pipe()
         for number, config in self.member_config.items():
-            yield from at(("member-config", str(number)), self._of_member(number, config))
+            yield from at(("member-config", number), self._of_member(number, config))
 
     def _of_member(self, number: int, config: Config) -> Found:
         """Mistakes in a member's settings, by name."""

@@ -1,8 +1,9 @@
 """Changes a scenario before it is checked: `--set a.0.b=value`, and `--vary a.0.b=value,value`, which runs it
 once for each value.
 
-The path has keys and list positions; the value is YAML; below a `config`, `group-config` or `features` key,
-the rest of the path is one key. Valid keys that are missing may be set. The model checks values.
+The path has keys and list positions; the value is YAML; in a block of settings (`config`, `features`, also of
+one member: `member-config.2`), the rest of the path is one key. Valid keys that are missing may be set. The
+model checks values.
 """
 
 from __future__ import annotations
@@ -20,10 +21,8 @@ from pydantic import JsonValue
 
 from kaput.scenario.mistakes import value_at
 from kaput.scenario.nearest import hint
-from kaput.scenario.schema import child_kind, keys_at, kind_at
+from kaput.scenario.schema import child_kind, is_settings, keys_at, kind_at, takes_numbers
 from kaput.scenario.source import DataPath, dotted
-
-_SETTINGS = ("config", "group-config", "features")  # blocks whose keys contain dots
 
 
 @dataclass(frozen=True)
@@ -81,35 +80,44 @@ def apply_override(data: dict[Any, Any], override: Override) -> None:
 def _path(parts: list[str]) -> DataPath:
     path: DataPath = ()
     for index, part in enumerate(parts):
-        step = int(part) if part.isascii() and part.isdecimal() and len(part) < 10 else part
         kind = kind_at(path)
-        if typing.get_origin(kind) is list and not isinstance(step, int):
-            raise ValueError(f"{dotted(path)} is a list; write a position such as 0, not {part!r}")
+        step = _step(part, kind)
+        if takes_numbers(kind) and not isinstance(step, int):
+            what = "is a list; write a position such as 0" if _is_list(kind) else "is by number; write one"
+            raise ValueError(f"{dotted(path)} {what}, not {part!r}")
+        if is_settings(kind):
+            return (*path, _step(".".join(parts[index:]), kind))
         if child_kind(kind, step) is None:
             valid = keys_at(path)
             raise ValueError(
                 f"no such key: {dotted((*path, part))}" + (f"; {hint(part, valid)}" if valid else "")
             )
         path = (*path, step)
-        if part in _SETTINGS and parts[index + 1 :]:
-            return (*path, ".".join(parts[index + 1 :]))
     return path
 
 
+def _step(part: str, kind: Any) -> str | int:
+    is_number = part.isascii() and part.isdecimal() and len(part) < 10
+    return int(part) if is_number and takes_numbers(kind) else part
+
+
+def _is_list(kind: Any) -> bool:
+    return typing.get_origin(kind) is list
+
+
 def _check_place(block: Any, part: str | int, path: DataPath) -> None:
-    if isinstance(part, int) and isinstance(block, list):
+    listed = _is_list(kind_at(path))
+    if listed and isinstance(part, int) and isinstance(block, list):
         if part >= len(block):
             raise ValueError(
                 f"{dotted(path)} has {len(block)} entries, counted from 0; set the whole list to add one"
             )
-    elif not isinstance(block, dict) or isinstance(part, int):
-        raise ValueError(
-            f"{dotted(path)} is not a {'list' if isinstance(part, int) else 'mapping'} in the file"
-        )
+    elif listed or not isinstance(block, dict):
+        raise ValueError(f"{dotted(path)} is not a {'list' if listed else 'mapping'} in the file")
 
 
 def _fresh(path: DataPath) -> dict[Any, Any] | list[Any]:
-    return [] if typing.get_origin(kind_at(path)) is list else {}
+    return [] if _is_list(kind_at(path)) else {}
 
 
 Combination = tuple[str, ...]  # KEY=VALUE of each --vary, in the order in which they were given

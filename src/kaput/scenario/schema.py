@@ -66,6 +66,20 @@ def child_kind(kind: Any, part: str | int) -> Any:
     return _plain(typing.get_args(kind)[1]) if origin is dict else None
 
 
+def is_settings(kind: Any) -> bool:
+    """Whether it is a mapping of names, which may have dots in them, to plain values."""
+    if typing.get_origin(kind) is not dict:
+        return False
+    value = _plain(typing.get_args(kind)[1])
+    return not _is_block(value) and typing.get_origin(value) not in (list, dict)
+
+
+def takes_numbers(kind: Any) -> bool:
+    """Whether what is in it has a position in a list, or a number as its key."""
+    origin = typing.get_origin(kind)
+    return origin is list or (origin is dict and _plain(typing.get_args(kind)[0]) is int)
+
+
 def _is_block(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Block)
 

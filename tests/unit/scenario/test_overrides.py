@@ -45,6 +45,45 @@ def test_dotted_config_names_are_kept_as_one_key() -> None:
     assert scenario.workload.producers[0].config == {"linger.ms": 5}
 
 
+def test_settings_and_version_of_one_member_are_changed(tmp_path: Path) -> None:
+    """Members are by number; other settings of a member that the file has stay."""
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "version: 1\ntitle: x\ntopics: [{name: a}]\nworkload:\n  producers: [{topic: a, messages: 1}]\n"
+        "  groups: [{id: g, topics: [a], members: 2, member-config: {2: {fetch.max.bytes: 9000}}}]\n"
+    )
+    group = load_file(
+        path,
+        [
+            "workload.groups.0.member-config.2.fetch.min.bytes=7",
+            "workload.groups.0.member-config.1.fetch.min.bytes=8",
+            "workload.groups.0.member-versions.2=2.3.0",
+        ],
+    ).workload.groups[0]
+    assert group.member_config == {
+        2: {"fetch.max.bytes": 9000, "fetch.min.bytes": 7},
+        1: {"fetch.min.bytes": 8},
+    }
+    assert group.member_versions == {2: "2.3.0"}
+
+
+def test_mistakes_in_settings_of_one_member_name_the_override(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "version: 1\ntitle: x\ntopics: [{name: a}]\nworkload:\n  producers: [{topic: a, messages: 1}]\n"
+        "  groups: [{id: g, topics: [a], members: 2}]\n"
+    )
+    place = "workload.groups.0.member-config"
+    for override, text in (
+        (f"{place}.2.auto.offset.reset=latest", "it is the same for the whole group; write it into config"),
+        (f"{place}.b.fetch.min.bytes=7", f"{place} is by number; write one, not 'b'"),
+        (f"{place}.2=7", "7 is not valid here; write a mapping of keys to values"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            load_file(path, [override])
+        assert str(caught.value) == f"--set {override}: {text}"
+
+
 def test_missing_blocks_are_created() -> None:
     """A key may be set where the file has not even its block."""
     scenario = load_builtin(NAME, ["workload.drain.timeout=5s"])

@@ -68,11 +68,11 @@ def _single_members(group: Group, scenario: Scenario) -> Found:
     for number in group.member_versions:
         of_member = _version(group.as_member(number), cluster)
         for text in (*no_such_member(number, group, scenario), *(text for _, text in of_member)):
-            yield ("member-versions", str(number)), text
+            yield ("member-versions", number), text
     for number, config in group.member_config.items():
         for text in no_such_member(number, group, scenario):
-            yield ("member-config", str(number)), text
-        yield from at(("member-config", str(number)), ((p[1:], t) for p, t in _security(config, cluster)))
+            yield ("member-config", number), text
+        yield from at(("member-config", number), ((p[1:], t) for p, t in _security(config, cluster)))
 
 
 def _security(config: Config, cluster: Cluster) -> Found:
