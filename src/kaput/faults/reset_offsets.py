@@ -1,7 +1,8 @@
 """reset-offsets: a group is stopped, its committed offsets are set back or forward by a number of records
 (`back`, `forward`), or `to` an offset, the `end`, the `beginning` or a time, and it is started again, as with
-kafka-consumer-groups --reset-offsets; without any of these to the beginning. Only partitions with a committed
-offset are moved: where the group begins in others is for its auto.offset.reset to say.
+kafka-consumer-groups --reset-offsets; without any of these to the beginning. By a number of records, only
+partitions with a committed offset can be moved; else all of a topic are in which the group has committed any,
+or of which it had a partition.
 
 What it had been delivered behind the new offsets comes again; what it is moved past never comes, and that is
 permitted. Kafka takes the offsets only of a group without members, so all of them are stopped.
@@ -9,7 +10,7 @@ permitted. Kafka takes the offsets only of a group without members, so all of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
@@ -24,8 +25,8 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class ResetOffsets(MemberFault):
-    """A group's committed offsets are set anew while it is stopped. Partitions of which it has committed
-    nothing stay so.
+    """A group's committed offsets are set anew while it is stopped. With `back` or `forward`, partitions of
+    which it has committed nothing stay so.
 
     Proof: the offsets that the coordinator has, before and after, and the members in the group again.
     """
@@ -46,8 +47,11 @@ class ResetOffsets(MemberFault):
             restart = start_again(running)
         self.wait(lambda: all(member.ready or not member.running for member in running))
         away = [member for member in running if not (member.running and member.ready)]
-        other = {place for place, offset in before.items() if after.get(place, offset) != offset}
-        moved = ", ".join(f"{place} from {before[place]:,} to {after[place]:,}" for place in sorted(other))
+        other = {place for place, offset in after.items() if before.get(place) != offset}
+        moved = ", ".join(
+            f"{place} from {f'{before[place]:,}' if place in before else 'none'} to {after[place]:,}"
+            for place in sorted(other)
+        )
         state = f"{name_all(away)} not back" if away else f"back after {ms(began, joined_ns(running))}"
         there = bool(other) and restart.complete and not away
         return Effect(effective, there, f"group {group}: {moved or 'no offset changed'}; {state}")
@@ -60,14 +64,15 @@ class ResetOffsets(MemberFault):
         """When the offsets were set, and what was committed before and after. Raises LabError."""
         admin, goal = self.scene.admin, self.options.goal(now_ns() // MS)
         before = admin.committed(group)
-        if not before:
+        places = sorted(before if goal.by is not None else {*before, *self._read(group, before)})
+        if not places:
             raise LabError(f"group {group} has committed nothing")
-        places = sorted(before)
         lows, highs = admin.log_start_offsets(places), admin.high_watermarks(places)
         timed = {} if goal.time_ms is None else admin.offsets_at(places, goal.time_ms)
+        came = {place: before.get(place, lows[place]) for place in places}
         wanted = {
             place: goal.offset(offset, lows[place], highs[place], timed.get(place))
-            for place, offset in before.items()
+            for place, offset in came.items()
         }
         refused = ""
 
@@ -83,7 +88,14 @@ class ResetOffsets(MemberFault):
         if not self.wait(taken, _EMPTY_S, 0.5):
             raise LabError(refused)
         at_ns = now_ns()
-        past = {place: (before[place], to) for place, to in wanted.items() if to > before[place]}
+        past = {place: (came[place], to) for place, to in wanted.items() if to > came[place]}
         member.skipped(past, at_ns)
         member.committed(wanted, at_ns)
         return at_ns, before, admin.committed(group)
+
+    def _read(self, group: str, committed: Offsets) -> Collection[TopicPartition]:
+        """All partitions of the topics that the group reads, as far as that is known."""
+        owned = (places for one in self.scene.groups.members_of(group) for _, places in one.owned)
+        topics = {place.topic for places in (committed, *owned) for place in places}
+        there = topics.intersection(self.scene.admin.topics())
+        return self.scene.admin.partitions(there) if there else ()

@@ -40,6 +40,9 @@ class Coordinator(FakeAdmin):
     def offsets_at(self, places: Iterable[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
         return {place: 60 if place == ONE else -1 for place in places}
 
+    def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], Any]:
+        return dict.fromkeys((ONE, TWO)) if "orders" in topics else {}
+
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.full -= 1
         if self.full >= 0:
@@ -84,6 +87,43 @@ def test_offsets_are_set_and_recorded(
     assert f"orders/0 from 100 to {offsets[0]}, orders/1 from 30 to {offsets[1]}; back after" in effect.proof
     joined_ns = max(member.joined_ns or 0 for member in groups.made)
     assert effect.proof.endswith(f"; back after {joined_ns / 1e6:,.0f} ms")
+
+
+@pytest.mark.parametrize(
+    ("options", "offsets", "past", "text"),
+    [
+        ({}, (20, 20), {}, "orders/0 from 100 to 20, orders/1 from none to 20"),
+        ({"to": "end"}, (120, 120), {ONE: (100, 120), TWO: (20, 120)}, "orders/1 from none to 120"),
+        ({"back": 5}, (95, None), {}, "group billing: orders/0 from 100 to 95; back"),
+    ],
+)
+def test_partitions_without_a_committed_offset_move_with_their_topic(
+    options: Any, offsets: tuple[int, int | None], past: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a number of records, which counts from a committed offset. All below the new one is passed."""
+    monkeypatch.setattr("kaput.faults.reset_offsets.now_ns", lambda: 0)
+    admin = Coordinator()
+    del admin.offsets[TWO]
+    effect, groups = played(admin, **options)
+    assert effect.confirmed and text in effect.proof
+    assert (admin.offsets[ONE], admin.offsets.get(TWO)) == offsets
+    assert groups.made[0].passed == [(past, effect.effective_ns)]
+
+
+def test_group_that_committed_nothing_is_reset_where_it_had_partitions() -> None:
+    """Kafka's own tool does so, too, with the name of a topic."""
+    admin = Coordinator()
+    admin.offsets = {}
+    groups = FakeGroups()
+    scene = member_scene("reset-offsets", groups)
+    groups.deals = False
+    for member in groups.made:
+        member.owned.clear()
+    with pytest.raises(LabError, match="group billing has committed nothing"):
+        ResetOffsets(replace(scene, admin=admin)).inject(groups.made)  # type: ignore[arg-type]
+    groups.deals = True
+    assert ResetOffsets(replace(scene, admin=admin)).inject(groups.made).confirmed  # type: ignore[arg-type]
+    assert admin.offsets == {ONE: 20, TWO: 20}
 
 
 def test_reset_is_not_proven_by_the_answer_alone() -> None:
