@@ -95,7 +95,7 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 # The verbs by section, in the order of `kaput --help`. To add one: a module with a function NAME_command (a
-# group of verbs: with `app`), and its name here (docs/ARCHITECTURE.md).
+# group of verbs: with `app`), `_` for each hyphen, and its name here (docs/ARCHITECTURE.md).
 EXPERIMENTS, CLUSTERS, CLIENTS, EVIDENCE = GROUPS
 VERBS = {
     EXPERIMENTS: "run matrix regress demo search scenarios undo cache",
@@ -126,8 +126,9 @@ def program(names: Collection[str] = ()) -> typer.Typer:
         for name in words.split():
             if names and name not in names:
                 continue
-            module = import_module(f"kaput.cli.{_MODULES.get(name, name)}")
-            command = getattr(module, f"{name}_command", None)
+            word = name.replace("-", "_")
+            module = import_module(f"kaput.cli.{_MODULES.get(name, word)}")
+            command = getattr(module, f"{word}_command", None)
             if command is None:
                 made.add_typer(module.app, name=name, rich_help_panel=group)
             else:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from fakes.program import app
+from kaput.cli import main
 from kaput.cli.verbs import GROUPS, MAIN
 
 FORBIDDEN = re.compile(r"\b(said|told|nobody|whoever|let in|stands|who is|elsewise)\b", re.IGNORECASE)
@@ -49,6 +52,14 @@ def help_of(path: str) -> str:
 def options_of(path: str) -> list[Any]:
     """Its options, but for --help and shell completion."""
     return [each for each in TREE[path].params if each.param_type_name == "option"]
+
+
+def test_verb_with_a_hyphen_is_a_module_with_an_underscore(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("kaput.cli.two_words")
+    vars(module)["two_words_command"] = lambda: typer.echo("here")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(main.VERBS, GROUPS[0], "two-words run")
+    assert CliRunner().invoke(main.program(["two-words", "run"]), ["two-words"]).stdout == "here\n"
 
 
 @pytest.mark.parametrize("path", TREE)

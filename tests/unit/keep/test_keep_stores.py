@@ -13,6 +13,7 @@ import pytest
 
 from fakes.store_contract import StoreContract, record
 from kaput import keep
+from kaput.clients.keep.store import driver
 from kaput.errors import UsageError
 from waiting import PATIENCE_S
 
@@ -175,6 +176,11 @@ def test_unwritable_path_is_named_in_the_error() -> None:
         keep.FailureLog("/proc/none")
     with pytest.raises(keep.StoreError, match=r"sqlite:/proc/none/kept\.db: unable to open"):
         keep.SQLite("/proc/none/kept.db")
+
+
+def test_client_that_is_not_installed_is_named_as_pip_takes_it() -> None:
+    with pytest.raises(UsageError, match=r"^a store in X needs the package x>=5: pip install 'x>=5'$"):
+        driver("no_such_module", "x>=5", "a store in X")
 
 
 def test_keep_import_is_light_and_missing_client_gives_one_line() -> None:

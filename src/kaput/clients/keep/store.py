@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from kaput.errors import LabError, UsageError, package_with
+from kaput.errors import LabError, UsageError
 
 PAGE = 500
 _PURGED = "purged:"
@@ -101,12 +101,11 @@ def count(store: MessageStore, topic: str | None = None) -> int:
     return sum(counts.values()) if topic is None else counts.get(topic, 0)
 
 
-def driver(module: str, extra: str, what: str) -> Any:
-    """Imports a database's client. Raises UsageError naming the package to install."""
+def driver(module: str, package: str, what: str) -> Any:
+    """Imports a database's client. Raises UsageError naming the package to install: `redis>=5`."""
     try:
         return import_module(module)
     except ImportError:
-        package = package_with(extra)
         raise UsageError(f"{what} needs the package {package}: pip install '{package}'") from None
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from kaput.clients.keep.store import PAGE, KeptMessage, driver, store_errors
-from kaput.errors import UsageError
+from kaput.errors import UsageError, package_with
 
 _TIMEOUT_MS = 10_000
 
@@ -23,7 +23,7 @@ class MongoDB:
         return cls(url)
 
     def __init__(self, uri: str) -> None:
-        pymongo = driver("pymongo", "mongodb", "a store in MongoDB")
+        pymongo = driver("pymongo", package_with("mongodb"), "a store in MongoDB")
         self._error, self._bulk_error = pymongo.errors.PyMongoError, pymongo.errors.BulkWriteError
         self._replace = pymongo.ReplaceOne
         self.name = "mongodb"

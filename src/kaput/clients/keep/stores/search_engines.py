@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from kaput.clients.keep.store import PAGE, KeptMessage, StoreError, driver, store_errors
-from kaput.errors import UsageError
+from kaput.errors import UsageError, package_with
 
 _TIMEOUT_S = 10
 _CONFLICT = 409
@@ -146,7 +146,7 @@ class Elasticsearch(SearchEngine):
         return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
-        client = driver("elasticsearch", "elasticsearch", "a store in Elasticsearch")
+        client = driver("elasticsearch", package_with("elasticsearch"), "a store in Elasticsearch")
         made = client.Elasticsearch(server, request_timeout=_TIMEOUT_S, **options)
         errors = (client.ApiError, client.TransportError)
         super().__init__(_store_name("elasticsearch", server, index), made, index, errors)  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ class OpenSearch(SearchEngine):
         return cls(*cls._of_url(url))
 
     def __init__(self, server: str, index: str = "kaput-keep", **options: Any) -> None:
-        client = driver("opensearchpy", "opensearch", "a store in OpenSearch")
+        client = driver("opensearchpy", package_with("opensearch"), "a store in OpenSearch")
         made = client.OpenSearch(server, timeout=_TIMEOUT_S, **options)
         super().__init__(_store_name("opensearch", server, index), made, index, client.OpenSearchException)
 
