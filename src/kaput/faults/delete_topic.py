@@ -9,6 +9,7 @@ counts.
 
 from __future__ import annotations
 
+from kaput.core import plural
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, TopicChange
 from kaput.faults.recreate import deleted
@@ -36,10 +37,12 @@ class DeleteTopic(TopicChange):
         if topic not in self.scene.admin.topics():
             return effect.effective_ns, effect.with_proof("none at the end", True)
         try:
-            there = self.scene.admin.topic_id(topic)
+            there, states = self.scene.admin.topic_id(topic), self.scene.admin.partitions([topic])
         except LabError as error:
             return None, effect.with_proof(str(error), False)
         if there == self._id:
             return None, effect.with_proof("the same one at the end", False)
-        another = f"another one at the end ({there}): a client had it created (auto.create.topics.enable)"
-        return effect.effective_ns, effect.with_proof(another, True)
+        fewest = min((len(state.replicas) for state in states.values()), default=0)
+        has = f"{plural(len(states), 'partition')} with {plural(fewest, 'replica')}"
+        another = f"another one at the end ({there}; {has}): a client had it created"
+        return effect.effective_ns, effect.with_proof(f"{another} (auto.create.topics.enable)", True)
