@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, TRUE, Opinion, equal, one_of
 from second_opinion.effects import FOREVER
-from second_opinion.raw import MS, Place, Row
+from second_opinion.raw import MS, SECOND, Place, Row
 
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
@@ -21,6 +21,10 @@ _LED = re.compile(r"broker (\d+) led (\S+) from epoch (\d+) on.*")
 _ISR = re.compile(r"ISR of (\S+): ([\d, ]+|empty)")
 _STARTED = re.compile(r"broker ([\d, ]+) started again")
 _ASSIGNED = re.compile(r"a member of (.+) was assigned (\S+)")
+_OF_TRANSACTION = r"transaction (?P<number>[\d,]+) of producer (?P<producer>\d+)"
+_ENDED = re.compile(_OF_TRANSACTION + " was (?P<outcome>committed|aborted)")
+_PASSED = re.compile(r"the last stable offset of \S+ went past " + _OF_TRANSACTION)
+_LAST_ACK = re.compile(r", ([\d,.]+) (s|ms) after the last acknowledgement in it, on ([^\s,]+)$")
 _EARLIER = re.compile(r" \([\d,.]+ s before\)| ?, seen up to [\d,]+ ms later")
 
 
@@ -97,13 +101,44 @@ class Statements:
                 events = self.tables.rows("group_events")
                 mine = [e for e in events if (e["group"], e["kind"]) == (found[1], "assigned")]
                 known = [e for e in mine if self.tables.place(e) == self._named(found[2])]
-            elif wait["condition"] in ("election", "isr", "rebalance"):
+            elif found := _ENDED.match(plain):
+                yield self._last_ack(words, text, found, wait)
+                rows = self._ended(found, found["outcome"])
+                known = [{"at_ns": min(r["end_ns"], wait["to_ns"])} for r in rows]
+            elif found := _PASSED.match(plain):
+                yield self._last_ack(words, text, found, wait)
+                known = [{"at_ns": wait["to_ns"]}] * bool(self._ended(found))
+            elif wait["condition"] in ("election", "isr", "rebalance", "transaction"):
                 known = []  # such a sentence is of one of these forms
             else:
                 continue
             near = [e for e in known if claim["from_ns"] - MS < e["at_ns"] < wait["to_ns"] + MS]
             near = near or [e for e in known if e.get("within_ns") and e["at_ns"] > claim["from_ns"]]
             yield Opinion(words, TRUE if near else FALSE, f"recorded: {known[:4]}")
+
+    def _ended(self, named: re.Match[str], outcome: str | None = None) -> list[Row]:
+        """The transaction that a sentence names."""
+        number, producer = int(named["number"].replace(",", "")), int(named["producer"])
+        rows = self.tables.rows("transactions")
+        mine = [r for r in rows if (r["transaction"], r["producer"]) == (number, producer)]
+        return [r for r in mine if outcome in (None, r["outcome"])]
+
+    def _last_ack(self, words: str, text: str, named: re.Match[str], wait: Row) -> Opinion:
+        """Whether the last acknowledgement in it was so long before, and there, if the text says so."""
+        found = _LAST_ACK.search(text)
+        if found is None:
+            return Opinion(words, TRUE, "no acknowledgement is named")
+        told = float(found[1].replace(",", "")) * (SECOND if found[2] == "s" else MS)
+        times: set[bool] = set()
+        for row in self._ended(named):
+            sends = [s for s in self.tables.rows("sends") if s["producer"] == row["producer"]]
+            mine = [s for s in sends if row["first_seq"] <= s["seq"] <= row["last_seq"] and s["done_ns"]]
+            last = max(mine, key=lambda s: s["done_ns"])
+            near = abs(wait["to_ns"] - last["done_ns"] - told) <= 0.051 * (
+                SECOND if found[2] == "s" else MS * 10
+            )
+            times.add(near and self.tables.place(last) == self._named(found[3]))
+        return Opinion(words, TRUE if True in times else FALSE, "the last acknowledgement in it was another")
 
     def _named(self, text: str) -> Place:
         topic, _, partition = text.rpartition("/")

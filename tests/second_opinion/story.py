@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from second_opinion.effects import CLIENTS, Effect, Effects, hits_member, hits_producer
 from second_opinion.raw import MOMENT, MS, Place, Row, RunTables
+from second_opinion.transactions import Transactions
 
 Reason = tuple[str, int]  # which condition, and whom it is about
 
@@ -102,6 +103,7 @@ class Story:
         self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
         self.states = list(self._states())
         self.replicas = {broker for _, state in self.states for broker in state.isr}
+        self.transactions = Transactions(tables)
         self.senders = {s["producer"] for s in tables.sends_of.get(place, [])}
         self._owners: dict[str, list[Row]] = {}
         self._told: dict[Any, list[set[Reason]]] = {}
@@ -246,11 +248,16 @@ class Story:
         if owner == "":
             return {("no owner", 0) if self._any_member_runs(at, group) else ("no member", 0)}
         if owner is None:
-            return set()
+            return self._held_back(at, end, group)
         for effect in self.effects.in_effect(at):
             if effect.fault in _STOPS and self._stops(effect, group, owner, at):
                 return {("owner", 0)}
-        return set()
+        return self._held_back(at, end, group)
+
+    def _held_back(self, at: int, end: int, group: str) -> set[Reason]:
+        """Whether a transaction was open then, before what ended the silence."""
+        holds = self.transactions.holds(self.place, group, end)
+        return {("open", 0)} if any(hold.begin <= at < hold.end for hold in holds) else set()
 
     def _uncopied(self, at: int, end: int, group: str) -> bool:
         """Whether a group reads copies only at the end, and a fault stops a mirror on the way of each."""
@@ -371,7 +378,7 @@ class Story:
         if kind == "member":
             out = any(who not in state.isr for when, state in self.states if when == at)
             return "election" if elected else "isr" if who not in after.isr or out else "heal"
-        return {"few in sync": "isr", "no owner": "rebalance"}.get(kind, "heal")
+        return {"few in sync": "isr", "no owner": "rebalance", "open": "transaction"}.get(kind, "heal")
 
     def waits(
         self, begin: int, end: int, group: str | None = None, producer: int | None = None
@@ -379,10 +386,13 @@ class Story:
         """What a silence waited for, in order, without what was the client's or is not known."""
         return _Walk(self, begin, end, group, producer).waits()
 
-    def moments(self, group: str | None) -> set[int]:
-        """Every time at which any of this may change."""
+    def moments(self, group: str | None, end: int) -> set[int]:
+        """Every time at which any of this may change in a silence with this end."""
         found = {when for when, _ in self.states} | self.effects.moments()
-        return found | {e["at_ns"] for e in self._group_events(group)} if group is not None else found
+        if group is None:
+            return found
+        found |= {e["at_ns"] for e in self._group_events(group)}
+        return found | set(self.transactions.moments(self.place, group, end))
 
 
 def _holds_up(effect: Effect, mirror: str) -> bool:
@@ -402,7 +412,7 @@ class _Walk:
 
     def __init__(self, story: Story, begin: int, end: int, group: str | None, producer: int | None) -> None:
         self.story, self.end, self.group = story, end, group
-        cuts = [begin, *sorted(t for t in story.moments(group) if begin < t < end), end]
+        cuts = [begin, *sorted(t for t in story.moments(group, end) if begin < t < end), end]
         self.spans = list(pairwise(cuts))
         self.unmet = [[set(s) for s in story.stages(a, begin, end, group, producer)] for a, _ in self.spans]
         self.begin, self.producer = begin, producer
@@ -420,8 +430,8 @@ class _Walk:
     def _forget(self, stage: int) -> None:
         """What was unmet at the end all the same only slowed: it is no condition."""
         for reason in set(self.unmet[-1][stage]):
-            if self._healed_at_the_end(stage, reason):
-                continue
+            if self._healed_at_the_end(stage, reason) or reason[0] == "open":
+                continue  # the delivery shows that a transaction was ended
             for stages in reversed(self.unmet):
                 if reason not in stages[stage]:
                     break
@@ -491,7 +501,7 @@ class _Walk:
         while number < len(self.spans) and reason in self.reasons[number]:
             number += 1
         if number == len(self.spans):
-            return self.end, "heal"  # confirmed just after it
+            return self.end, "transaction" if reason[0] == "open" else "heal"  # confirmed just after it
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
         few = {("few up", 0), ("few in sync", 0), ("raised", 0)} & unmet
@@ -516,6 +526,6 @@ def _same_condition(one: Reason, other: Reason) -> bool:
     conditions = (
         ("leader", "none elected", "none up"),
         ("member", "few up", "few in sync", "raised"),
-        ("no member", "no owner", "owner", "denied"),
+        ("no member", "no owner", "owner", "denied", "open"),
     )
     return any(one[0] in kinds and other[0] in kinds for kinds in conditions)

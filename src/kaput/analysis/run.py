@@ -21,12 +21,21 @@ from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.pieces import Parts
 from kaput.analysis.engine.spells import GIVEN_UP
-from kaput.analysis.facts import coordinators, group_starts, leader_history, partitions, reach, rebalances
+from kaput.analysis.facts import (
+    coordinators,
+    group_starts,
+    leader_history,
+    open_transactions,
+    partitions,
+    reach,
+    rebalances,
+)
 from kaput.analysis.facts.assignments import after_aborts, events_frame, owners
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.lag import clusters_within
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.analysis.facts.mirrors import MirrorFacts, Translated, homes, mirrors, moments, translated
+from kaput.analysis.facts.open_transactions import Held, Hold, Samples, Transaction
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
@@ -38,7 +47,7 @@ from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.views.known import Known
 from kaput.core import SECOND, TopicPartition, cluster_and_topic, duration
 from kaput.evidence.folder import LedgerRows
-from kaput.evidence.reading import STORE_TABLES, Evidence, distinct
+from kaput.evidence.reading import STORE_TABLES, Evidence
 from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS
 from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
 from kaput.scenario.vocabulary import Isolation
@@ -177,7 +186,8 @@ class Run:
     ) -> Story:
         """After messages: what a partition (or a group, or one producer) waited for between two times."""
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
-        waiter = replace(waiter, mirrors=self._mirrors_of(place, group, to_ns))
+        holds = self._holds(place, group, (from_ns, to_ns))
+        waiter = replace(waiter, mirrors=self._mirrors_of(place, group, to_ns), holds=holds)
         story = self.record.story(place, from_ns, to_ns, terms, waiter)
         moves = self.given.clusters.get(group or "", ())
         read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
@@ -195,7 +205,7 @@ class Run:
         empty if none was.
         """
         senders, _ = self._senders.get(self.names.code(place), ([], []))
-        mine = [one for one in senders if one in self._transactions and producer in (None, one)]
+        mine = [one for one in senders if one in self.transactions and producer in (None, one)]
         found = []
         if group is not None:
             if self._isolation.get(group) != "read_committed":
@@ -216,24 +226,38 @@ class Run:
 
     def _open(self, producer: int, from_ns: int, to_ns: int) -> Iterator[tuple[int, int, int]]:
         """(length, producer, number) of its transactions that were open meanwhile."""
-        every = self._transactions[producer]
-        first = bisect_right(every, from_ns, key=lambda one: one[1])  # they follow one another
-        for begin_ns, end_ns, number in takewhile(lambda one: one[0] < to_ns, every[first:]):
-            yield min(to_ns, end_ns) - max(from_ns, begin_ns), producer, number
+        every = self.transactions[producer]
+        first = bisect_right(every, from_ns, key=lambda one: one.begin_ns)  # they follow one another
+        for one in takewhile(lambda one: one.begin_ns < to_ns, every[max(0, first - 1) :]):
+            if one.end_ns is not None and one.end_ns > from_ns:
+                yield min(to_ns, one.end_ns) - max(from_ns, one.begin_ns), producer, one.number
 
     @cached_property
-    def _transactions(self) -> Mapping[int, Sequence[tuple[int, int, int]]]:
-        """By producer, (begin_ns, end_ns, number) of those that are known to have ended, by time."""
-        columns = ("producer", "begin_ns", "end_ns", "transaction")
-        found: dict[int, list[tuple[int, int, int]]] = {}
-        for producer, begin_ns, end_ns, number in distinct(self.given.evidence, "transactions", columns):
-            if None not in (producer, begin_ns, end_ns):
-                found.setdefault(producer, []).append((begin_ns, end_ns, number))
-        return {producer: sorted(mine) for producer, mine in found.items()}
+    def transactions(self) -> Mapping[int, Sequence[Transaction]]:
+        """By producer, by time."""
+        return open_transactions.transactions(self.given.evidence)
+
+    def _holds(self, place: TopicPartition, group: str | None, within: tuple[int, int]) -> list[Hold]:
+        """The transactions that held a group back in a partition."""
+        held = self._held.get((group or "", place))
+        if not held:
+            return []
+        given = self.given
+        return open_transactions.holds(held, within, self._offsets, self._coordinators, given.scenario)
+
+    @cached_property
+    def _held(self) -> dict[tuple[str, TopicPartition], list[Held]]:
+        """After places: by group and partition, the transactions that held it back."""
+        records, passed = (self.sums[name] for name in ("transaction_records", "transaction_passed"))
+        return open_transactions.held(self.transactions, records, passed, self.names, self.given.groups)
+
+    @cached_property
+    def _offsets(self) -> Samples:
+        return Samples(self.given.samples)
 
     @cached_property
     def _coordinators(self) -> coordinators.Outages:
-        recorded = self._transactions
+        recorded = self.transactions
         return coordinators.outages(self.given, recorded) if recorded else coordinators.Outages()
 
     @cached_property

@@ -230,6 +230,20 @@ def test_standstill_says_what_it_waited_for(waits: dict[str, float] | None, sent
     assert waits_in_a_cell(one.waited_for, one.ended_by) == cell
 
 
+def test_transaction_that_a_group_waited_for_is_named() -> None:
+    """Once, though a missing leader hid it for a while."""
+    open_, ended = (
+        Wait(condition="transaction", from_ns=from_ns, to_ns=to_ns, record=record)
+        for from_ns, to_ns, record in ((0, 10**9, ""), (3 * 10**9, 5 * 10**9, "transaction 7 was committed"))
+    )
+    election = Wait(condition="election", from_ns=10**9, to_ns=3 * 10**9)
+    until = "until an open transaction was ended"
+    assert waited([open_, election, ended], "transaction") == (
+        f"it waited 1.0 s {until}, then 2.0 s until a leader was elected, then 2.0 s {until} "
+        "(transaction 7 was committed)"
+    )
+
+
 @pytest.mark.parametrize(("seconds", "told"), [(16, False), (18, True)])
 def test_a_load_that_slumped_for_longer_than_it_was_silent_is_named(
     stood_still: dict[str, Any], seconds: int, told: bool

@@ -262,7 +262,7 @@ def find(samples: Iterable[Mapping[str, Any]]) -> list[StalledOffset]:
     not end a stall: the watermark dips under a new leader, and the last stable offset is never above it.
     """
     found: list[StalledOffset] = []
-    for place, (stable, watermark) in sorted(_by_place(samples).items()):
+    for place, (stable, watermark) in sorted(by_place(samples).items()):
         current: StalledOffset | None = None
         for at_ns in sorted(stable.keys() & watermark.keys()):
             if current is not None and watermark[at_ns] <= current.offset:
@@ -286,10 +286,10 @@ def longest(found: Iterable[StalledOffset]) -> list[StalledOffset]:
     return list(by_offset.values())
 
 
-def _by_place(
+def by_place(
     samples: Iterable[Mapping[str, Any]],
 ) -> Mapping[TopicPartition, tuple[dict[int, int], dict[int, int]]]:
-    """By partition: last stable offset by time, and high watermark by time."""
+    """By partition: last stable offset by time, and high watermark by time, of rows of samples."""
     found: defaultdict[TopicPartition, tuple[dict[int, int], dict[int, int]]] = defaultdict(lambda: ({}, {}))
     for row in samples:
         place = _place(dict(row["labels"] or ())) if row["name"] in (STABLE, WATERMARK) else None

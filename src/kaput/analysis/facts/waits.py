@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kaput.analysis.facts.assignments import Owners
 from kaput.analysis.facts.leader_history import Change, LeaderHistory, state_after
+from kaput.analysis.facts.open_transactions import Hold
 from kaput.analysis.facts.serving import Hindrance, How, MinIsr, Serving
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait, only_flaps
@@ -37,7 +38,8 @@ class Stage(IntEnum):
     NO_MEMBER = 7  # of a group: the partition has no owner, and faults hold up every member
     UNOWNED = 8  # of a group: the partition has no owner
     CLIENT_HINDERED = 9  # a fault holds up the client itself
-    READY = 10
+    OPEN = 10  # of a group that reads what is committed: a transaction is open before what it is delivered
+    READY = 11
 
 
 class WaitState(NamedTuple):
@@ -73,14 +75,15 @@ class Terms:
 class Waiter:
     """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name,
     and if it reads copies only, the mirrors through which each of them comes.
-    `given_up`: when messages failed or were given up; `stalls`: when the last stable offset stood still, of a
-    group that reads up to that.
+    `given_up`: when messages failed or were given up. Of a group that reads what is committed, `holds`: which
+    transactions held back what ended the silence; `stalls`: when the last stable offset stood still.
     """
 
     producers: frozenset[str] = frozenset()
     group: str | None = None
     given_up: Sequence[tuple[int, int]] = ()
     stalls: Sequence[tuple[int, int]] = ()
+    holds: Sequence[Hold] = ()
     mirrors: Sequence[frozenset[str]] = ()
 
 
@@ -178,6 +181,7 @@ class _Walk:
         if self.waiter.group is not None:
             owned = self.record.owners.get((self.waiter.group, self.place), ())
             moments |= {at for at, _ in owned if self.from_ns < at < self.to_ns}
+        moments |= {at for one in self.waiter.holds for at in one[:2] if self.from_ns < at < self.to_ns}
         states = ((begin, self.state(begin)) for begin in sorted(moments)[:-1])
         begins = [next(same) for _, same in groupby(states, key=lambda one: one[1])]
         ends = [*(begin for begin, _ in begins[1:]), self.to_ns]
@@ -321,7 +325,7 @@ class _Walk:
             return WaitState(Stage.DENIED, tuple(denied))
         if self.waiter.group is not None:
             copied = _if_all([self._on_the_way(ways, at_ns) for ways in self.waiter.mirrors], Stage.UNCOPIED)
-            return copied or self._of_group(self.waiter.group, at_ns)
+            return copied or self._of_group(self.waiter.group, at_ns) or self._of_transactions(at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
         return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
 
@@ -331,17 +335,21 @@ class _Walk:
         how: tuple[How, ...] = ("ended", "frozen", "cut")
         return [one for target in targets for one in self._held(target, at_ns, how, Stage.UNCOPIED)]
 
-    def _of_group(self, group: str, at_ns: int) -> WaitState:
+    def _of_transactions(self, at_ns: int) -> WaitState:
+        held = any(one.from_ns <= at_ns < one.to_ns for one in self.waiter.holds)
+        return WaitState(Stage.OPEN if held else Stage.READY)
+
+    def _of_group(self, group: str, at_ns: int) -> WaitState | None:
         owners = self.record.owners.get((group, self.place))
         if owners is None:
-            return WaitState(Stage.READY)
+            return None
         mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
         if not mine:
             gone = [self._holding_up(group, one, at_ns, Stage.NO_MEMBER) for one in self._members(group)]
-            unowned = Stage.READY if self._only_slow(Stage.UNOWNED, at_ns) else Stage.UNOWNED
-            return _if_all(gone, Stage.NO_MEMBER) or WaitState(unowned)
+            unowned = None if self._only_slow(Stage.UNOWNED, at_ns) else WaitState(Stage.UNOWNED)
+            return _if_all(gone, Stage.NO_MEMBER) or unowned
         held = [self._holding_up(group, member, at_ns) for member in sorted(mine)]
-        return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
+        return _if_all(held, Stage.CLIENT_HINDERED)
 
     def _members(self, group: str) -> set[str]:
         """All that ever owned a partition."""
@@ -397,7 +405,11 @@ class _Walk:
         return at_ns >= self.slow.get((name, stage), FOREVER_NS)
 
     def _met_at_the_end(self, last: WaitState) -> bool:
-        """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition."""
+        """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition.
+        That a transaction was ended, the delivery shows.
+        """
+        if last.stage == Stage.OPEN:
+            return True
         if any(self.to_ns <= at and one.may_precede(self.to_ns) for at, one in self.changes):
             return True
         return bool(last.behind) and all(
@@ -492,6 +504,9 @@ class _Walk:
         """What met the condition at that time."""
         if state.stage == Stage.READY:
             return _Met("client")
+        if state.stage == Stage.OPEN:
+            ended = [one.record for one in self.waiter.holds if one.to_ns == at_ns]
+            return _Met("transaction", "; ".join(dict.fromkeys(ended)))
         events = [one for at, one in self.changes if at == at_ns]
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
         shrunk = [one for one in events if one.isr is not None]

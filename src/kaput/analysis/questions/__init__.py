@@ -21,7 +21,7 @@ Several clusters:
 Groups:
     Groups Vanished Unseen Polls Commits Handovers Shares Pipes AbortedRead
 What follows from a loss; transactions:
-    Consequences BrokenTransactions HangingTransactions
+    Consequences BrokenTransactions HangingTransactions HeldBack
 Times and rates:
     Recovery FaultWindows Stuck Latencies LoadRates TimeSeries PartitionAvailability Silences
 The run itself:

@@ -185,7 +185,7 @@ def _waited_for_more(
         return False
     waits = run.story(place, *within, group, None).waits
     mine = [wait for wait in waits if fault.in_effect(wait.from_ns, wait.to_ns)]
-    slowed = ("isr", "client", "unknown")
+    slowed = ("isr", "transaction", "client", "unknown")
     return bool(mine) and all(wait.condition not in slowed and fault.id not in wait.faults for wait in mine)
 
 
@@ -350,7 +350,7 @@ class RunEvents:
         story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
         later = [wait for wait in story.waits if wait.to_ns > since_ns]
         if fault.brokers or fault.hit.hits in (TOPIC, CLUSTER):
-            return any(wait.condition not in ("client", "unknown") for wait in later)
+            return any(wait.condition not in ("client", "transaction", "unknown") for wait in later)
         mine = "rebalance" if fault.hit.members_of is not None else None
         return any(wait.condition == mine or fault.id in wait.faults for wait in later)
 

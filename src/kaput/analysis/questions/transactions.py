@@ -1,4 +1,5 @@
-"""torn-transaction, lost-commit, aborted-read and hanging-transaction. Defined in docs/GLOSSARY.md.
+"""torn-transaction, lost-commit, aborted-read and hanging-transaction, and which transactions held groups
+back. Defined in docs/GLOSSARY.md.
 
 Not here: finding stalls of last stable offsets in samples, and outages of coordinators
 (facts/coordinators.py).
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -322,3 +323,71 @@ def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:
     up_ns = ns - limits.outages.certain_ns(row["producer"], span)
     perhaps_ns = ns - limits.outages.possible_ns(row["producer"], span)
     return up_ns > limits.timeout_ns, up_ns <= most_ns, up_ns > most_ns >= perhaps_ns
+
+
+_OF_TRANSACTION = ("producer", "first_seq")
+_OF_RECORD = (*_OF_TRANSACTION, "place")
+
+
+@dataclass(frozen=True)
+class HeldBack(Question):
+    """What groups that read what is committed waited for: transactions that were open for long. `long`: these
+    (_OF_TRANSACTION); `records`: the first record of each in each partition (facts/open_transactions.py).
+    """
+
+    long: pl.DataFrame = field(default_factory=lambda: none(*_OF_TRANSACTION))
+    records: pl.DataFrame = field(default_factory=lambda: none(*_OF_RECORD, "offset"))
+
+    sums = {
+        "transaction_records": Sum(_OF_RECORD, (), ("offset", "at_ns"), ("done_ns",)),
+        "transaction_passed": Sum(("group", *_OF_RECORD), (), ("passed_ns",)),
+    }
+
+    def before_messages(self, run: Run) -> HeldBack | None:
+        """None if no group reads what is committed, or no transaction was open for long."""
+        if "read_committed" not in run.given.isolations:
+            return None
+        every = (one for mine in run.transactions.values() for one in mine if one.is_long)
+        long = pl.DataFrame([one[:2] for one in every], none(*_OF_TRANSACTION).schema, orient="row")
+        return replace(self, long=long) if long.height else None
+
+    def of_messages(self, messages: Messages) -> Iterator[Find]:
+        """The first record of each in each partition, when its message was attempted, and the last
+        acknowledgement there.
+        """
+        mine = messages.stretches.join(self.long, on=_OF_TRANSACTION, how="semi")
+        sent = pl.Series("at_ns", messages.times["attempts"][mine["row"].to_numpy()], pl.Int64)
+        mine = mine.select("part", *_OF_TRANSACTION, sent, done_ns="done_ns_last")
+        copies = messages.copies.filter("sent", "home").select("part", "place", "offset")
+        yield SumPart("transaction_records", mine.join(copies, on="part").drop("part"))
+
+    def before_places(self, run: Run) -> HeldBack | None:
+        records = run.sums["transaction_records"].select(*_OF_RECORD, "offset")
+        return replace(self, records=records) if records.height else None
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        """When each group was first delivered anything from such a record on: what the poll began with is not
+        before it, as that would not have waited.
+        """
+        mine = pl.col("group").is_in(list(places.known.committed))
+        mine &= pl.col("place").is_in(self.records["place"].implode())
+        given = places.deliveries.filter(mine).select(*_BY, "offset", *_POLLED).sort("offset", _POLLED[1])
+        passed_ns = pl.col(_POLLED[0]).cum_min(reverse=True).over(_BY)
+        ahead = given.select(*_BY, "offset", passed_ns=passed_ns)
+        records = self.records.join(given.select("group").unique(), how="cross").sort("offset")
+        passed = _nearest(records, ahead, "forward").drop_nulls("passed_ns")
+        before = _nearest(passed, given, "backward")
+        together = pl.col("passed_ns").is_between(*_POLLED).fill_null(False)
+        alone = before.filter(~together).select("group", *_OF_RECORD, "passed_ns")
+        yield SumPart("transaction_passed", alone)
+
+
+_BY, _POLLED = ("group", "place"), ("polled_ns_first", "polled_ns_last")
+
+
+def _nearest(rows: pl.DataFrame, given: pl.DataFrame, way: Literal["forward", "backward"]) -> pl.DataFrame:
+    """Rows with what was delivered from their offset on, or before it. All are sorted by offset."""
+    same = way == "forward"
+    return rows.join_asof(
+        given, on="offset", by=_BY, strategy=way, allow_exact_matches=same, check_sortedness=False
+    )

@@ -33,6 +33,7 @@ _MEANINGS = (
     "Seconds: the sum of all standstills. Within the timeout: before the producer's delivery timeout."
 )
 _HEADER = ["from (s)", "seconds", Term("waited for"), "likeliest cause"]
+_RECORDS: tuple[EndedBy, ...] = ("transaction", "unknown")  # what the record shows of these is told with them
 _MUCH_OF_THE_TIME = 0.05
 _LONG_S = 5
 ENOUGH = 0.9  # of the load that was asked for
@@ -42,6 +43,7 @@ _CONDITIONS: dict[EndedBy, str] = {
     "isr": "until the in-sync replicas changed",
     "setting": "until min.insync.replicas changed",
     "rebalance": "until the group had an owner for it",
+    "transaction": "until an open transaction was ended",
     "client": "for client and brokers",
     "unknown": "for something that is not known",
 }
@@ -220,9 +222,14 @@ def waited(
         words["heal"] = "until a link worked"
     elif named or (after is not None and set(healed) != {after}):
         words["heal"] = f"until the heal of {' and '.join(dict.fromkeys(healed))}"
-    if record := next((wait.record for wait in waits if wait.condition == "unknown"), ""):
-        words["unknown"] += f" ({record})"
-    parts = [f"{length} {words[condition]}" for condition, length in noticeable(waits)]
+    records = {
+        condition: "; ".join(dict.fromkeys(w.record for w in waits if w.condition == condition and w.record))
+        for condition in _RECORDS
+    }
+    parts: list[str] = []
+    for condition, length in reversed(noticeable(waits)):
+        record = records.pop(condition, "")
+        parts.insert(0, f"{length} {words[condition]}" + (f" ({record})" if record else ""))
     # A broker is fenced some time after it ended, whenever another one is back.
     last = max((n for n, wait in enumerate(waits) if wait.condition == "heal"), default=0)
     fenced = any(wait.fenced is not None for wait in waits[last:])
