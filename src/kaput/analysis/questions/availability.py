@@ -19,7 +19,7 @@ from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, WAITING, 
 from kaput.analysis.engine.sums import Sum, grouped
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.waits import SHORTEST_NS
-from kaput.analysis.questions.latency import end_to_end
+from kaput.analysis.questions.latency import first_deliveries
 from kaput.analysis.questions.unseen import left_behind, moved, owed
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, DUE, GONE
@@ -212,9 +212,10 @@ class PartitionAvailability(Question):
         waits = _flags(stretches, self._due(group) | removed)
         found = _Found(stretches.height)
         parts = stretches["part"].to_numpy()
-        line = np.full(1 + int(parts.max(initial=-1)), -1)
+        part = messages.deliveries["part"].to_numpy()
+        line = np.full(1 + max(int(each.max(initial=-1)) for each in (parts, part)), -1)
         line[parts] = np.arange(len(parts))
-        deliveries = messages.deliveries.filter(pl.col("part").is_in(parts), group=group)
+        deliveries = messages.deliveries.filter(pl.Series(line[part] >= 0), group=group)
         attempts, polls = messages.times["attempts"], messages.polls
         part, row, n = (deliveries[name].to_numpy() for name in ("part", "row", "n"))
         of = line[part]
@@ -227,14 +228,14 @@ class PartitionAvailability(Question):
         found.add(WAITING, whole & waits[of], of, begin, until)
         found.add(DONE, whole, of, *polled)
         found.tallies["within_1s"][of[whole]] = n[whole]
-        wide_rows, when, took_ns = end_to_end(stretches, deliveries.filter(pl.Series(wide)), attempts, polls)
-        of = line[wide_rows]
-        waiting = waits[of]
-        begin = when - took_ns
-        found.add(WAITING, waiting, of, begin, np.maximum(when, begin))
-        found.add(LONG, waiting & (took_ns >= SHORTEST_NS), of, begin, when)
-        found.add(DONE, np.ones(len(of), bool), of, when, when)
-        found.count("within_1s", of[took_ns <= SECOND])
+        redelivered = deliveries.filter(pl.Series(wide))
+        for first in first_deliveries(stretches, redelivered, attempts, polls):
+            of, begin, when = np.repeat(line[first.part], first.n), first.since_ns, first.polled_ns
+            waiting, took_ns = waits[of], when - begin
+            found.add(WAITING, waiting, of, begin, np.maximum(when, begin))
+            found.add(LONG, waiting & (took_ns >= SHORTEST_NS), of, begin, when)
+            found.add(DONE, np.ones(len(of), bool), of, when, when)
+            found.count("within_1s", of[took_ns <= SECOND])
         return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -60,11 +60,11 @@ class Latencies(Question):
         for index in messages.groups:
             deliveries = messages.deliveries.filter(group=index)
             attempts = messages.times["attempts"]
-            _, polled, took_ns = end_to_end(messages.stretches, deliveries, attempts, messages.polls)
-            took = whole_us(took_ns)
-            when = whens(messages.known.fault_span, polled - took_ns, polled)
-            counts.append(counted(when, took).with_columns(group=pl.lit(index, pl.Int64)))
-            stepped.append(steps.graded("delivered", polled, took, step_ns))
+            for first in first_deliveries(messages.stretches, deliveries, attempts, messages.polls):
+                took = whole_us(first.polled_ns - first.since_ns)
+                when = whens(messages.known.fault_span, first.since_ns, first.polled_ns)
+                counts.append(counted(when, took).with_columns(group=pl.lit(index, pl.Int64)))
+                stepped.append(steps.graded("delivered", first.polled_ns, took, step_ns))
         graded, longest = zip(*stepped, strict=True)
         yield SumPart("end_to_end", pl.concat(counts))
         yield SumPart("graded_deliveries", pl.concat(graded))
@@ -143,20 +143,22 @@ def percentiles(durations: pl.DataFrame) -> tuple[list[float], int] | None:
     return shown, int(us[-1])
 
 
-def end_to_end(
-    sends: pl.DataFrame, deliveries: pl.DataFrame, attempts: Ints, polls: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """For each message delivered to one group: its part, the time of its first delivery, and how long that
-    was after its attempt (ns).
+class FirstDeliveries(NamedTuple):
+    """First deliveries of messages to one group, as runs: the `part` of each and its `n` messages; and by
+    message, when it was delivered, and its time in an array of sends.
     """
-    part, row, when = first_deliveries(sends, deliveries, polls)
-    return part, when, when - attempts.take(row)
+
+    part: Ints
+    n: Ints
+    polled_ns: Ints
+    since_ns: Ints
 
 
-def first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints) -> tuple[Ints, Ints, Ints]:
-    """For each of these messages that was delivered to one group: its part, its index in the arrays of
-    `sends`, and the time of its first delivery. `sends` and `deliveries`: overlaid runs (cutting.py), whose
-    `row` indexes the arrays of times and `polls`.
+def first_deliveries(
+    sends: pl.DataFrame, deliveries: pl.DataFrame, times: Ints, polls: Ints
+) -> Iterator[FirstDeliveries]:
+    """Of these messages, those that were delivered to one group once; then those that were more often.
+    `sends` and `deliveries`: overlaid runs (cutting.py), whose `row` indexes the arrays `times` and `polls`.
     """
     part, n = deliveries["part"].to_numpy(), deliveries["n"].to_numpy()
     size = 1 + max((int(each.max()) for each in (part, sends["part"].to_numpy()) if len(each)), default=-1)
@@ -165,17 +167,13 @@ def first_deliveries(sends: pl.DataFrame, deliveries: pl.DataFrame, polls: Ints)
     often = np.bincount(part, minlength=size)[part]
     sent, poll = row[part], deliveries["row"].to_numpy()
     once, more = (sent >= 0) & (often == 1), (sent >= 0) & (often > 1)
-    rows, when = spread(sent[once], n[once]), picked(polls, poll[once], n[once])
-    parts = np.repeat(part[once], n[once])
+    since_ns = picked(times, sent[once], n[once])
+    yield FirstDeliveries(part[once], n[once], picked(polls, poll[once], n[once]), since_ns)
     if not more.any():
-        return parts, rows, when
+        return
     at, polled = spread(sent[more], n[more]), spread(poll[more], n[more])
     order = np.argsort(at, kind="stable")
     which, begin = np.unique(at[order], return_index=True)
     first = np.minimum.reduceat(polls[polled][order], begin)
-    redelivered_parts = np.repeat(part[more], n[more])[order][begin]
-    return (
-        np.concatenate([parts, redelivered_parts]),
-        np.concatenate([rows, which]),
-        np.concatenate([when, first]),
-    )
+    parts = np.repeat(part[more], n[more])[order][begin]
+    yield FirstDeliveries(parts, np.ones_like(parts), first, times[which])

@@ -50,12 +50,13 @@ class Stuck(Question):
         if not self.heals or early.is_empty():
             return
         mine = messages.deliveries.filter(pl.col("part").is_in(early["part"].implode()), group=group)
-        _, row, polled_ns = first_deliveries(early, mine, messages.polls)
-        done_ns = messages.times["dones"][row]
-        for number, healed_ns in self.heals:
-            by_then = (done_ns != NULL) & (done_ns <= healed_ns - GRACE_NS)
-            if n := int(np.count_nonzero(by_then & (polled_ns > healed_ns))):
-                yield number, group, n
+        times = messages.times["dones"]
+        for first in first_deliveries(early, mine, times, messages.polls):
+            done_ns, polled_ns = first.since_ns, first.polled_ns
+            for number, healed_ns in self.heals:
+                by_then = (done_ns != NULL) & (done_ns <= healed_ns - GRACE_NS)
+                if n := int(np.count_nonzero(by_then & (polled_ns > healed_ns))):
+                    yield number, group, n
 
     def report(self, run: Run) -> Iterator[Reported]:
         """Stuck messages by fault and group; for the verdict, of the fault with the most."""
