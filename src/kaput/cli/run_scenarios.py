@@ -196,20 +196,13 @@ def prepare(
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.network.reexec import inside
     from kaput.runner.machine import check_memory
-    from kaput.runner.setting_check import check_settings
+    from kaput.runner.setting_check import check_all_settings
 
     scenarios = [scenario for _, scenario in named]
     _fetch_others(scenarios, java)
     _install_clients(named)
     jars = (lambda version: distribution_for(version, java, kafka_home)) if own else None
-    mistakes: list[str] = []
-    for scenario in scenarios:
-        try:
-            check_settings(scenario, java, jars, allow_unknown=allow_unknown, with_mirrors=more_for)
-        except UsageError as error:
-            mistakes += str(error).splitlines()
-    if mistakes:
-        raise UsageError("\n".join(dict.fromkeys(mistakes)))
+    check_all_settings(scenarios, java, jars, allow_unknown=allow_unknown, with_mirrors=more_for)
     if own:
         warnings = check_memory(named)
         for warning in () if inside() else warnings:  # before the restart they were given

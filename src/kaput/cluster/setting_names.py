@@ -149,9 +149,7 @@ def wrong_settings(
     by_kind = setting_names(distribution, java) if config else {}
     if kind not in by_kind:
         return  # none, or a kind that came later
-    names = by_kind[kind] | (_THROTTLES if kind == DYNAMIC else set())
-    # A scenario for both modes has settings of either.
-    names |= _ZOOKEEPER | _AUTHORIZER if kind == "broker" else set()
+    names = _readable(kind, by_kind)
     for name in config:
         if name in names or name.startswith(_FREE):
             continue
@@ -160,8 +158,14 @@ def wrong_settings(
         elif not allow_unknown:
             yield (name,), _unknown(name, kind, names, distribution, java)
     known = {name: value for name, value in config.items() if name in names}
-    for name, why in _refused_values("broker" if kind == DYNAMIC else kind, known, distribution, java):
+    for name, why in _refused_values(kind, known, distribution, java):
         yield (name,), f"Kafka {distribution.version} refuses {setting_text(config[name])!r}: {why}"
+
+
+def _readable(kind: str, by_kind: Mapping[str, frozenset[str]]) -> Set[str]:
+    """The names of a kind that something reads; a scenario for both modes has settings of either."""
+    more = {DYNAMIC: _THROTTLES, "broker": _ZOOKEEPER | _AUTHORIZER}
+    return by_kind[kind] | more.get(kind, set())
 
 
 def wrong_mirror_settings(
@@ -181,27 +185,25 @@ def wrong_mirror_settings(
         return  # an installation without MirrorMaker
     source, target = ends
     clients = by_kind["producer"] | by_kind["consumer"]
-    values: dict[str, dict[str, str]] = {}
+    values: list[tuple[str, str, Config]] = []
     for name in config:
         before, bare = _after(name, (f"{source}->{target}.", f"{source}.", f"{target}."))
         role, rest = _after(bare, _ROLES)
         kind = next((kind for kind in ("producer", "consumer") if kind in role), "" if role else "mirror")
         names = own | clients if kind == "mirror" else by_kind.get(kind, clients)
         if rest in names:
-            values.setdefault(kind or "consumer", {})[name] = rest
+            values.append((name, kind or "consumer", {rest: config[name]}))
         elif not (allow_unknown or bare.startswith(_OF_CONNECT)):
             near = [f"{before}{role}{each}" for each in nearest(rest, names, cutoff=_NEAR)]
             yield (
                 (name,),
                 f"{unknown_setting(f'setting of MirrorMaker {distribution.version}', near)} {PLUGINS}",
             )
-    for kind, asked in values.items():
-        given = {rest: config[name] for name, rest in asked.items()}
-        refused = dict(_refused_values(kind, given, distribution, java))
-        for name, rest in asked.items():
-            if rest in refused:
-                text = setting_text(config[name])
-                yield (name,), f"MirrorMaker {distribution.version} refuses {text!r}: {refused[rest]}"
+    judge_values([(kind, setting) for _, kind, setting in values], distribution, java)
+    for name, kind, setting in values:
+        for _, why in _refused_values(kind, setting, distribution, java):
+            text = setting_text(config[name])
+            yield (name,), f"MirrorMaker {distribution.version} refuses {text!r}: {why}"
 
 
 def _after(name: str, prefixes: Iterable[str]) -> tuple[str, str]:
@@ -235,35 +237,64 @@ def unknown_setting(what: str, near: list[str]) -> str:
     return f"no {what}; {f'did you mean {near[0]}?' if near else 'leave it out'}"
 
 
+def judge_values(configs: Iterable[tuple[str, Config]], distribution: Distribution, java: Java) -> None:
+    """Has Kafka's own definitions judge all these settings, each with its kind, at once: `wrong_settings`
+    knows the answers then, without a JVM for each kind and scenario. Raises DistributionError.
+    """
+    by_kind = setting_names(distribution, java)
+    values = [
+        value
+        for kind, config in configs
+        for value in _values(kind, config)
+        if kind in by_kind and value[1] in _readable(kind, by_kind)
+    ]
+    _judged(values, distribution, java)
+
+
 def _refused_values(
     kind: str, config: Config, distribution: Distribution, java: Java
 ) -> list[tuple[str, str]]:
-    """The names whose values Kafka's own definitions refuse, and why. Each value is asked about once."""
+    """The names whose values Kafka's own definitions refuse, and why."""
+    values = _values(kind, config)
+    answers = _judged(values, distribution, java)
+    return [(value[1], why) for value in values if (why := answers[value])]
+
+
+_Value = tuple[str, str, str]  # kind, name, text
+
+
+def _values(kind: str, config: Config) -> list[_Value]:
+    """The settings whose values the definitions of their kind can judge."""
+    of = "broker" if kind == DYNAMIC else kind
     texts = {name: setting_text(value) for name, value in config.items() if not _SECRET.search(name)}
+    return [(of, n, text) for n, text in texts.items() if _OF_PROVIDERS not in text and "\0" not in text]
+
+
+def _judged(values: list[_Value], distribution: Distribution, java: Java) -> dict[_Value, str]:
+    """Why each of these values is refused; empty if it is not. Each value is asked about once."""
     keys = {
-        name: hashlib.sha256(f"{kind} {name}={text}".encode()).hexdigest()
-        for name, text in texts.items()
-        if _OF_PROVIDERS not in text and "\0" not in text
+        (kind, name, text): hashlib.sha256(f"{kind} {name}={text}".encode()).hexdigest()
+        for kind, name, text in values
     }
     judge = hashlib.sha256((_CLASSES / "ConfigNames.class").read_bytes()).hexdigest()[:8]
     kept = cache_dir("settings") / f"{distribution.id}-values-{judge}.json"
     known: dict[str, str] = {}
     with suppress(OSError, ValueError):
         known = json.loads(kept.read_text())
-    if asked := [name for name, key in keys.items() if key not in known]:
-        given = "".join(f"{part}\0" for name in asked for part in (kind, name, texts[name]))
+    if asked := [value for value, key in keys.items() if key not in known]:
+        given = "".join(f"{part}\0" for value in asked for part in value)
         answers = [line.split(" ", 2) for line in _print(distribution, java, "values", given=given)]
         if ["checked", str(len(asked))] not in answers:
             raise DistributionError(
                 f"the values of settings of Kafka {distribution.version} were not checked"
             )
-        known |= {keys[name]: "" for name in asked}
+        known |= {keys[value]: "" for value in asked}
         for answer in answers:
             if answer[0] == "refused":
-                name, why = asked[int(answer[1])], answer[2]
-                known[keys[name]] = why.partition(f" for configuration {name}: ")[2] or why
+                value, why = asked[int(answer[1])], answer[2]
+                known[keys[value]] = why.partition(f" for configuration {value[1]}: ")[2] or why
         _keep(kept, known)
-    return [(name, why) for name, key in keys.items() if (why := known[key])]
+    return {value: known[key] for value, key in keys.items()}
 
 
 def _keep(path: Path, answers: object) -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
@@ -19,6 +19,7 @@ from kaput.cluster.lock import version_with
 from kaput.cluster.mirrors.node import JARS as MIRRORS
 from kaput.cluster.setting_names import (
     DYNAMIC,
+    judge_values,
     setting_names,
     unknown_setting,
     wrong_mirror_settings,
@@ -59,6 +60,8 @@ def check_settings(
     `allow_unknown`: whether Kafka's brokers and Java clients may get names that they do not know;
     `with_mirrors` adds MirrorMaker's jars; None: its settings are not checked.
     """
+    if distribution_of is not None:
+        _judge_at_once([scenario], java, distribution_of)
     found = _of_clients(scenario, java, distribution_of, allow_unknown)
     mistakes = [Mistake(path, text) for path, text in found]
     if distribution_of is not None:
@@ -70,6 +73,46 @@ def check_settings(
     if mistakes:
         placed = [origin_of(scenario).placed(mistake) for mistake in mistakes]
         raise UsageError("\n".join(text for _, text in sorted(placed, key=lambda each: each[0])))
+
+
+def check_all_settings(
+    scenarios: Sequence[Scenario],
+    java: Java,
+    distribution_of: DistributionOf | None,
+    *,
+    allow_unknown: bool = False,
+    with_mirrors: WithMirrors | None = with_additional_jars,
+) -> None:
+    """`check_settings` of each: one UsageError with the lines of all of them."""
+    if distribution_of is not None:
+        _judge_at_once(scenarios, java, distribution_of)
+    lines: list[str] = []
+    for scenario in scenarios:
+        try:
+            check_settings(
+                scenario, java, distribution_of, allow_unknown=allow_unknown, with_mirrors=with_mirrors
+            )
+        except UsageError as error:
+            lines += str(error).splitlines()
+    if lines:
+        raise UsageError("\n".join(dict.fromkeys(lines)))
+
+
+def _judge_at_once(scenarios: Iterable[Scenario], java: Java, distribution_of: DistributionOf) -> None:
+    """Asks Kafka's definitions about all settings of these scenarios, with one JVM for each version, whose
+    answers are kept. Raises DistributionError.
+    """
+    asked: dict[str, list[tuple[str, Config]]] = {}
+    for scenario in scenarios:
+        for _, config, kind, version in _kafkas(scenario):
+            asked.setdefault(version, []).append((kind, config))
+        for _, kind, client in _clients(scenario):
+            if client.client == "java":
+                version = client.client_version or scenario.cluster_of(client).kafka
+                asked.setdefault(version, []).append((kind, client.config))
+    for version, configs in asked.items():
+        if any(config for _, config in configs):
+            judge_values(configs, distribution_of(version), java)
 
 
 def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] | str:
@@ -148,17 +191,8 @@ def _kafkas(scenario: Scenario) -> Iterator[tuple[DataPath, Config, str, str]]:
 def _of_clients(
     scenario: Scenario, java: Java, distribution_of: DistributionOf | None, allow_unknown: bool
 ) -> Found:
-    work = scenario.workload
-    clients: list[tuple[DataPath, str, Producers | Group]] = [
-        *((("workload", "producers", n, "config"), "producer", p) for n, p in enumerate(work.producers)),
-        *(
-            (("workload", "groups", n, "config"), "consumer", each)
-            for n, group in enumerate(work.groups)
-            for each in (group, *_other_versions(group))
-        ),
-    ]
-    yield from _of_each(scenario, clients, java, distribution_of, allow_unknown)
-    for n, group in enumerate(work.groups):
+    yield from _of_each(scenario, _clients(scenario), java, distribution_of, allow_unknown)
+    for n, group in enumerate(scenario.workload.groups):
         for number, config in group.member_config.items():
             place: DataPath = ("workload", "groups", n, "member-config", str(number))
             one = [(place, "consumer", group.as_member(number))]
@@ -167,9 +201,25 @@ def _of_clients(
             yield from (each for each in found if each[0][-1] in config)
 
 
+_Client = tuple[DataPath, str, Producers | Group]
+
+
+def _clients(scenario: Scenario) -> list[_Client]:
+    """Clients with settings: their path and kind; a group also for each other version of its members."""
+    work = scenario.workload
+    return [
+        *((("workload", "producers", n, "config"), "producer", p) for n, p in enumerate(work.producers)),
+        *(
+            (("workload", "groups", n, "config"), "consumer", each)
+            for n, group in enumerate(work.groups)
+            for each in (group, *_other_versions(group))
+        ),
+    ]
+
+
 def _of_each(
     scenario: Scenario,
-    clients: Iterable[tuple[DataPath, str, Producers | Group]],
+    clients: Iterable[_Client],
     java: Java,
     distribution_of: DistributionOf | None,
     allow_unknown: bool,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from kaput.cluster.distribution import resolve
 from kaput.cluster.setting_names import _ONLY_3, setting_names
 from kaput.errors import UsageError
 from kaput.java import find_java
-from kaput.runner.setting_check import check_settings
+from kaput.runner.setting_check import check_all_settings, check_settings
 from kaput.runner.setting_check import refused as refused_by_librdkafka
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.clients import LIBRDKAFKA_ONLY
@@ -38,6 +40,50 @@ _PRODUCER, _GROUP = "workload.producers.0", "workload.groups.0"
 
 
 _LIBRDKAFKA = "setting of librdkafka; did you mean"
+_REFUSED = [
+    ("cluster.config.log.retention.ms=7d", "Kafka 4.4.0 refuses '7d': Not a number of type LONG"),
+    ("cluster.config.num.io.threads=0", "refuses '0': Value must be at least 1"),
+    (
+        "topics.0.config.cleanup.policy=compactt",
+        "refuses 'compactt': String must be one of: compact, delete",
+    ),
+    (
+        "faults=[{at: 1s, fault: change-config, target: topic messages, config: {retention.ms: two}}]",
+        "faults.0.config.retention.ms: Kafka 4.4.0 refuses 'two': Not a number of type LONG",
+    ),
+    (
+        "faults=[{at: 1s, fault: change-config, target: broker 1, config: {log.retention.ms: 1d}}]",
+        "faults.0.config.log.retention.ms: Kafka 4.4.0 refuses '1d': Not a number of type LONG",
+    ),
+]
+_OF_MIRRORS = [
+    ("offset.lag.max=10", None),
+    ("dc1->dc2.tasks.max=2", None),
+    ("producer.linger.ms=5", None),
+    ("dc2.producer.override.linger.ms=5", None),
+    ("source.consumer.max.poll.records=5", None),
+    ("target.admin.request.timeout.ms=5000", None),
+    ("transforms.any.type=x", None),
+    ("offset.lags.max=10", "no setting of MirrorMaker 4.3.1; did you mean offset.lag.max?"),
+    ("dc1->dc2.task.max=2", "did you mean dc1->dc2.tasks.max?"),
+    ("producer.linger.millis=5", "did you mean producer.linger.ms?"),
+    ("target.consumer.linger.ms=5", "no setting of MirrorMaker"),
+    ("offset.lag.max=ten", "MirrorMaker 4.3.1 refuses 'ten'"),
+    ("dc2.producer.linger.ms=soon", "refuses 'soon'"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _asked_at_once() -> None:
+    """A JVM for all of these values of brokers, and two for those of mirrors, not one for each of them."""
+    java = find_java()
+    brokers = [load_builtin("consumer-failover", [override]) for override, _ in _REFUSED]
+    settings = [setting.partition("=") for setting, _ in _OF_MIRRORS]
+    mirrors = [{name: value for name, _, value in each} for each in (settings, reversed(settings))]
+    changes = [f"mirrors.0.config={json.dumps(config)}" for config in mirrors]
+    with suppress(UsageError):
+        every = [*brokers, *(load_builtin("mirror", [change]) for change in changes)]
+        check_all_settings(every, java, lambda version: resolve(version, java))
 
 
 @pytest.mark.parametrize(
@@ -105,13 +151,7 @@ def test_existing_cluster_is_only_checked_for_librdkafka() -> None:
 def test_built_in_scenarios_only_have_known_settings() -> None:
     """All that run on the default version."""
     java = find_java()
-    refused = {}
-    for name in builtin_names():
-        try:
-            check_settings(load_builtin(name), java, lambda version: resolve(version, java))
-        except UsageError as error:
-            refused[name] = str(error)
-    assert refused == {}
+    check_all_settings([*map(load_builtin, builtin_names())], java, lambda version: resolve(version, java))
 
 
 def test_settings_that_only_a_running_broker_takes_are_accepted_in_a_step() -> None:
@@ -232,25 +272,7 @@ def test_table_of_librdkafka_is_what_it_and_java_say() -> None:
     assert [name for name, why in unknown.items() if why.startswith("No such")] == []
 
 
-@pytest.mark.parametrize(
-    ("override", "why"),
-    [
-        ("cluster.config.log.retention.ms=7d", "Kafka 4.4.0 refuses '7d': Not a number of type LONG"),
-        ("cluster.config.num.io.threads=0", "refuses '0': Value must be at least 1"),
-        (
-            "topics.0.config.cleanup.policy=compactt",
-            "refuses 'compactt': String must be one of: compact, delete",
-        ),
-        (
-            "faults=[{at: 1s, fault: change-config, target: topic messages, config: {retention.ms: two}}]",
-            "faults.0.config.retention.ms: Kafka 4.4.0 refuses 'two': Not a number of type LONG",
-        ),
-        (
-            "faults=[{at: 1s, fault: change-config, target: broker 1, config: {log.retention.ms: 1d}}]",
-            "faults.0.config.log.retention.ms: Kafka 4.4.0 refuses '1d': Not a number of type LONG",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("override", "why"), _REFUSED)
 def test_value_that_kafka_refuses_is_named(override: str, why: str) -> None:
     """In the words of its own definition, each time; a plugin has nothing to do with it."""
     assert [why in line for line in mistakes(override)] == [True]
@@ -289,24 +311,7 @@ def test_mistake_names_the_line_of_its_file(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("offset.lag.max=10", None),
-        ("dc1->dc2.tasks.max=2", None),
-        ("producer.linger.ms=5", None),
-        ("dc2.producer.override.linger.ms=5", None),
-        ("source.consumer.max.poll.records=5", None),
-        ("target.admin.request.timeout.ms=5000", None),
-        ("transforms.any.type=x", None),
-        ("offset.lags.max=10", "no setting of MirrorMaker 4.3.1; did you mean offset.lag.max?"),
-        ("dc1->dc2.task.max=2", "did you mean dc1->dc2.tasks.max?"),
-        ("producer.linger.millis=5", "did you mean producer.linger.ms?"),
-        ("target.consumer.linger.ms=5", "no setting of MirrorMaker"),
-        ("offset.lag.max=ten", "MirrorMaker 4.3.1 refuses 'ten'"),
-        ("dc2.producer.linger.ms=soon", "refuses 'soon'"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "message"), _OF_MIRRORS)
 def test_settings_of_mirrors_are_known_to_mirrormaker(setting: str, message: str | None) -> None:
     """Also those of its clients, with the prefixes that it takes; by its own definitions."""
     java = find_java()
@@ -324,3 +329,14 @@ def test_settings_of_mirrors_are_known_to_mirrormaker(setting: str, message: str
     text = refused(allow_unknown=False)
     assert (message or "") in text and bool(text) == (message is not None)
     assert bool(refused(allow_unknown=True)) == (message is not None and "refuses" in message)
+
+
+def test_values_of_both_sides_of_a_mirror_are_judged() -> None:
+    """Those of its source do not stand for those of its target."""
+    java = find_java()
+    sides = {"source.consumer.max.poll.records": "ten", "target.consumer.max.poll.records": 5}
+    with pytest.raises(UsageError) as raised:
+        scenario = load_builtin("mirror", [f"mirrors.0.config={json.dumps(sides)}"])
+        check_settings(scenario, java, lambda version: resolve(version, java))
+    (line,) = str(raised.value).splitlines()
+    assert "source.consumer.max.poll.records" in line and "refuses 'ten'" in line
