@@ -25,13 +25,12 @@ from kaput.evidence.schemas import Column
 from kaput.evidence.time_units import (
     ISO,
     NS,
+    UnitOfTimes,
     are_s,
-    bounds_of_unit,
     decimal_of,
     is_calendar,
     iso_ns,
     other_unit,
-    unit_of,
 )
 
 Where = Callable[[int], str]  # the place of a row, by its index
@@ -191,7 +190,7 @@ class TimeColumn:
     def __init__(self, column: Column, source: str, bare: bool) -> None:
         self._wanted, self.source = column.name.rpartition("_")[2], source
         self._unit = None if bare else source.rpartition("_")[2]
-        self._bounds: tuple[int, int] | None = None
+        self._one = UnitOfTimes()
         self.read_as: str | None = None
 
     @property
@@ -287,14 +286,15 @@ class TimeColumn:
 
     def _unit_for(self, value: Any, whole: bool, place: str) -> str:
         """The unit of one time. Raises EvidenceError if the times before it have another."""
-        unit = self._unit
-        if unit is None:
-            unit = unit_of(value, whole) if self._bounds is None else str(self.read_as)
-            low, high = self._bounds = self._bounds or bounds_of_unit(value, unit)
-            if not low <= value < high or unit not in NS:
+        if self._unit is None:
+            fits = self._one.takes(value, whole)
+            unit = str(self._one.name)
+            if not fits:
                 raise self._no_time(value, place) if self.read_as is None else self._mixed(value, place)
-        elif self.read_as not in (None, unit):
-            raise self._mixed(value, place)
+        else:
+            unit = self._unit
+            if self.read_as not in (None, unit):
+                raise self._mixed(value, place)
         self.read_as = unit
         return unit
 
@@ -302,7 +302,7 @@ class TimeColumn:
         if self.read_as not in (None, how):
             raise self._mixed(values if isinstance(values, str) else how, where(0))
         self.read_as = how
-        self._bounds = (0, 0)  # no number fits any more
+        self._one.use(how)  # no number fits any more
 
     def _no_time(self, value: object, place: str) -> EvidenceError:
         return EvidenceError(f"{place}: {self.source} {value} is no time: it would be after the year 2262")

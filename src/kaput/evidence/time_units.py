@@ -24,13 +24,13 @@ _ISO = re.compile(
 _COMMA = re.compile(r"\d{4,},\d+")  # of decimals: thousands have one after three digits at most
 
 
-def unit_of(time: float | Decimal, whole: bool) -> str:
+def _unit_of(time: float | Decimal, whole: bool) -> str:
     if time < SMALL:
         return "ms" if whole else "s"
     return next((unit for unit, (low, high) in BOUNDS.items() if low <= time < high), "ns")
 
 
-def bounds_of_unit(time: float | Decimal, unit: str) -> tuple[int, int]:
+def _bounds_of(time: float | Decimal, unit: str) -> tuple[int, int]:
     """Between what other times of an input lie, of which one is `time`; the end is excluded. Later ones than
     an int64 has in ns, of the year 2262, are none.
     """
@@ -38,6 +38,29 @@ def bounds_of_unit(time: float | Decimal, unit: str) -> tuple[int, int]:
         return 0, SMALL
     low, high = BOUNDS[unit]
     return low, min(high, INT64_MAX // NS[unit] + 1)
+
+
+class UnitOfTimes:
+    """The unit that all times of one input are in: the one that is `given`, or the first time's. `name`: None
+    as long as there was no time; `bounds`: what a time is within, the end excluded.
+    """
+
+    def __init__(self, given: str | None = None) -> None:
+        self.use(given)
+
+    def use(self, name: str | None) -> None:
+        """Takes times of any size for ones in this unit; as texts (ISO), no number is one."""
+        self.name = name
+        limit = 0 if name is not None and name not in NS else INT64_MAX // NS[name or "ns"] + 1
+        self.bounds = 0, limit
+
+    def takes(self, time: float | Decimal, whole: bool) -> bool:
+        """Whether a time is in the same unit as those before it. The first one decides which that is."""
+        if self.name is None:
+            self.name = _unit_of(time, whole)
+            self.bounds = _bounds_of(time, self.name)
+        low, high = self.bounds
+        return low <= time < high
 
 
 def decimal_of(text: str) -> Decimal | None:

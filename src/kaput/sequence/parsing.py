@@ -17,7 +17,7 @@ import numpy as np
 
 from kaput.core import INT64_MAX, NULL_LONG
 from kaput.errors import UsageError
-from kaput.evidence.time_units import ISO, NS, SMALL, bounds_of_unit, decimal_of, iso_ns, other_unit, unit_of
+from kaput.evidence.time_units import ISO, NS, SMALL, UnitOfTimes, decimal_of, iso_ns, other_unit
 from kaput.sequence.intervals import Bools, Longs
 from kaput.sequence.reading import Place, Places
 from kaput.sequence.tool_lines import DoubleColumn, Fields, LineMeaning, Role, Skipped
@@ -32,12 +32,11 @@ class Times:
         """`unit`: the one to use whatever the size; None: recognize it. `place`: of a line, from 0."""
         self._place = place
         self._is_given = unit is not None
-        self._use(unit)
+        self._one = UnitOfTimes(unit)
 
-    def _use(self, unit: str | None) -> None:
-        """Whatever the size."""
-        self.unit = unit
-        self._bounds = (0, INT64_MAX) if unit is None or unit == ISO else (0, INT64_MAX // NS[unit] + 1)
+    @property
+    def unit(self) -> str | None:
+        return self._one.name
 
     def scaled(self, times: Longs, lines: Longs) -> Longs:
         """Whole times in ns; NULL_LONG stays. `lines`: theirs, from 0. Raises UsageError for a mixture."""
@@ -46,12 +45,10 @@ class Times:
         some = times if every else times[known]
         if not len(some):
             return times
-        if self.unit is None:
-            self._decide(int(some[0]), whole=True)
-        low, high = self._bounds
-        if self.unit == ISO or int(some.min()) < low or int(some.max()) >= high:
-            wrong = np.full(len(times), self.unit == ISO) | (times < low) | (times >= high)
-            at = int(np.flatnonzero(wrong & known)[0])
+        self._one.takes(int(some[0]), whole=True)
+        low, high = self._one.bounds
+        if int(some.min()) < low or int(some.max()) >= high:
+            at = int(np.flatnonzero(((times < low) | (times >= high)) & known)[0])
             raise self._mixed(str(times[at]), int(lines[at]))
         scale = NS[str(self.unit)]
         return times * scale if every else np.where(known, np.where(known, times, 0) * scale, times)
@@ -72,13 +69,11 @@ class Times:
         if moment is not None:
             if self.unit not in (None, ISO):
                 raise self._mixed(shown, line)
-            self.unit = ISO
+            self._one.use(ISO)
             return moment
         if named is not None and not self._is_given:
             self._check_named(value, shown, line, named)
-        if self.unit is None:
-            self._decide(value, whole=False)
-        if self.unit == ISO or not self._bounds[0] <= value < self._bounds[1]:
+        if not self._one.takes(value, whole=False):
             raise self._mixed(shown, line)
         return int(value * NS[str(self.unit)])
 
@@ -88,18 +83,14 @@ class Times:
                 f"{self._place(line)}: time {shown} is one in {other}; its column's name says {unit}"
             )
         if self.unit is None:
-            self._use(unit)
+            self._one.use(unit)
         elif self.unit != unit:
             raise self._mixed(f"{shown} ({unit})", line)
 
     @property
     def count_from_zero(self) -> bool:
         """Whether the times are too small for ones since 1970: offsets, or times since a start."""
-        return not self._is_given and self.unit is not None and self._bounds == (0, SMALL)
-
-    def _decide(self, time: int | Decimal, whole: bool) -> None:
-        self.unit = unit_of(time, whole)
-        self._bounds = bounds_of_unit(time, self.unit)
+        return not self._is_given and self.unit is not None and self._one.bounds == (0, SMALL)
 
     def _mixed(self, time: str, line: int) -> UsageError:
         return UsageError(
