@@ -23,7 +23,7 @@ from typing import Any
 import typer
 
 from kaput.cli.settings import defaults_of, read_settings
-from kaput.cli.verbs import ALL, VerbGroup, Verbosity, command_of, write_error
+from kaput.cli.verbs import ALIKE, ALL, VerbGroup, Verbosity, command_of, write_error
 from kaput.core import VERSION
 from kaput.errors import AccountingError, Interrupted, KaputError, LabError, UsageError
 from kaput.scenario.nearest import nearest
@@ -39,16 +39,17 @@ _MACHINE = (
 )  # fmt: skip
 # What click and pydantic write, and what a user is to read.
 _CLICKS_WORDS = {
-    "(Possible options: ": "(did you mean ",
     "Input should be a valid integer, unable to parse string as an integer": "write a whole number",
     "Input should be a valid number, unable to parse string as a number": "write a number",
     "Input should be greater than or equal to ": "at least ",
     "Input should be less than or equal to ": "at most ",
     "Value error, ": "",
+    "Invalid value: ": "",
 }
+_PROPOSALS = re.compile(
+    r"\.? \(?(?:Possible options:|Did you mean) (.*?)[?)]*$"
+)  # as versions of click have them
 _LONGEST = 500
-_MOST = 3  # proposals
-_ALIKE = 0.75  # words less similar than this are not proposed: heal is no misspelled shell
 # Verbs whose arguments are another program's.
 OTHER_PROGRAMS = ("shell", "tool", "inside")
 _SECRET = re.compile(r"((?:secret|password|token|credential|key)[^=]*=).+", re.IGNORECASE)
@@ -73,19 +74,6 @@ class RootGroup(VerbGroup):
             words = [word for word in args[1:] if word not in ("--all", "help")]
             args = words if ctx.resilient_parsing else [*words, "--help"]
         return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first word names. Raises click's UsageError with a word alike."""
-        word = args[0]
-        if word in self.commands or word.startswith("-"):
-            return super().resolve_command(ctx, args)
-        groups = [name for name, command in self.commands.items() if word in getattr(command, "commands", ())]
-        commands = [f"kaput {name} {word}" for name in groups[:_MOST]] or [
-            f"kaput {name}" for name in nearest(word, self.commands, cutoff=_ALIKE)
-        ]
-        return ctx.fail(
-            f"no verb {word!r}" + (f" (did you mean {' or '.join(commands)}?)" if commands else "")
-        )
 
     def invoke(self, ctx: Any) -> Any:
         """Raises _Raised for OSError, EOFError, Interrupted."""
@@ -125,9 +113,9 @@ def _misused(error: Any) -> int:
         error.show()
         return UsageError.exit_status
     if wanted := getattr(error, "option_name", None):
-        error.possibilities = nearest(str(wanted), getattr(error, "possibilities", None) or (), cutoff=_ALIKE)
+        error.possibilities = nearest(str(wanted), getattr(error, "possibilities", None) or (), cutoff=ALIKE)
     text = " ".join(error.format_message().split()).rstrip(".")
-    text = re.sub(r"\. Did you mean (.*\?)$", r" (did you mean \1)", text)
+    text = _PROPOSALS.sub(r" (did you mean \1?)", text)
     for theirs, ours in _CLICKS_WORDS.items():
         text = text.replace(theirs, ours)
     return _failed(f"{text}; see {path} --help", UsageError.exit_status)

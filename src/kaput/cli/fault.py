@@ -121,7 +121,8 @@ def kinds_command(
 
     shown = [each for each in descriptions() if fault in (None, each.fault)]
     if not shown:
-        raise UsageError(f"no fault {fault}; {hint(str(fault), {each.fault for each in descriptions()})}")
+        known = sorted(each.fault for each in descriptions())
+        raise UsageError(f"no fault {fault}; {hint(str(fault), known)}")
     if json:
         print_json([each._asdict() for each in shown], indent=2)
         return

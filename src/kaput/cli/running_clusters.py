@@ -115,7 +115,7 @@ def _down_all(json: bool) -> None:
             failures.append(f"{entry.name}: {error}")
     if json:
         print_json({"down": [*texts]} | ({"failed": failures} if failures else {}))
-    for text in () if json else texts.values():
+    for text in () if json else texts.values() or ([] if failures else ["no cluster is running"]):
         typer.echo(text)
     if failures:
         raise LabError("\n".join(failures))

@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from kaput.errors import UsageError, needs_package
 from kaput.printable import printable_lines
+from kaput.scenario.nearest import nearest
 
 Runs = Annotated[Path, Option(metavar="DIR", help="Directory with the run folders.")]
 
@@ -42,6 +43,8 @@ _SECTIONS = {
 }  # fmt: skip
 ALL = "kaput.all"  # in a context: all verbs are to be explained
 _UNCUT = 1_000  # characters
+_MOST = 3  # proposals
+ALIKE = 0.75  # words less similar than this are not proposed: heal is no misspelled shell
 
 
 class Verbosity:
@@ -226,6 +229,18 @@ class VerbGroup(TyperGroup):
         """Its own parameters, those of every verb, and --help."""
         own = super().get_params(ctx)
         return [*own[:-1], *COMMON, own[-1]]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names. Raises click's UsageError with a word alike."""
+        word = args[0]
+        if word in self.commands or word.startswith("-"):
+            return super().resolve_command(ctx, args)
+        path = command_of(ctx)
+        groups = [name for name, command in self.commands.items() if word in getattr(command, "commands", ())]
+        verbs = [f"{path} {name} {word}" for name in groups[:_MOST]] or [
+            f"{path} {name}" for name in nearest(word, self.commands, cutoff=ALIKE)
+        ]
+        return ctx.fail(f"no verb {word!r}" + (f" (did you mean {' or '.join(verbs)}?)" if verbs else ""))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["VERB ..."]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kaput.cache import cache_dir
 from kaput.cluster.ivy import fetch
-from kaput.core import OLDEST_KAFKA
+from kaput.core import NEWEST_KAFKA, OLDEST_KAFKA
 from kaput.errors import DistributionError, UsageError
 from kaput.java import Java
 from kaput.scenario.cluster import release_of
@@ -140,7 +140,9 @@ def lock_text(name: str, entries: Sequence[LockedJar], made: str) -> str:
 
 def _check_version(version: str) -> None:
     match = _VERSION.fullmatch(version)
-    if match is None or (int(match[1]), int(match[2])) < release_of(OLDEST_KAFKA):
+    if match is None:
+        raise UsageError(f"{version!r} is not a version of Kafka: write one such as {NEWEST_KAFKA}")
+    if (int(match[1]), int(match[2])) < release_of(OLDEST_KAFKA):
         raise UsageError(
             f"kaput does not support Kafka {version}: use {OLDEST_KAFKA} or newer (or --kafka-home)"
         )

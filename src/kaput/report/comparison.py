@@ -357,7 +357,7 @@ def parse(text: str, varied: Iterable[str] = ()) -> list[str]:
     for word in text.split(","):
         if (name := known.get(key_of(word))) is None:
             near = hint(key_of(word), known)
-            every = "" if near.startswith("valid") else f" Valid are {', '.join(known)}"
+            every = f" Valid are {', '.join(known)}" if near.endswith("?") else ""
             raise UsageError(f"--columns {word.strip()}: no such column; {near}{every}")
         names.append(name)
     return list(dict.fromkeys(names))

@@ -43,6 +43,8 @@ def _likeness(word: str, other: str) -> float:
 
 
 def _alike(one: str, two: str) -> float:
+    if one != two and sorted(one) == sorted(two):  # rnu
+        return _MISSPELT
     # Autojunk ignores frequent letters of long words; a quick upper bound first.
     matcher = SequenceMatcher(None, one, two, autojunk=False)
     return matcher.ratio() if matcher.real_quick_ratio() > 0.5 else 0.0

@@ -26,7 +26,10 @@ from kaput.report.comparison import RunFigure
     [
         ("heal", "no verb 'heal' (did you mean kaput fault heal?); see kaput --help"),
         ("stats", "no verb 'stats' (did you mean kaput status?); see kaput --help"),
-        ("up --brokrs 3", "No such option: --brokrs (did you mean --brokers); see kaput up --help"),
+        ("up --brokrs 3", "No such option: --brokrs (did you mean --brokers?); see kaput up --help"),
+        ("cache cler", "no verb 'cler' (did you mean kaput cache clear?); see kaput cache --help"),
+        ("fault nope", "no verb 'nope'; see kaput fault --help"),
+        ("tool --kafka 4.3 topics", f"'4.3' is not a version of Kafka: write one such as {NEWEST_KAFKA}"),
         ("run --nmae x", "No such option: --nmae; see kaput run --help"),
         ("peek", "Missing argument 'TOPIC/PARTITION'; see kaput peek --help"),
         ("export runs/x", "Missing option '--format'. Choose from: jepsen, csv; see kaput export --help"),
@@ -39,6 +42,8 @@ from kaput.report.comparison import RunFigure
         ("docs nope", "'nope' is neither a page nor a word of the glossary; 'kaput docs' has the start page"),
         ("down lab", "unexpected argument lab (did you mean --cluster lab?); see kaput down --help"),
         ("version a b", "unexpected argument a b; see kaput version --help"),
+        ("rnu noop", "no verb 'rnu' (did you mean kaput run?); see kaput --help"),
+        ("doctor KP003", "check IDs require --prove; see kaput doctor --help"),
         ("help nonsense", "no verb 'nonsense'; see kaput --help"),
     ],
 )

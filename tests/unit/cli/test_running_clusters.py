@@ -70,6 +70,12 @@ def test_dead_cluster_is_named_with_the_cleanup_command() -> None:
         entry_of(None)
 
 
+def test_down_with_all_says_that_there_is_none() -> None:
+    """Which is no mistake: a script may always end with it."""
+    result = CliRunner().invoke(app, ["down", "--all"])
+    assert (result.exit_code, result.stdout) == (0, "no cluster is running\n")
+
+
 def test_down_cleans_up_what_a_killed_cluster_left() -> None:
     """Under the default name, if none is running; and says which in JSON."""
     running("lab", alive=False)

@@ -28,6 +28,7 @@ def test_every_anomaly_has_an_expectation_and_a_description() -> None:
         ("leaders-move", ["move-leader"]),
         ("rollingrestart", ["rolling-restart"]),
         ("kil", ["kill"]),
+        ("sotp", ["stop"]),
         ("elect-replicas", ["move-replicas"]),
         ("defect-reports", []),
     ],
