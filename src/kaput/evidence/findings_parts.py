@@ -282,6 +282,8 @@ class ClientErrors(FindingsPart):
     and broker, 10,000 are recorded)."""
     messages: dict[str, int] = {}
     """By the error that its library gave, how many of its messages were not acknowledged."""
+    transactions: dict[str, int] = {}
+    """By the error that its library gave, how many of its transactions were not committed."""
 
 
 class GroupCounts:

@@ -57,6 +57,26 @@ def test_errors_are_counted_by_kind_of_client(tmp_path: Path) -> None:
     assert "What clients did about errors on their own, and errors of members, are not recorded." in text
 
 
+def test_errors_of_transactions_are_counted(tmp_path: Path) -> None:
+    """Their messages end with an error of the client's own: which request failed, and how, is only there."""
+    history = History().acked(0, 0, 0)
+    for seq in (1, 2):
+        history.sent(0, seq, None, "unknown", partition=None, error="_PURGE_QUEUE: Local: Purged in queue")
+    error = "INVALID_PRODUCER_ID_MAPPING: Failed to add partition(s) to transaction"
+    for number, outcome in enumerate(("committed", "aborted", "aborted")):
+        history.add(
+            "transactions", transactional_id="t", producer=0, transaction=number, first_seq=number,
+            last_seq=number, outcome=outcome, begin_ns=at(number), end_ns=at(number + 0.5),
+            error=None if outcome == "committed" else error,
+        )  # fmt: skip
+    findings = _judged(history, tmp_path)
+    (found,) = findings.client_errors
+    assert found.messages == {"_PURGE_QUEUE": 2} and found.transactions == {"INVALID_PRODUCER_ID_MAPPING": 2}
+    text = to_text(findings, tmp_path).plain
+    assert "transactions not committed, by error" in text and "INVALID_PRODUCER_ID_MAPPING 2" in text
+    assert "requests that a fault answered with an error" not in text
+
+
 def test_report_of_a_run_without_errors_does_not_mention_them(tmp_path: Path) -> None:
     findings = _judged(History().acked(0, 0, 0), tmp_path)
     assert findings.client_errors == []

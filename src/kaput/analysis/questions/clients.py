@@ -1,6 +1,6 @@
 """Clients: the feature levels of the clusters, the request versions that each kind of client used, and what
 clients made of errors: how many requests a fault in the protocol answered with which error, and with which
-errors of their clients messages ended without an acknowledgement.
+errors of their clients messages ended without an acknowledgement, and transactions without a commit.
 
 Clients are recognized by the client ids that kaput sets; a scenario may set others. What a client does on its
 own about an error (ask again, find another coordinator) is not recorded: an error after which every message
@@ -83,35 +83,56 @@ _ANSWERED = "answered with an error"
 
 
 class ErrorsOfClients(Question):
-    """Counts rows of sends in the stage rows, and of the table frames on the driver."""
+    """Counts rows of sends and transactions in the stage rows, and of the table frames on the driver."""
 
-    needs = {"rows": ("sends",)}
-    sums = {"client_errors": Sum(("producer", "error"), ("n",), types={"error": pl.String()})}
+    needs = {"rows": ("sends", "transactions")}
+    sums = {
+        "client_errors": Sum(("producer", "error"), ("n",), types={"error": pl.String()}),
+        "transaction_errors": Sum(("producer", "error"), ("n",), types={"error": pl.String()}),
+    }
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """By producer and error, messages that were not acknowledged."""
+        """By producer and error: messages that were not acknowledged, transactions that did not commit."""
+        if rows.table not in ("sends", "transactions"):
+            return
+        # What follows the colon names single messages and brokers. `Local` and `Broker` are no codes.
+        text = pl.col("error")
+        code = (
+            pl.when(text.str.contains("^(Local|Broker):"))
+            .then(text)
+            .otherwise(text.str.split(":").list.first())
+        )
+        found = rows.coded.runs.drop_nulls("error").with_columns(code.alias("error"))
         if rows.table == "sends":
-            # What follows the colon names single messages and brokers. `Local` and `Broker` are no codes.
-            text = pl.col("error")
-            code = (
-                pl.when(text.str.contains("^(Local|Broker):"))
-                .then(text)
-                .otherwise(text.str.split(":").list.first())
-            )
-            found = rows.coded.runs.drop_nulls("error").select("producer", code.alias("error"), "n")
-            yield SumPart("client_errors", found)
+            yield SumPart("client_errors", found.select("producer", "error", "n"))
+        else:
+            yield SumPart("transaction_errors", found.select("producer", "error", n="begins"))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        answered, messages = _answered(run.given), defaultdict[str, Counter[str]](Counter)
-        for producer, error, n in run.sums["client_errors"].iter_rows():
-            kind = kind_of_client_id(f"kaput-producer-{producer}", run.given) or f"producer {producer}"
-            messages[kind][error] += n
+        answered = _answered(run.given)
+        messages, ended = (
+            _by_kind(run.sums[name], run.given) for name in ("client_errors", "transaction_errors")
+        )
         yield findings(
             client_errors=[
-                ClientErrors(client=kind, answered=_sorted(answered[kind]), messages=_sorted(messages[kind]))
-                for kind in sorted({*answered, *messages})
+                ClientErrors(
+                    client=kind,
+                    answered=_sorted(answered[kind]),
+                    messages=_sorted(messages[kind]),
+                    transactions=_sorted(ended[kind]),
+                )
+                for kind in sorted({*answered, *messages, *ended})
             ]
         )
+
+
+def _by_kind(counts: pl.DataFrame, given: Inputs) -> dict[str, Counter[str]]:
+    """By kind of client and error, the counts of producers."""
+    found = defaultdict[str, Counter[str]](Counter)
+    for producer, error, n in counts.iter_rows():
+        kind = kind_of_client_id(f"kaput-producer-{producer}", given) or f"producer {producer}"
+        found[kind][error] += n
+    return found
 
 
 def _answered(given: Inputs) -> dict[str, Counter[str]]:

@@ -42,13 +42,14 @@ _SHOWN = 5
 def errors(run: JudgedRun) -> Section | None:
     """A row for each kind of client."""
     found = run.findings.client_errors
-    rows = [[one.client, _counted(one.answered), _counted(one.messages)] for one in found]
-    blocks: list[Block] = [
-        Table(
-            ["client", "requests that a fault answered with an error", "messages not acknowledged, by error"],
-            rows,
-        )
-    ]
+    columns = {
+        "requests that a fault answered with an error": [one.answered for one in found],
+        "messages not acknowledged, by error": [one.messages for one in found],
+        "transactions not committed, by error": [one.transactions for one in found],
+    }
+    shown = {title: errors for title, errors in columns.items() if any(errors)}
+    rows = [[one.client, *map(_counted, errors)] for one, *errors in zip(found, *shown.values(), strict=True)]
+    blocks: list[Block] = [Table(["client", *shown], rows)]
     if any(one.answered for one in found):
         blocks.append(
             Paragraph(
