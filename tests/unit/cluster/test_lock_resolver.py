@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from kaput.cluster.distribution import resolve
 from kaput.cluster.lock import Module, create_lock, find_lock, read_lock
+from kaput.core import NEWEST_KAFKA
 from kaput.errors import DistributionError, UsageError
 from kaput.java import Java
 
@@ -89,9 +91,18 @@ def test_mirror_lock_has_only_additional_jars() -> None:
     assert [jar.artifact for jar in read_lock("3.8.1", "mirror")] == ["connect-mirror"]
 
 
-@pytest.mark.parametrize("version", ["3.6.9", "2.8.0", "0.0.1", "4", "4.x.1", "4.0.0-rc1"])
-def test_unsupported_version_is_rejected_before_any_download(version: str) -> None:
-    with pytest.raises(UsageError, match=rf"kaput does not support Kafka {version}: use 3\.7\.0 or newer"):
+OLD = "kaput does not support Kafka {}: use 3.7.0 or newer (or --kafka-home)"
+NO_RELEASE = f"'{{}}' is not a release of Kafka: write one such as {NEWEST_KAFKA}"
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [*((version, OLD) for version in ("3.6.9", "2.8.0", "0.0.1")),
+     *((version, NO_RELEASE) for version in ("4", "4.x.1", "4.0.0-rc1"))],
+)  # fmt: skip
+def test_unsupported_version_is_rejected_before_any_download(version: str, sentence: str) -> None:
+    """What is no release is not called too old."""
+    with pytest.raises(UsageError, match=re.escape(sentence.format(version))):
         resolve(version, NO_JAVA)
 
 
