@@ -2,8 +2,10 @@
 
 - The navigation: the sections and tables of docs/README.md, so that a page is listed once.
 - Pages from the code: every verb, the public names in Python.
-- README.md, CONTRIBUTING.md and the other pages next to docs/. Links to files that are no page become text.
-- An anchor for each word of the glossary.
+- README.md, CONTRIBUTING.md and the other pages next to docs/.
+- Pages with the text of files that are no page and that a page links to: examples, clients, scripts. An
+  installed kaput has them nowhere else.
+- An anchor for each word of the glossary. Lists of commands that are wider than a page, as text that wraps.
 
 A warning fails the build (--strict): a link or an anchor that is not there, a list that MkDocs does not see.
 """
@@ -11,6 +13,7 @@ A warning fails the build (--strict): a link or an anchor that is not there, a l
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 import posixpath
 import re
@@ -37,6 +40,20 @@ README = "project/README.md"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _LIST_IN_TEXT = re.compile(r"<p>[^<]*(?:<(?!/p>)[^>]*>[^<]*)*\n(?:[-*]|\d+\.) ")
+_COMMANDS = re.compile(r"(?:^    \S.*\n)+", re.MULTILINE)  # an indented block
+_COMMAND = re.compile(r"    (kaput .*?)(?: +# (.+))?\n")
+_COLUMNS = 78  # of a block of code in a window of 1280 pixels
+_FOUND_LATER = (
+    "decisions/",
+    "project/C",
+    "ADDING_AN",
+    "ADDING_A_SECTION",
+    "ARCHITECTURE",
+    "TESTED",
+    "MUTATIONS",
+)
+_LANGUAGES = {".py": "python", ".mjs": "javascript", ".yml": "yaml", ".sh": "bash"}  # others: their suffix
+_TEXTS = (".go", ".java", ".json", ".mod", ".xml", ".yml")  # of a directory
 _ENGLISH_ONLY = ("assets/javascripts/lunr",)  # its other languages
 log = logging.getLogger("mkdocs.plugins.kaput")
 
@@ -56,7 +73,7 @@ def _sections(index: str) -> list[dict[str, list[Any]]]:
     taken: set[str] = set()
     for part in reversed(index.split("\n## ")[1:]):
         title, _, body = part.partition("\n")
-        pages = [_on_site("README.md", link) or "" for _, _, link in _LINK.findall(body)]
+        pages = [_on_site("README.md", link) for _, _, link in _LINK.findall(body)]
         new = [page for page in dict.fromkeys(pages) if page.endswith(".md") and page not in taken]
         taken.update(new)
         sections.append({title: [{"What kaput is": page} if page == README else page for page in new]})
@@ -70,13 +87,65 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"project/{path.name}", content=text))
     for path, text in zip(REFERENCE, (_commands(), _python()), strict=True):
         files.append(File.generated(config, path, content=text))
+    for linked in sorted(_linked_files()):
+        files.append(File.generated(config, _page_of(linked), content=_with_text_of(linked)))
     return files
+
+
+def _linked_files() -> set[Path]:
+    """Files and directories that are no page, which a page links to."""
+    found = set()
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
+        source = f"project/{page.name}" if page.parent == ROOT else page.relative_to(DOCS).as_posix()
+        for _, _, link in _LINK.findall(page.read_text(encoding="utf-8")):
+            if _on_site(source, link).startswith("files/"):
+                found.add((page.parent / link.partition("#")[0]).resolve())
+    return found
+
+
+def _page_of(path: Path) -> str:
+    return f"files/{path.relative_to(ROOT).as_posix().lstrip('.')}.md"
+
+
+def _with_text_of(path: Path) -> str:
+    """A page: each file of a directory, or the one file, as code to copy."""
+    files = [path]
+    if path.is_dir():  # without what a build has left there
+        files = [
+            each for each in sorted(path.rglob("*.*")) if each.suffix in _TEXTS and "target" not in each.parts
+        ]
+    parts = [f"# {path.relative_to(ROOT).as_posix()}\n"]
+    for file in files:
+        parts += [f"## {file.relative_to(path).as_posix()}\n"] if path.is_dir() else []
+        if file.suffix == ".ipynb":
+            parts += _cells(file)
+        else:
+            parts.append(_code(file.read_text(encoding="utf-8"), file.suffix))
+    return "\n".join(parts)
+
+
+def _cells(notebook: Path) -> Iterator[str]:
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        yield (
+            _code(text, ".py")
+            if cell["cell_type"] == "code"
+            else f"{text.replace('](../docs/', '](../../')}\n"
+        )
+
+
+def _code(text: str, suffix: str) -> str:
+    return f"````{_LANGUAGES.get(suffix, suffix[1:])}\n{text.rstrip()}\n````\n"
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links as the site has them, and the glossary's anchors."""
     source = page.file.src_uri
-    if source.startswith("reference/"):
+    page.meta["search"] = {
+        "boost": 0.3 if source.startswith(_FOUND_LATER) else 1,
+        "exclude": source.startswith("files/"),
+    }
+    if source.startswith(("reference/", "files/")):
         return markdown
     if source == "GLOSSARY.md":
         markdown = _with_anchors(markdown)
@@ -84,9 +153,20 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def linked(found: re.Match[str]) -> str:
         image, text, link = found.groups()
         target = _on_site(source, link)
-        return f"{image}[{text}]({_relative(source, target)})" if target else text
+        return f"{image}[{text}]({_relative(source, target)})"
 
-    return _LINK.sub(linked, _lists(markdown))
+    return _COMMANDS.sub(_wide_commands, _LINK.sub(linked, _lists(markdown)))
+
+
+def _wide_commands(block: re.Match[str]) -> str:
+    """A block of commands with comments, each comment below its command if a line is too long for it."""
+    lines = block[0].splitlines(keepends=True)
+    found = [_COMMAND.fullmatch(line) for line in lines]
+    if len(lines) < 3 or max(map(len, lines)) <= _COLUMNS or not all(found) or block[0].count(" # ") < 2:
+        return block[0]
+    items = [(each[1], each[2] or "") for each in found if each]
+    rows = [f"<dt><code>{escape(command)}</code></dt><dd>{escape(text)}</dd>" for command, text in items]
+    return f'<dl class="commands">{"".join(rows)}</dl>\n'
 
 
 def _lists(markdown: str) -> str:
@@ -122,8 +202,8 @@ def on_post_build(config: MkDocsConfig) -> None:
         shutil.rmtree(site / folder, ignore_errors=True)
 
 
-def _on_site(source: str, link: str) -> str | None:
-    """The page or file of the site that a link on a page leads to, with its anchor; None if there is none."""
+def _on_site(source: str, link: str) -> str:
+    """The page or file of the site that a link on a page leads to, with its anchor."""
     if re.match(r"[a-z]+:", link) or link.startswith("#"):
         return link
     name, hash_sign, anchor = link.partition("#")
@@ -131,12 +211,13 @@ def _on_site(source: str, link: str) -> str | None:
     path = Path(posixpath.normpath((home / name).as_posix()))
     if not path.exists():
         return link  # of which MkDocs then warns
-    if path.is_dir():
+    if (path / "README.md").exists():
         path /= "README.md"
     if path.parent == ROOT and path.suffix == ".md":
         return f"project/{path.name}{hash_sign}{anchor}"
-    inside = path.is_relative_to(DOCS) and path.suffix in (".md", ".svg") and path.exists()
-    return f"{path.relative_to(DOCS).as_posix()}{hash_sign}{anchor}" if inside else None
+    if not path.is_relative_to(DOCS) or path.suffix not in (".md", ".svg"):
+        return _page_of(path)
+    return f"{path.relative_to(DOCS).as_posix()}{hash_sign}{anchor}"
 
 
 def _relative(source: str, target: str) -> str:

@@ -107,6 +107,27 @@ def test_the_reference_has_every_verb_key_and_name(site: Path) -> None:
     assert f"kaput {kaput.__version__}" in names
 
 
+def test_files_that_pages_link_to_are_pages(site: Path) -> None:
+    """A stranger with an installed kaput copies the clients from there; notebooks are cells, not JSON."""
+    clients = re.sub(r"<[^>]+>", "", _html(site / "files" / "clients" / "java.html"))
+    assert "public final class KaputLab" in clients and "final class Json" in clients
+    assert "package lab" in re.sub(r"<[^>]+>", "", _html(site / "files" / "clients" / "go.html"))
+    notebook = _html(site / "files" / "examples" / "notebook.ipynb.html")
+    assert "The ledger has every message exactly once" in notebook and "cell_type" not in notebook
+
+
+def test_wide_lists_of_commands_wrap(site: Path) -> None:
+    """Each comment is below its command: it was beyond the edge."""
+    recipes = _html(site / "RECIPES.html")
+    assert "<dt><code>kaput run leader-kill-acks-all</code></dt><dd>run, judge, report</dd>" in recipes
+
+
+def test_decisions_have_their_numbers(site: Path) -> None:
+    """Markdown makes a list of its own, and other numbers, of a number with a dot."""
+    listed = re.findall(r"<li>\s*(\d+): <a", _html(site / "decisions" / "index.html"))
+    assert len(listed) >= 80 and "<ol>" not in _html(site / "decisions" / "index.html")
+
+
 @pytest.mark.long  # half of this file's time
 def test_pages_fit_a_screen_and_a_telephone(site: Path, opens: Opens) -> None:
     """No page is wider than the window, and none asks for anything but files or complains."""
@@ -167,7 +188,11 @@ def test_kaput_docs_prints_the_page(site: Path, monkeypatch: pytest.MonkeyPatch)
     assert printed("ci#exit-status") == f"{site / 'CI.html'}#exit-status"
     assert printed("commands#kaput-run") == f"{site / 'reference' / 'COMMANDS.html'}#kaput-run"
     assert printed("loss window") == f"{site / 'GLOSSARY.html'}#loss-window"
-    for wrong, hint in (("unsen", "did you mean unseen"), ("ci#exit-statuses", "on no page")):
+    for wrong, hint in (
+        ("java", "in the text of"),
+        ("unsen", "did you mean unseen"),
+        ("ci#exit-statuses", "on no page"),
+    ):
         with pytest.raises(UsageError, match=hint):
             printed(wrong)
     monkeypatch.setattr(docs, "SITE", site / "elsewhere")

@@ -8,7 +8,7 @@ from pathlib import Path
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions"
 FILES = sorted(DECISIONS.glob("0*.md"))
 INDEX = (DECISIONS / "README.md").read_text(encoding="utf-8")
-ENTRY = re.compile(r"^- (\d+)\. \[(.+)\]\((\d{4}-[\w-]+\.md)\)(?: \*\((.+)\)\*)?$", re.MULTILINE)
+ENTRY = re.compile(r"^- (\d+): \[(.+)\]\((\d{4}-[\w-]+\.md)\)(?: \*\((.+)\)\*)?$", re.MULTILINE)
 
 
 def test_every_decision_is_listed_once_by_its_title() -> None:

@@ -74,7 +74,7 @@ def _found(name: str) -> tuple[Path, str]:
     pages = {
         path.stem.lower(): path
         for path in glossary.parent.rglob(f"*{glossary.suffix}")
-        if path.stem != "index"
+        if path.stem != "index" and glossary.parent / "files" not in path.parents
     }
     stem, _, anchor = name.partition("#")
     page = pages.get(stem.lower().removesuffix(".md").replace("-", "_"))
