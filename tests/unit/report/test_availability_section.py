@@ -119,17 +119,28 @@ def test_headline_describes_the_standstill_and_its_end(stood_still: dict[str, An
 def test_load_that_fell_short(stood_still: dict[str, Any]) -> None:
     """Before the first fault; in a run without one, in all."""
     figures = {"asked_per_s": 1000.0, "sent_per_s": 890.0, "reached_per_s": 250.0}
-    stood_still["claims"] = [{"kind": "load", "from_ns": 1, "to_ns": 2, "figures": figures}]
+    stood_still["claims"] = [{"kind": "load", "from_ns": 0, "to_ns": 8 * SECOND, "figures": figures}]
     short = "The load fell short: 890 of 1,000 messages a second (89.0 %) were sent, 250 acknowledged"
     assert outages(JudgedRun(Findings.model_validate(stood_still)))[0] == f"{short} before the first fault."
     stood_still["faults"] = []
     assert outages(JudgedRun(Findings.model_validate(stood_still)))[0] == f"{short}."
 
 
+def test_shortfall_of_a_few_messages_is_none(stood_still: dict[str, Any]) -> None:
+    """At 0.24 a second, one more second makes that of 25 seconds; more of them have their decimals."""
+    for seconds, shown in ((25, False), (100, True)):
+        figures = {"asked_per_s": 0.24, "sent_per_s": 0.04, "reached_per_s": 0.0}
+        claim = {"kind": "load", "from_ns": 0, "to_ns": seconds * SECOND, "figures": figures}
+        stood_still["claims"] = [claim]
+        text = "The load fell short: 0.04 of 0.24 messages a second (16.7 %) were sent, 0 acknowledged"
+        sentences = outages(JudgedRun(Findings.model_validate(stood_still)))
+        assert any(one.startswith(text) for one in sentences) == shown
+
+
 def test_acknowledgements_that_fell_behind_the_load(stood_still: dict[str, Any]) -> None:
     """All that was asked for was sent: the load is not to blame."""
     figures = {"asked_per_s": 1000.0, "sent_per_s": 1000.0, "reached_per_s": 250.0}
-    stood_still["claims"] = [{"kind": "load", "from_ns": 1, "to_ns": 2, "figures": figures}]
+    stood_still["claims"] = [{"kind": "load", "from_ns": 0, "to_ns": 8 * SECOND, "figures": figures}]
     behind = "Acknowledgements fell behind the load before the first fault: "
     behind += "250 of 1,000 messages a second (25.0 %)."
     assert outages(JudgedRun(Findings.model_validate(stood_still)))[0] == behind

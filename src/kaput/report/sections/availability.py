@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from kaput.core import clock, duration, plural
+from kaput.core import SECOND, clock, duration, plural
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Availability, EndedBy, Standstill, Wait, needs_heal, only_flaps
 from kaput.report.document import (
@@ -37,6 +37,7 @@ _RECORDS: tuple[EndedBy, ...] = ("transaction", "unknown")  # what the record sh
 _MUCH_OF_THE_TIME = 0.05
 _LONG_S = 5
 ENOUGH = 0.9  # of the load that was asked for
+_FEW = 10  # messages: at low rates a second has one more, or one fewer
 _CONDITIONS: dict[EndedBy, str] = {
     "heal": "until the heal",
     "election": "until a leader was elected",
@@ -65,19 +66,20 @@ def outages(run: JudgedRun) -> list[str]:
 
 
 def load_warning(findings: Findings) -> Iterator[str]:
-    """A sentence if less than 90 % of the load was sent or acknowledged before the first fault (or in all);
-    else, if it slumped for longer than it was silent.
+    """A sentence if less than 90 % of the load was sent or acknowledged before the first fault (or in all),
+    and not only a few messages are missing; else, if it slumped for longer than it was silent.
     """
     before = " before the first fault" if any(fault.effective_ns for fault in findings.faults) else ""
     for claim in findings.claims:
         if claim.kind == "load":
             asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
-            if sent < ENOUGH * asked:
-                share = f"{sent:,.0f} of {asked:,.0f} messages a second ({percent(sent / asked)})"
-                yield f"The load fell short: {share} were sent, {reached:,.0f} acknowledged{before}."
+            few = _FEW * SECOND / (claim.to_ns - claim.from_ns)
+            if asked - sent > max(few, asked * (1 - ENOUGH)):
+                share = f"{number(sent)} of {number(asked)} messages a second ({percent(sent / asked)})"
+                yield f"The load fell short: {share} were sent, {number(reached)} acknowledged{before}."
                 return
-            if reached < ENOUGH * asked:
-                share = f"{reached:,.0f} of {asked:,.0f} messages a second ({percent(reached / asked)})"
+            if asked - reached > max(few, asked * (1 - ENOUGH)):
+                share = f"{number(reached)} of {number(asked)} messages a second ({percent(reached / asked)})"
                 yield f"Acknowledgements fell behind the load{before}: {share}."
                 return
     service = next((one for one in findings.availability if _of_service(one)), None)
