@@ -12,6 +12,7 @@ from fakes.oracle import Oracle
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
+from kaput.report.run_report import to_text
 
 _OLD, _NEW = range(3), range(3, 8)
 
@@ -190,6 +191,24 @@ def test_messages_of_a_topic_deleted_for_good_are_removed_as_configured(tmp_path
     assert [one.deleted for table in (before, after) for one in table.partitions] == [False, True]
     causes = [one.why or "" for one in findings.claims if one.kind == "cause"]
     assert causes and causes[-1].endswith("its topic was deleted for good")
+
+
+def test_silence_of_a_deleted_topic_ends_with_the_leader_of_the_one_that_a_client_had_created(
+    tmp_path: Path,
+) -> None:
+    """No heal ended it: the step ended when the topic was gone, and its length is not for the step to say."""
+    history = History(groups={"billing": True}).led(1, 0, 0, [1])
+    for seq in _OLD:
+        history.sent(0, seq, seq).handed(seq, 0, seq, 10 + seq)
+    history.event("assigned", 9, 0).event("committed", 14, 3).deleted("orders", 20, fault="delete-topic")
+    for seq in _NEW:
+        history.acked(0, seq, seq - 3, attempt_ns=at(30 + seq), done_ns=at(5200 + seq))
+        history.handed(seq - 3, 0, seq, 5300 + seq)
+    findings = _judged(history.led(1, 0, 5000, [1]).read_to_end(), tmp_path)
+    waits = [[one.condition for one in claim.waited_for] for claim in findings.standstills]
+    assert waits and all(one[:1] == ["election"] and "heal" not in one for one in waits), waits
+    text = to_text(findings, tmp_path).plain
+    assert "until the heal" not in text and "longer fault" not in text
 
 
 def test_topic_that_a_client_had_created_again_is_another_one(tmp_path: Path) -> None:

@@ -510,7 +510,8 @@ class _Walk:
         events = [one for at, one in self.changes if at == at_ns]
         led = [one for one in events if one.kind == "leader" and (one.leader or 0) >= 0]
         shrunk = [one for one in events if one.isr is not None]
-        if led and state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE:
+        created = state.stage == Stage.DENIED and any(one.to_ns == at_ns for one in state.behind)
+        if led and (created or (state.stage <= Stage.ISR and state.stage != Stage.NO_CANDIDATE)):
             return self._election(led[-1], at_ns)
         raising = any(one in state.behind and one.to_ns > at_ns for one, _, _ in self.terms.min_isr.steps)
         if (state.stage == Stage.ISR or raising) and shrunk:
