@@ -20,7 +20,7 @@ from kaput.errors import EvidenceError, UsageError
 from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.cluster_files.reading import CONFIG_FILE, take_config_file
-from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.mistakes import Mistake, from_validation, in_lines_of
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import nearest
 from kaput.scenario.origin import Origin, keep_origin
@@ -237,7 +237,7 @@ def read_resolved(path: Path) -> Scenario:
         if not unknown:
             steps.drop(of_steps)
         _drop(data, droppable, whole_faults=not unknown)
-    raise EvidenceError("\n".join(_line(source, mistake) for mistake in mistakes))
+    raise EvidenceError("\n".join(in_lines_of(source, mistakes)))
 
 
 class _Steps:
@@ -292,8 +292,3 @@ def _drop(data: dict[Any, Any], mistakes: list[Mistake], whole_faults: bool) -> 
         for part in path[:-1]:
             block = block[part]
         del block[path[-1]]
-
-
-def _line(source: Source, mistake: Mistake) -> str:
-    place = f"{dotted(mistake.path)}: " if mistake.path else ""
-    return f"{source.name}:{source.line(mistake.path)}: {place}{mistake.text}"

@@ -20,10 +20,10 @@ from pydantic import Field, JsonValue, ValidationError
 from kaput.errors import UsageError
 from kaput.scenario.block import Block
 from kaput.scenario.loader import find, resolve
-from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.mistakes import from_validation, in_lines_of
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
-from kaput.scenario.source import FileKind, Source, dotted, parse, read
+from kaput.scenario.source import FileKind, parse, read
 
 FAULT = "fault"
 _KIND = FileKind("matrix", "kaput matrix --default --format yaml")
@@ -106,12 +106,12 @@ def load_matrix(path: Path | None, varied: Sequence[str] = ()) -> tuple[MatrixFi
     """
     name, text = ("what-you-lose.yaml", default_text()) if path is None else (str(path), read(path, _KIND))
     source = parse(name, text, _KIND)
-    mistakes = [f"{name}:{line}: {text}" for text, line in source.duplicates]
     try:
         matrix = MatrixFile.model_validate(source.data, by_alias=True, by_name=False)
     except ValidationError as error:
         found = from_validation(error, source.data, root=MatrixFile)
-        raise UsageError("\n".join([*mistakes, *(_placed(each, source) for each in found)])) from None
+        raise UsageError("\n".join(in_lines_of(source, found))) from None
+    mistakes = in_lines_of(source, ())
     cells = _cells(_replaced(matrix, varied), mistakes)
     if mistakes:
         raise UsageError("\n".join(dict.fromkeys(mistakes)))
@@ -201,8 +201,3 @@ def _cells(matrix: MatrixFile, mistakes: list[str]) -> list[MatrixCell]:
 
 def _shown(value: Any) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else written(value)
-
-
-def _placed(mistake: Mistake, source: Source) -> str:
-    place = f"{dotted(mistake.path)}: " if mistake.path else ""
-    return f"{source.name}:{source.line(mistake.path)}: {place}{mistake.text}"

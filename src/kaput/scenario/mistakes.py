@@ -1,13 +1,14 @@
 """Mistakes in a scenario: pydantic's errors in terms of the file, each with its path.
 
-Not here: line numbers (source.py), and checks between blocks (checks/scenario.py).
+Not here: where a value stands in the file (source.py), and checks between blocks (checks/scenario.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,7 +19,7 @@ from kaput.scenario.fault_kinds import KINDS, defaults_of
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint, nearest
 from kaput.scenario.schema import keys_at
-from kaput.scenario.source import DataPath, dotted
+from kaput.scenario.source import DataPath, Source, dotted
 
 _WANTED = {
     "bool_type": "true or false",
@@ -48,12 +49,21 @@ class Mistake:
     text: str
     kind: str = ""
 
+    def __str__(self) -> str:
+        return f"{dotted(self.path)}: {self.text}" if self.path else self.text
 
-def in_lines(mistakes: Sequence[Mistake]) -> str:
+
+def in_lines(mistakes: Iterable[Mistake]) -> str:
     """Mistakes as lines that start with the path; for data that is not from a file."""
-    return "\n".join(
-        f"{dotted(mistake.path)}: {mistake.text}" if mistake.path else mistake.text for mistake in mistakes
-    )
+    return "\n".join(map(str, mistakes))
+
+
+def in_lines_of(
+    source: Source, mistakes: Iterable[Mistake], words: Callable[[Mistake], str] = str
+) -> list[str]:
+    """Mistakes in a file and its duplicate keys as lines that start with file and line, in that order."""
+    lines = [*source.duplicates, *((words(mistake), source.line(mistake.path)) for mistake in mistakes)]
+    return [f"{source.name}:{line}: {text}" for text, line in sorted(lines, key=itemgetter(1))]
 
 
 def from_validation(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaput.scenario.cluster_files.reading import CONFIG_FILE
-from kaput.scenario.mistakes import Mistake, in_lines, value_at
+from kaput.scenario.mistakes import Mistake, value_at
 from kaput.scenario.model import Scenario
 from kaput.scenario.overrides import Override
 from kaput.scenario.source import DataPath, Source, dotted
@@ -42,9 +42,9 @@ class Origin:
         if file is not None and (line := line_of(file, path)) is not None:
             return 0, f"{file}:{line}: {path[-1]}: {mistake.text}"
         if self.source is None:
-            return 0, in_lines([mistake])
+            return 0, str(mistake)
         line = self.source.line(path)
-        return line, f"{self.source.name}:{line}: {in_lines([mistake])}"
+        return line, f"{self.source.name}:{line}: {mistake}"
 
     def _described(self, path: DataPath) -> Path | None:
         """The file that describes the cluster, if the setting at `path` is not in the scenario itself."""

@@ -19,11 +19,11 @@ from pydantic import ValidationError
 from kaput.errors import UsageError
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.loader import find, resolve, validated
-from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.mistakes import Mistake, from_validation, in_lines_of
 from kaput.scenario.model import Scenario
 from kaput.scenario.nearest import hint
 from kaput.scenario.overrides import apply_override, parse_override
-from kaput.scenario.source import DataPath, FileKind, Source, dotted, parse, read
+from kaput.scenario.source import DataPath, FileKind, Source, parse, read
 from kaput.scenario.values import format_duration
 from kaput.search.space import Choices, InvalidChoices, Space, SpaceFile, Template
 
@@ -60,13 +60,13 @@ def from_text(name: str, place: str, text: str, folder: Path = Path()) -> Space:
         file = SpaceFile.model_validate(source.data, by_alias=True, by_name=False)
     except ValidationError as error:
         mistakes = from_validation(error, source.data, root=SpaceFile)
-        raise UsageError(_message(mistakes, source)) from None
+        raise UsageError("\n".join(in_lines_of(source, mistakes))) from None
     base, mistakes = _base(file, folder)
     space = Space(name, file, source.data, base, {})
     if not mistakes:
         mistakes = list(_mistakes(space))
     if mistakes or source.duplicates:
-        raise UsageError(_message(mistakes, source))
+        raise UsageError("\n".join(in_lines_of(source, mistakes)))
     return space
 
 
@@ -106,9 +106,7 @@ def _base(file: SpaceFile, folder: Path) -> tuple[dict[str, Any], list[Mistake]]
         _, found = validated(data)
         inline = isinstance(file.base, dict)
         mistakes = [
-            Mistake(
-                ("base", *one.path) if inline else ("base",), f"{'' if inline else _where(one)}{one.text}"
-            )
+            Mistake(("base", *one.path), one.text) if inline else Mistake(("base",), str(one))
             for one in found
         ]
     return data, mistakes
@@ -116,10 +114,6 @@ def _base(file: SpaceFile, folder: Path) -> tuple[dict[str, Any], list[Mistake]]
 
 def _as_yaml(value: Any) -> str:
     return json.dumps(value, default=str)
-
-
-def _where(mistake: Mistake) -> str:
-    return f"{dotted(mistake.path)}: " if mistake.path else ""
 
 
 def _mistakes(space: Space) -> Iterator[Mistake]:
@@ -152,7 +146,7 @@ def _settings_mistakes(space: Space, settings: Mapping[str, Any], path: DataPath
     except ValueError as error:
         yield Mistake(path, str(error))
     else:
-        yield from (Mistake(path, f"{_where(one)}{one.text}") for one in found)
+        yield from (Mistake(path, str(one)) for one in found)
 
 
 def _scenario_mistakes(space: Space, choices: Choices) -> list[Mistake]:
@@ -161,14 +155,6 @@ def _scenario_mistakes(space: Space, choices: Choices) -> list[Mistake]:
     except InvalidChoices as error:
         return error.mistakes
     return []
-
-
-def _message(mistakes: list[Mistake], source: Source) -> str:
-    lines = [(line, f"{source.name}:{line}: {text}") for text, line in source.duplicates]
-    for mistake in mistakes:
-        line = source.line(mistake.path)
-        lines.append((line, f"{source.name}:{line}: {_where(mistake)}{mistake.text}"))
-    return "\n".join(text for _, text in sorted(lines, key=lambda entry: entry[0]))
 
 
 _MOMENTS: list[Any] = ["10%", "30%", "50%", "70%", {"event": "election"}, {"event": "isr-shrink"}]

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +22,7 @@ from kaput.core import MS
 from kaput.errors import UsageError
 from kaput.monitor.signals import SIGNALS, Signal
 from kaput.scenario.block import Block, Found
-from kaput.scenario.mistakes import Mistake, from_validation
+from kaput.scenario.mistakes import Mistake, from_validation, in_lines_of
 from kaput.scenario.nearest import hint
 from kaput.scenario.source import FileKind, Source, dotted, parse, read
 from kaput.scenario.values import DurationMs, DurationOrZeroMs, format_duration, no_bool
@@ -371,10 +372,9 @@ def from_text(name: str, text: str) -> AlertRules:
     """The rules in a text; `name` is used in messages. Raises UsageError with every mistake."""
     source = parse(name, text, _KIND)
     rules, mistakes = _validated(source.data)
-    lines = [(line, f"{name}:{line}: {text}") for text, line in source.duplicates]
-    lines += [_placed(mistake, source) for mistake in mistakes]
+    lines = in_lines_of(source, mistakes, partial(_with_its_rule, source))
     if lines or rules is None:
-        raise UsageError("\n".join(text for _, text in sorted(lines, key=lambda entry: entry[0])))
+        raise UsageError("\n".join(lines))
     return rules
 
 
@@ -386,13 +386,12 @@ def _validated(data: dict[Any, Any]) -> tuple[AlertRules | None, list[Mistake]]:
     return rules, [Mistake(path, text) for path, text in rules.broken_rules()]
 
 
-def _placed(mistake: Mistake, source: Source) -> tuple[int, str]:
-    """The mistake's line number, and its message."""
-    line = source.line(mistake.path)
+def _with_its_rule(source: Source, mistake: Mistake) -> str:
+    """`rule offline-partitions: condition: ...`"""
     in_rule = mistake.path[:1] == ("rules",) and len(mistake.path) >= 2
     key = dotted(mistake.path[2:] if in_rule else mistake.path)
     places = [place for place in (_rule(mistake, source) if in_rule else "", key) if place]
-    return line, ": ".join([f"{source.name}:{line}", *places, mistake.text])
+    return ": ".join([*places, mistake.text])
 
 
 def _rule(mistake: Mistake, source: Source) -> str:
