@@ -91,7 +91,7 @@ _RESERVED = {
 }
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _TIMEOUT = "transaction.timeout.ms"
-_HOUR_MS = 3_600_000
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("s", 1000))
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
@@ -165,11 +165,12 @@ class Producers(Block):
 
     @property
     def in_words(self) -> str:
-        """What tells its messages from another entry's: `, starting 6s later, timestamps -100 h off`."""
+        """What tells its messages from another entry's: `, starting 6s later, timestamps 100 h behind`."""
         late = f", starting {format_duration(self.starts)} later" if self.starts else ""
-        off = self.timestamps or 0
-        hours = f"{off / _HOUR_MS:+,.4g} h" if abs(off) >= _HOUR_MS else f"{off / 1000:+g} s"
-        return late + (f", timestamps {hours} off" if off else "")
+        if not (off := self.timestamps or 0):
+            return late
+        unit, ms = next((unit, ms) for unit, ms in _UNITS if off % ms == 0 or unit == "s")
+        return f"{late}, timestamps {abs(off) / ms:,.10g} {unit} {'ahead' if off > 0 else 'behind'}"
 
     @model_validator(mode="before")
     @classmethod

@@ -337,8 +337,17 @@ def test_setup_line_says_what_tells_clients_apart() -> None:
         "groups.0.consumer-members": "1",
     }
     line = setup(load_builtin("broker-killed", [f"workload.{name}={to}" for name, to in changed.items()]))
-    assert "without idempotence, starting 6s later, timestamps -100 h off" in line
+    assert "without idempotence, starting 6s later, timestamps 100 h behind" in line
     assert line.endswith("group billing: 3 members, 1 of them with the consumer protocol")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [("-20000d", "20,000 d behind"), ("365d", "365 d ahead"), ("90s", "90 s ahead"), ("2h", "2 h ahead")],
+)
+def test_setup_line_has_the_largest_unit_of_timestamps(given: str, shown: str) -> None:
+    line = setup(load_builtin("broker-killed", [f"workload.producers.0.timestamps={given}"]))
+    assert f", timestamps {shown};" in line
 
 
 def test_setup_line_says_what_steps_make_of_it() -> None:
