@@ -28,6 +28,11 @@ class Console(_RichConsole):
             force_terminal=True if colored and not stderr else None,
         )
 
+    @property
+    def width_or_none(self) -> int | None:
+        """The terminal's width, or COLUMNS; None for a pipe or a file without that."""
+        return self.width if self.is_terminal or os.environ.get("COLUMNS", "").isdigit() else None
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Renders as rich does, with the text of every segment escaped."""
         for segment in super().render(renderable, options):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -117,6 +119,7 @@ def kinds_command(
     Example: kaput fault kinds delay
     """
 
+    from kaput.console import Console
     from kaput.faults.catalogue import descriptions
 
     shown = [each for each in descriptions() if fault in (None, each.fault)]
@@ -126,10 +129,13 @@ def kinds_command(
     if json:
         print_json([each._asdict() for each in shown], indent=2)
         return
+    width = Console().width_or_none or sys.maxsize
     for each in shown:
-        typer.echo(f"{each.fault}: {each.hits}\n  {each.effect}\n  Confirmed by: {each.proof}")
+        lines = [f"{each.fault}: {each.hits}", f"  {each.effect}", f"  Confirmed by: {each.proof}"]
         if each.options:
-            typer.echo(f"  Options: {', '.join(_option(*option) for option in each.options.items())}")
+            lines.append(f"  Options: {', '.join(_option(*option) for option in each.options.items())}")
+        for line in lines:
+            typer.echo(textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False))
 
 
 @app.command("targets", cls=Verb)

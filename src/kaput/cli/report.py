@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Option
 
 from kaput.cli.options import Columns, JudgedRuns, columns_of
-from kaput.cli.results import Result, entries, print_json, result_of, width_of
+from kaput.cli.results import Result, entries, print_json, result_of
 from kaput.cli.verbs import prefixed_note
 from kaput.errors import UsageError
 
@@ -88,7 +88,9 @@ def _print(form: ReportFormat, results: list[Result], several: bool, names: tupl
 
             console = Console(soft_wrap=True)
             if several:
-                console.print(comparison_report.to_text(entries(results), width_of(console), names), end="")
+                console.print(
+                    comparison_report.to_text(entries(results), console.width_or_none, names), end=""
+                )
             else:
                 (result,) = results
                 text = to_text(result.findings, result.folder.path, scenario_of(result.folder))

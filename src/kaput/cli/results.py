@@ -4,7 +4,6 @@ JSON, compares them with earlier runs (--baseline, --tolerance), and ends with t
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from pyspark import SparkContext
 
-    from kaput.console import Console
     from kaput.evidence.findings import Findings
     from kaput.evidence.folder import LedgerRows, RunFolder
     from kaput.evidence.reading import Evidence
@@ -99,7 +97,7 @@ def _print(series: Series, as_json: bool, as_list: bool, pages: bool, printed: T
         console.print(to_text(result.findings, result.folder.title, scenario_of(result.folder)))
     if len(runs) > 1:
         paths = [] if printed.reports else [_report_path(result, pages) for result in series.results]
-        console.print(comparison_report.overview(runs, paths, width_of(console), printed.columns))
+        console.print(comparison_report.overview(runs, paths, console.width_or_none, printed.columns))
 
 
 def _report_path(result: Result, pages: bool) -> str:
@@ -112,11 +110,6 @@ def _report_path(result: Result, pages: bool) -> str:
 
 def print_json(documents: Sequence[str], as_list: bool) -> None:
     sys.stdout.write("[" + ",\n".join(documents) + "]\n" if as_list else documents[0] + "\n")
-
-
-def width_of(console: Console) -> int | None:
-    """The terminal's width, or COLUMNS; None for a pipe or a file without that."""
-    return console.width if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else None
 
 
 def entries(results: Sequence[Result], series: Series | None = None) -> list[Entry]:

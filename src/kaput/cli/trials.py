@@ -18,7 +18,7 @@ import typer
 from typer import Option
 
 from kaput.cli.options import milliseconds
-from kaput.cli.results import exit_status, width_of
+from kaput.cli.results import exit_status
 from kaput.cli.verbs import print_json, write_error
 from kaput.errors import Interrupted, LabError, UsageError
 
@@ -190,4 +190,4 @@ def show(document: Document, title: str, to_json: Callable[[], object], form: Fo
             sys.stdout.write(html.render(document))
         case "text":
             console = Console(soft_wrap=True)
-            console.print(terminal.render(document, width_of(console)), end="")
+            console.print(terminal.render(document, console.width_or_none), end="")

@@ -32,6 +32,15 @@ def test_every_fault_of_a_scenario_is_listed_with_its_options() -> None:
         assert defaults_of(each["fault"]).items() <= each["options"].items()
 
 
+def test_lines_are_as_long_as_the_terminal_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pipe each text is one line, for grep; both have the same words."""
+    whole = call("kinds")
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = call("kinds")
+    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, whole.splitlines()))
+    assert narrow.split() == whole.split()
+
+
 def test_one_fault_is_described_in_a_few_lines() -> None:
     """An unknown one is an error that names the nearest."""
     text = call("kinds", "delay")
