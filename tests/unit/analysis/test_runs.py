@@ -12,7 +12,7 @@ from kaput.analysis.engine.sums import Sum, times
 from kaput.analysis.questions import latency
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, covered, meeting, overlay, single
 from kaput.analysis.runs.encoding import encoded
-from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, unpacked, whole_us
+from kaput.analysis.runs.run import NULL, Ints, encode, in_order, kept, packed, unpacked, whole_us
 from kaput.analysis.runs.tables import TableRows
 
 ROWS = pl.DataFrame(
@@ -61,6 +61,18 @@ def test_overlay_with_a_point_and_a_run_without_place() -> None:
     parts, point = overlay([lone, runs((0, 0, 7, 11, 0))], PLACES)
     assert parts.select("seq", "offset", "n").rows() == [(0, 10, 1), (1, 11, 3)]
     assert point.is_empty()
+
+
+@pytest.mark.parametrize("width", [3, 2**31, 2**62])
+def test_packed_columns_have_the_order_of_rows(width: int) -> None:
+    """Also where three columns do not fit into 64 bits."""
+    chance = Random(width)
+    rows = [tuple(chance.choice([-width, 0, 1, width]) for _ in range(3)) for _ in range(100)]
+    found = packed(np.array(rows, np.int64).T).tolist()
+    ranks = {row: rank for rank, row in enumerate(sorted(set(rows)))}
+    distinct = sorted(set(found))
+    assert [distinct.index(number) for number in found] == [ranks[row] for row in rows]
+    assert packed([np.empty(0, np.int64)] * 2).tolist() == []
 
 
 def test_covered_ranges_are_merged() -> None:

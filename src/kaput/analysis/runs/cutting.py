@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.runs.columns import moving
-from kaput.analysis.runs.run import Ints, in_order, nullable, numbers, spread
+from kaput.analysis.runs.run import Ints, in_order, nullable, numbers, packed, spread
 
 
 class Axis(NamedTuple):
@@ -67,15 +67,10 @@ def _borders(frames: Iterable[pl.DataFrame], axis: Axis) -> tuple[Ints, Ints]:
         for column, values in zip(columns, [*keys, begin], strict=True):
             column += [values, values if values is not begin else begin + frame["n"].to_numpy()]
     borders = [np.concatenate(column) for column in columns]
-    order = np.lexsort(borders[::-1])
-    new = np.ones(len(order), bool)
-    new[1:] = False
-    for values in borders:
-        ordered = values[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(new) - 1
-    return number, borders[-1][order[new]]
+    distinct, number = np.unique(packed(borders), return_inverse=True)
+    along = np.empty(len(distinct), np.int64)
+    along[number] = borders[-1]
+    return number, along
 
 
 def _cut(runs: pl.DataFrame, begin: Ints, parts: Ints, along: Ints, name: str) -> pl.DataFrame:
@@ -136,25 +131,15 @@ def meeting(runs: pl.DataFrame, others: pl.DataFrame, axis: Axis) -> pl.DataFram
     """The runs that overlap one of `others`."""
     if others.is_empty():
         return runs.clear()
-    stretches = covered(others, axis).select(
-        *axis.keys, begin=axis.along, end=pl.col(axis.along) + pl.col("n")
-    )
-    last = pl.col(axis.along) + pl.col("n") - 1
-    overlapping_runs = (
-        runs.select(*axis.columns, last=last)
-        .with_row_index("line")
-        .drop_nulls(axis.columns)
-        .sort("last")
-        .join_asof(
-            stretches.sort("begin"),
-            left_on="last",
-            right_on="begin",
-            by=list(axis.keys),
-            check_sortedness=False,
-        )
-        .filter(pl.col("end") > pl.col(axis.along))
-    )
-    return runs[overlapping_runs["line"]]
+    few = covered(others, axis)
+    known = runs.with_row_index("line").drop_nulls(axis.columns)
+    both = pl.concat([few, known.select(few.columns)])
+    keys, begin = [numbers(both[name]) for name in axis.keys], numbers(both[axis.along])
+    ends = np.concatenate([begin, begin + numbers(both["n"]) - 1])
+    first, last = np.split(packed([*(np.tile(key, 2) for key in keys), ends]), 2)
+    at = np.searchsorted(first[: few.height], last[few.height :], side="right") - 1
+    meets = (at >= 0) & (last[at] >= first[few.height :])
+    return runs[known["line"].filter(pl.Series(meets))]
 
 
 def overlapping(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:

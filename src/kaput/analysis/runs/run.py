@@ -18,7 +18,7 @@ All numbers are int64. Not here: which tables have which columns (columns.py), m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,21 @@ def in_order(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return rows
 
 
+def packed(columns: Iterable[Ints]) -> Ints:
+    """One number for each row of these columns, in the same order, and equal only where all of them are."""
+    code, count = np.zeros(1, np.int64), 1
+    for column in columns:
+        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        if (span := high - low + 1) <= _NARROW:
+            values = column - low
+        else:  # by their ranks
+            values, span = np.unique(column, return_inverse=True)[1], len(column)
+        if count * span > 2 * _NARROW**2:  # then by their ranks, too
+            code, count = np.unique(code, return_inverse=True)[1], len(code)
+        code, count = code * span + values, count * span
+    return code
+
+
 def numbers(column: pl.Series) -> Ints:
     """A column's values as integers that are equal if and only if the values are; NULL for null."""
     if column.dtype == pl.String:
@@ -124,7 +139,8 @@ def numbers(column: pl.Series) -> Ints:
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.to_physical()
     if column.null_count():
-        column = column.cast(pl.Int64).fill_null(NULL)
+        filled: Ints = column.to_arrow().cast(pa.int64()).fill_null(NULL).to_numpy()
+        return filled
     values: Ints = column.to_numpy()
     return values
 
