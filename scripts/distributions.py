@@ -124,6 +124,8 @@ def build(out: Path) -> list[Path]:
 def build_site(into: Path, environment: Mapping[str, str]) -> None:
     """The documentation as pages, anew: those of a checkout may be old, or not there (make site)."""
     mkdocs = Path(sys.executable).with_name("mkdocs")
+    if not mkdocs.exists():
+        sys.exit("mkdocs is missing: make check installs the tools for development, make wheel does all of it")
     environment = {**environment, "NO_MKDOCS_2_WARNING": "1"}
     subprocess.run([mkdocs, "build", "--strict", "--site-dir", into], cwd=ROOT, env=environment, check=True)
 
