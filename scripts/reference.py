@@ -1,5 +1,6 @@
 """Reference pages from the code that they describe (docs/RUN_FOLDER.md and others), findings.schema.json, and
-the examples of README.md, docs/OUTAGES.md and docs/TUTORIAL.md from recorded runs (examples.py).
+the examples of README.md, docs/OUTAGES.md and docs/TUTORIAL.md from recorded runs (examples.py). The tests in
+docs/OTHER_LANGUAGES.md are those that tests/functional/test_other_languages.py runs.
 
     .venv/bin/python scripts/reference.py          writes them anew (make reference)
 
@@ -42,13 +43,24 @@ from examples import examples
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+JAVA_TEST = ROOT / "clients" / "java" / "src" / "test" / "java" / "example" / "OrdersTest.java"
+GO_TEST = ROOT / "clients" / "go" / "example" / "orders_test.go"
 
 
 def pages() -> dict[Path, str]:
     """Every generated file as it should be."""
-    names = ("RUN_FOLDER", "FAULTS", "EXPECT", "METRICS", "SCENARIO", "OUTAGES", "TUTORIAL")
+    names = (
+        "RUN_FOLDER",
+        "FAULTS",
+        "EXPECT",
+        "METRICS",
+        "SCENARIO",
+        "OUTAGES",
+        "TUTORIAL",
+        "OTHER_LANGUAGES",
+    )
     docs = (ROOT / "docs" / f"{name}.md" for name in names)
-    folder, faults, expect, metrics, scenario, outages, tutorial = docs
+    folder, faults, expect, metrics, scenario, outages, tutorial, languages = docs
     recorded = examples()
     return {
         ROOT / "monitor" / "kaput-dashboard.json": dashboard_text(),
@@ -70,6 +82,7 @@ def pages() -> dict[Path, str]:
         README: _filled(README, {"demo": recorded.pop("demo")}),
         tutorial: _filled(tutorial, {name: recorded.pop(name) for name in ("report", "orders")}),
         outages: _filled(outages, recorded),
+        languages: _filled(languages, {"java": _code("java", JAVA_TEST), "go": _code("go", GO_TEST)}),
         findings_file.SCHEMA: json.dumps(findings_file.json_schema(), indent=2) + "\n",
     }
 
@@ -82,6 +95,10 @@ def _filled(path: Path, parts: dict[str, str]) -> str:
         if count != 1:
             raise SystemExit(f"{path}: {count} places for {name}, not one")
     return text
+
+
+def _code(language: str, path: Path) -> str:
+    return f"```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n"
 
 
 def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:

@@ -41,6 +41,7 @@ def dashboard() -> dict[str, Any]:
         "editable": True,
         "refresh": "5s",
         "time": {"from": "now-30m", "to": "now"},
+        "annotations": {"list": []},
         "templating": {
             "list": [
                 {
@@ -48,7 +49,6 @@ def dashboard() -> dict[str, Any]:
                     "label": "Prometheus",
                     "type": "datasource",
                     "query": "prometheus",
-                    "current": {},
                 }
             ]
         },

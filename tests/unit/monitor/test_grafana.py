@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,3 +81,46 @@ def test_signal_names_and_units_follow_prometheus_conventions(signal: Signal) ->
         assert signal.name.endswith("_seconds")
     assert signal.help.endswith(".")
     assert not {"le", "quantile", "job", "instance"} & set(signal.labels), "these are Prometheus's own"
+
+
+SDK = "github.com/grafana/grafana-foundation-sdk/go"
+STRICT = f"""package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"{SDK}/cog/plugins"
+	"{SDK}/dashboard"
+)
+
+func main() {{
+	plugins.RegisterDefaultPlugins()
+	text, _ := io.ReadAll(os.Stdin)
+	var found dashboard.Dashboard
+	if err := found.UnmarshalJSONStrict(text); err != nil && err.Error() != "" {{
+		fmt.Println(err)
+		os.Exit(1)
+	}}
+	fmt.Println(len(found.Panels))
+}}
+"""
+
+
+@pytest.mark.long  # it compiles the types of every panel
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go here, in which Grafana's types are written")
+def test_grafanas_own_types_know_every_field(tmp_path: Path) -> None:
+    """Its Foundation SDK, strictly: no unknown field, none missing; a misspelt one is found."""
+    (tmp_path / "main.go").write_text(STRICT, encoding="utf-8")
+    for words in (["mod", "init", "dashboards"], ["get", f"{SDK}@v0.0.22"], ["build", "-o", "strict", "."]):
+        subprocess.run(["go", *words], cwd=tmp_path, check=True, capture_output=True, timeout=900)
+
+    def read(text: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [tmp_path / "strict"], input=text, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    done = read(dashboard_text())
+    assert (done.returncode, done.stdout) == (0, f"{len(dashboard()['panels'])}\n")
+    assert "unexpected field 'gridPoss'" in read(dashboard_text().replace('"gridPos"', '"gridPoss"')).stdout
