@@ -125,7 +125,7 @@ def build_site(into: Path, environment: Mapping[str, str]) -> None:
     """The documentation as pages, anew: those of a checkout may be old, or not there (make site)."""
     mkdocs = Path(sys.executable).with_name("mkdocs")
     if not mkdocs.exists():
-        sys.exit("mkdocs is missing: make check installs the tools for development, make wheel does all of it")
+        sys.exit("mkdocs is missing: make wheel installs it, and builds")
     environment = {**environment, "NO_MKDOCS_2_WARNING": "1"}
     subprocess.run([mkdocs, "build", "--strict", "--site-dir", into], cwd=ROOT, env=environment, check=True)
 
