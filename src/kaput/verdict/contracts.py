@@ -229,7 +229,7 @@ def on_duplicate(scenario: Scenario, producer: int) -> Ruling:
     if _sends_again(spec):
         return permitted("what failed is sent again as a new message (`resends`); Kafka may have it already")
     if _idempotent(spec):
-        return violation("an idempotent producer stores each message once")
+        return _unless_forgotten(scenario, spec, "an idempotent producer stores each message once")
     if never_retries(spec):
         return violation("retries are disabled, so nothing was sent twice on purpose")
     return permitted("retries without idempotence may store a message twice")
@@ -261,13 +261,29 @@ def on_reordered(scenario: Scenario, late: Reordered) -> Ruling:
     if _sends_again(spec) and not late.by_key:
         return permitted("what failed is sent again after newer messages (`resends`)")
     if _idempotent(spec):
-        return violation("an idempotent producer keeps its order")
+        return _unless_forgotten(scenario, spec, "an idempotent producer keeps its order")
     if several_in_flight(spec):
         what = "requests in flight" if never_retries(spec) else "retries with more than one request in flight"
         return permitted(f"{what} may overtake each other")
     if late.across_leaders:
         return permitted("a request to the old leader was retried after newer ones to the new leader")
     return violation("one request in flight and no change of leader keep the order")
+
+
+_FORGETS = "producer.id.expiration.ms"
+_DAY_MS = 86_400_000  # its default
+
+
+def _unless_forgotten(scenario: Scenario, spec: Producers, promise: str) -> Ruling:
+    """A violation, unless brokers may have forgotten the producer while it was sending a message again."""
+    given = scenario.topic_values(spec.topic, _FORGETS, str(_DAY_MS))
+    least = min((int(value) for value in given if value.isdecimal()), default=_DAY_MS)
+    if least < min(spec.delivery_timeout_ms or _DAY_MS, _DAY_MS):
+        return unclear(
+            f"{promise}, unless brokers have forgotten it: they may after {least:,} ms without a message "
+            f"({_FORGETS}), and it may send one again for longer than that"
+        )
+    return violation(promise)
 
 
 def never_retries(spec: Producers) -> bool:

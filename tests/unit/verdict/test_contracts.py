@@ -340,6 +340,31 @@ def test_on_duplicate(producer: dict[str, Any], ruling: Ruling, scenario: Make) 
     assert on_duplicate(scenario(**producer), 3) == STRANGER
 
 
+@pytest.mark.parametrize(
+    ("expiration", "config", "word"),
+    [
+        (2_000, {}, "unclear"),
+        (2_000, {"message.timeout.ms": 1_500}, "violation"),
+        (600_000, {}, "violation"),
+        (600_000, {"message.timeout.ms": 0}, "unclear"),
+        (None, {"message.timeout.ms": 0}, "violation"),
+    ],
+)
+def test_brokers_may_forget_an_idempotent_producer_as_configured(
+    expiration: int | None, config: dict[str, Any], word: str, scenario: Make
+) -> None:
+    """Then a message that it sends again is a new one to them, and may be behind later ones."""
+    given = scenario(idempotence=True, config=config)
+    if expiration is not None:
+        cluster = given.cluster.model_copy(update={"config": {"producer.id.expiration.ms": expiration}})
+        given = given.model_copy(update={"cluster": cluster})
+    ruling = on_duplicate(given, 0)
+    assert ruling.word == on_reordered(given, Reordered(0, 2)).word == word
+    assert ("they may after 2,000 ms without a message" in ruling.why) == (
+        word == "unclear" and expiration == 2_000
+    )
+
+
 OVERTAKEN = Ruling("permitted", "retries with more than one request in flight may overtake each other")
 WITHOUT_RETRIES = Ruling("permitted", "requests in flight may overtake each other")
 BEHIND = Ruling("permitted", "a request to the old leader was retried after newer ones to the new leader")
