@@ -176,7 +176,8 @@ class Claims:
         since = whole.begin if effect.healed <= whole.begin else effect.begin
         later = [one for one in silence["waited_for"] if one["to_ns"] > since]
         if effect.brokers or effect.target == "cluster" or effect.target.startswith("topic "):
-            return {any(one["condition"] not in ("client", "transaction", "unknown") for one in later)}
+            own = ("client", "reread", "transaction", "unknown")
+            return {any(one["condition"] not in own for one in later)}
         mine = "rebalance" if effect.target.startswith("member") else None
         return {any(one["condition"] == mine or effect.id in one["faults"] for one in later)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -11,12 +10,10 @@ from typing import TYPE_CHECKING
 from second_opinion.answers import NOT_DECIDABLE, Opinion, after, equal, one_of
 from second_opinion.effects import FOREVER, Effect
 from second_opinion.failovers import Election
-from second_opinion.raw import MS, SECOND, Place, Row
+from second_opinion.raw import MS, Place, Row
 
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
-
-ENOUGH = 0.8  # of the producers' rates: less is a slump
 
 
 class Figures:
@@ -41,7 +38,6 @@ class Figures:
         for row in self.findings.get("availability") or []:
             if row["group"] is None and row["within_timeout"] is not None:
                 yield self._within_timeout(row)
-        yield from self._slumps()
 
     def _leader_change(self, row: Row) -> Iterator[Opinion]:
         """Who led before, for how long there was no leader, and for how long two acknowledged."""
@@ -256,23 +252,3 @@ class Figures:
             else ["message.timeout.ms", "delivery.timeout.ms"]
         )
         return next((int(config[name]) for name in names if name in config), default)
-
-    def _slumps(self) -> Iterator[Opinion]:
-        told = {s["what"]: (s["longest_s"], s["total_s"]) for s in self.findings["rates"]["slumps"]}
-        specs = self.tables.producer_specs.values()
-        if not told or not all(spec.get("rate") for spec in specs):
-            return
-        attempts = [s["attempt_ns"] for s in self.tables.rows("sends")]
-        rate = sum(spec["rate"] for spec in specs) * ENOUGH
-        acked = Counter(
-            s["done_ns"] // SECOND
-            for s in self.tables.rows("sends")
-            if s["outcome"] == "acked" and s["done_ns"]
-        )
-        seconds = range(-(-min(attempts) // SECOND), max(attempts) // SECOND)
-        low = [acked[second] < rate for second in seconds]
-        longest = run = 0
-        for one in low:
-            run = run + 1 if one else 0
-            longest = max(longest, run)
-        yield one_of("slump: acknowledged", told.get("acked", (0, 0)), {(longest, sum(low))})

@@ -28,10 +28,12 @@ from second_opinion.answers import (
 from second_opinion.causes import Causes
 from second_opinion.claims import Claims
 from second_opinion.copies import Copies
+from second_opinion.counts import Counts
 from second_opinion.effects import FOREVER, Effect, Effects, hits_producer
 from second_opinion.failovers import Election, Failovers
 from second_opinion.figures import Figures
 from second_opinion.groups import Backlog, Groups
+from second_opinion.measures import Measures
 from second_opinion.raw import MOMENT, MS, SECOND, Place, Row, RunTables
 from second_opinion.rebalances import Rebalances
 from second_opinion.silences import Scope, Silence, Silences
@@ -80,6 +82,8 @@ class Examiner:
         yield from self._rebalances()
         yield from Claims(self).all()
         yield from Figures(self).all()
+        yield from Measures(self).all()
+        yield from Counts(self).all()
         yield from Copies(self).all()
         yield from Accounts(self).all()
         yield from Statements(self).all()

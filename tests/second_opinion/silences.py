@@ -97,6 +97,17 @@ class Silences:
         """By the first reading, the closest to the words."""
         return self.readings(scope)[0]
 
+    def loads(self, scope: Scope) -> set[int]:
+        """From the first attempt to the last outcome, or delivery, that is known: in each reading."""
+        if scope.group is None:
+            sends = self._sends(scope)
+            ends = [max(s["attempt_ns"], s["done_ns"] or 0) for s in sends]
+            known = [s["attempt_ns"] for s in sends if s["done_ns"] is not None]
+            begins = {min((s["attempt_ns"] for s in sends), default=None), min(known, default=None)}
+            return {max(ends) - begin for begin in begins if begin is not None} or {0}
+        choices = [waits for waits in self._deliveries(scope) if waits]
+        return {max(w.end for w in waits) - min(w.begin for w in waits) for waits in choices} or {0}
+
     @cache  # noqa: B019
     def backwards(self, scope: Scope) -> bool:
         """Whether anything came before it was attempted: the record contradicts itself."""

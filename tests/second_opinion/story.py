@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from second_opinion.effects import CLIENTS, Effect, Effects, hits_member, hits_producer
 from second_opinion.raw import MOMENT, MS, Place, Row, RunTables
+from second_opinion.rereads import Rereads
 from second_opinion.transactions import Transactions
 
 Reason = tuple[str, int]  # which condition, and whom it is about
@@ -91,6 +92,7 @@ class State(NamedTuple):
 _STOPS = ("kill", "stop", "pause", "leave")
 _OWNERSHIP = ("assigned", "revoked", "lost", "left", "killed")
 _UNKNOWN = State(None, None, (), (), None)
+_OVER = {"open": "transaction", "again": "reread"}  # what a new delivery itself shows to be over
 OWN = 3  # of the stages: the conditions of the client itself
 
 
@@ -103,7 +105,7 @@ class Story:
         self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
         self.states = list(self._states())
         self.replicas = {broker for _, state in self.states for broker in state.isr}
-        self.transactions = Transactions(tables)
+        self.transactions, self.rereads = Transactions(tables), Rereads(tables)
         self.senders = {s["producer"] for s in tables.sends_of.get(place, [])}
         self._owners: dict[str, list[Row]] = {}
         self._told: dict[Any, list[set[Reason]]] = {}
@@ -231,7 +233,7 @@ class Story:
         key = at, since, end, group, producer
         if key not in self._told:
             leaders = self._leaders_reason(at)
-            own = self._own(at, producer) if group is None else self._group_reasons(at, end, group)
+            own = self._own(at, producer) if group is None else self._group_reasons(at, since, end, group)
             acks = self.all_acks if producer is None else self.tables.has_acks_all(producer) is True
             isr = self._isr_reasons(at, since, end) if acks or group is not None else set()
             self._told[key] = [{leaders} if leaders else set(), isr, self._misled(at, since), own]
@@ -239,7 +241,7 @@ class Story:
 
     # A group's own conditions.
 
-    def _group_reasons(self, at: int, end: int, group: str) -> set[Reason]:
+    def _group_reasons(self, at: int, since: int, end: int, group: str) -> set[Reason]:
         if self.effects.denies("Read", self.place, at):
             return {("denied", 0)}
         if self._uncopied(at, end, group):
@@ -248,14 +250,19 @@ class Story:
         if owner == "":
             return {("no owner", 0) if self._any_member_runs(at, group) else ("no member", 0)}
         if owner is None:
-            return self._held_back(at, end, group)
+            return self._old_records(at, since, end, group)
         for effect in self.effects.in_effect(at):
             if effect.fault in _STOPS and self._stops(effect, group, owner, at):
                 return {("owner", 0)}
-        return self._held_back(at, end, group)
+        return self._old_records(at, since, end, group)
 
-    def _held_back(self, at: int, end: int, group: str) -> set[Reason]:
-        """Whether a transaction was open then, before what ended the silence."""
+    def _old_records(self, at: int, since: int, end: int, group: str) -> set[Reason]:
+        """Whether there was nothing new for the group: it read again, or a transaction was open then, before
+        what ended the silence.
+        """
+        again = self.rereads.within(self.place, group, since, end)
+        if any(begin <= at < until for begin, until in again):
+            return {("again", 0)}
         holds = self.transactions.holds(self.place, group, end)
         return {("open", 0)} if any(hold.begin <= at < hold.end for hold in holds) else set()
 
@@ -378,7 +385,7 @@ class Story:
         if kind == "member":
             out = any(who not in state.isr for when, state in self.states if when == at)
             return "election" if elected else "isr" if who not in after.isr or out else "heal"
-        return {"few in sync": "isr", "no owner": "rebalance", "open": "transaction"}.get(kind, "heal")
+        return {"few in sync": "isr", "no owner": "rebalance", **_OVER}.get(kind, "heal")
 
     def waits(
         self, begin: int, end: int, group: str | None = None, producer: int | None = None
@@ -386,13 +393,14 @@ class Story:
         """What a silence waited for, in order, without what was the client's or is not known."""
         return _Walk(self, begin, end, group, producer).waits()
 
-    def moments(self, group: str | None, end: int) -> set[int]:
-        """Every time at which any of this may change in a silence with this end."""
+    def moments(self, group: str | None, begin: int, end: int) -> set[int]:
+        """Every time at which any of this may change in a silence."""
         found = {when for when, _ in self.states} | self.effects.moments()
         if group is None:
             return found
         found |= {e["at_ns"] for e in self._group_events(group)}
-        return found | set(self.transactions.moments(self.place, group, end))
+        found |= set(self.transactions.moments(self.place, group, end))
+        return found | {at for span in self.rereads.within(self.place, group, begin, end) for at in span}
 
 
 def _holds_up(effect: Effect, mirror: str) -> bool:
@@ -412,7 +420,7 @@ class _Walk:
 
     def __init__(self, story: Story, begin: int, end: int, group: str | None, producer: int | None) -> None:
         self.story, self.end, self.group = story, end, group
-        cuts = [begin, *sorted(t for t in story.moments(group, end) if begin < t < end), end]
+        cuts = [begin, *sorted(t for t in story.moments(group, begin, end) if begin < t < end), end]
         self.spans = list(pairwise(cuts))
         self.unmet = [[set(s) for s in story.stages(a, begin, end, group, producer)] for a, _ in self.spans]
         self.begin, self.producer = begin, producer
@@ -430,8 +438,8 @@ class _Walk:
     def _forget(self, stage: int) -> None:
         """What was unmet at the end all the same only slowed: it is no condition."""
         for reason in set(self.unmet[-1][stage]):
-            if self._healed_at_the_end(stage, reason) or reason[0] == "open":
-                continue  # the delivery shows that a transaction was ended
+            if self._healed_at_the_end(stage, reason) or reason[0] in _OVER:
+                continue
             for stages in reversed(self.unmet):
                 if reason not in stages[stage]:
                     break
@@ -501,7 +509,7 @@ class _Walk:
         while number < len(self.spans) and reason in self.reasons[number]:
             number += 1
         if number == len(self.spans):
-            return self.end, "transaction" if reason[0] == "open" else "heal"  # confirmed just after it
+            return self.end, _OVER.get(reason[0], "heal")  # confirmed just after it
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
         few = {("few up", 0), ("few in sync", 0), ("raised", 0)} & unmet
@@ -526,6 +534,6 @@ def _same_condition(one: Reason, other: Reason) -> bool:
     conditions = (
         ("leader", "none elected", "none up"),
         ("member", "few up", "few in sync", "raised"),
-        ("no member", "no owner", "owner", "denied", "open"),
+        ("no member", "no owner", "owner", "denied", "again", "open"),
     )
     return any(one[0] in kinds and other[0] in kinds for kinds in conditions)
