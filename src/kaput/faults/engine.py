@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from kaput.errors import LabError
@@ -180,6 +181,7 @@ class FaultEngine:
         # If kaput is killed from now on, the evidence shows that this step was being injected.
         unfinished = Effect(None, False, "injection not finished")
         self._record(life, injection.brokers, unfinished, began, injection.target)
+        fault.acted = partial(self._report, life, "effect")
         try:
             effect, failed = fault.inject(hit), False
         except LabError as error:

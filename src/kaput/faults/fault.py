@@ -214,6 +214,8 @@ class Fault(ABC, Generic[_Hit]):
     def __init__(self, scene: Scene) -> None:
         self.scene, self.options = scene, scene.step.options
         self.abandoned = threading.Event()
+        self.acted: Callable[[int], None] = lambda at_ns: None
+        """Called by one that is `watching` when it acts upon something for the first time (ns)."""
 
     @abstractmethod
     def inject(self, hit: _Hit, /) -> Effect:

@@ -112,8 +112,11 @@ class Protocol(NodeFault):
         action = ACTIONS[options.what] if frame.acted else None
         self.scene.frames.add(self.scene.step.id, self.scene.step.cluster, broker, self._api, frame, action)
         with self._lock:
+            begins = frame.acted and self._first is None
             if frame.acted and (self._first is None or frame.at_ns < self._first.at_ns):
                 self._first = frame
+        if begins:
+            self.acted(frame.at_ns)
 
     def _requests_text(self) -> str:
         return f"{self._api} requests from {', '.join(self.options.parties)}"

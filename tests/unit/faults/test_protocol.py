@@ -10,27 +10,40 @@ from typing import Any
 import pytest
 
 from fakes.cluster import FakeNode, fake_scene
+from fakes.nemesis import play as play_steps
+from fakes.nemesis import play_until
+from fakes.steps import step_of
 from kaput.cluster.frames.error_answers import ErrorAnswer
 from kaput.cluster.frames.frame_proxy import FrameCounts, FrameRule, OnFrame, SeenFrame
 from kaput.errors import LabError
 from kaput.evidence.recorder import Recorder
 from kaput.faults.fault import Effect, FrameLog
+from kaput.faults.nemesis import Nemesis
 from kaput.faults.protocol import Protocol
+from kaput.scenario.timeline import AtEvent
 from streams import rows_so_far
 
 
 class FakeProxy:
-    """A proxy that sees a few frames as soon as it has a rule; `works`: it acts on the first of them."""
+    """A proxy that sees a few frames as soon as it has a rule; `works`: it acts on the first of them;
+    `waits`: they come later.
+    """
 
-    def __init__(self, *, works: bool = True, ends: bool = True) -> None:
-        self.works, self.ends = works, ends
+    def __init__(self, *, works: bool = True, ends: bool = True, waits: bool = False) -> None:
+        self.works, self.ends, self.waits = works, ends, waits
         self.rule: FrameRule | None = None
+        self.on_frame: OnFrame | None = None
 
     def put(self, rule: FrameRule, on_frame: OnFrame) -> None:
-        self.rule = rule
+        self.rule, self.on_frame = rule, on_frame
+        if not self.waits:
+            self.come()
+
+    def come(self) -> None:
+        assert self.on_frame is not None
         for number in (7, 8):
             acted = self.works and number == 7
-            on_frame(SeenFrame(time.time_ns(), acted, 1, number, "app", "10.0.0.9:4000"))
+            self.on_frame(SeenFrame(time.time_ns(), acted, 1, number, "app", "10.0.0.9:4000"))
 
     def end(self, rule_id: str) -> FrameCounts:
         if not self.ends:
@@ -45,10 +58,13 @@ def node(number: int, proxy: FakeProxy | None = None, *, running: bool = True) -
     return made
 
 
+DELAYED = {"api": "EndTxn", "what": "delay", "delay": 5000, "from_": ("clients",)}
+
+
 def play(*nodes: Any, fault: Protocol | None = None, **options: Any) -> tuple[int | None, Effect]:
-    """Injects and heals a delay of EndTxn, unless told otherwise."""
-    told = {"api": "EndTxn", "what": "delay", "delay": 5000, "from_": ("clients",), **options}
-    made = fault or Protocol(fake_scene("protocol", *nodes, step="1-protocol", **told))
+    """Injects and heals a delay of EndTxn, unless the options are others."""
+    given = {**DELAYED, **options}
+    made = fault or Protocol(fake_scene("protocol", *nodes, step="1-protocol", **given))
     early = made.inject(nodes)
     assert not early.confirmed and early.effective_ns is None
     return made.heal(nodes, early)
@@ -63,6 +79,28 @@ def test_protocol_fault_is_effective_from_the_first_modified_frame() -> None:
     assert "EndTxn requests from clients" in effect.proof
     assert "broker 1: 1,200 requests seen, 2 matched, 1 delayed by 5s" in effect.proof
     assert "version 1, correlation id 7, client app, connection 10.0.0.9:4000" in effect.proof
+
+
+def test_step_that_waits_for_the_effect_begins_with_the_first_modified_frame(tmp_path: Path) -> None:
+    """Not with the injection, when nothing was modified yet, nor as late as the heal."""
+    steps = [
+        step_of("1-protocol", "protocol", "broker 1", duration_ms=60_000, options=DELAYED),
+        step_of("2-kill", "kill", "broker 2", AtEvent("effect", "1-protocol"), 50),
+    ]
+    nodes, heard = {number: node(number) for number in (1, 2, 3)}, list[tuple[str, str, str]]()
+    proxy = nodes[1].proxy = FakeProxy(waits=True)
+
+    def drive(nemesis: Nemesis) -> None:
+        play_until(nemesis, lambda: proxy.on_frame is not None)
+        assert not nodes[2].done
+        proxy.come()
+        play_until(nemesis, lambda: ("2-kill", "kill broker 2", "healed") in heard)
+        nemesis.workload_over()
+        nemesis.heal_now()
+
+    protocol, kill = play_steps(tmp_path, steps, drive, heard=heard, nodes=nodes)[0]
+    assert protocol["effective_ns"] == kill["event_ns"] <= kill["noticed_ns"] <= kill["effective_ns"]
+    assert protocol["healed_ns"] > kill["healed_ns"] and kill["bit"] and protocol["bit"]
 
 
 def test_protocol_fault_without_a_modified_frame_is_not_effective() -> None:
