@@ -24,5 +24,6 @@ def test_section_of_the_guide_is_drawn_if_there_is_something_to_show() -> None:
     exec(compile(dedent(code), str(PAGE), "exec"), page)
     findings = Findings.model_validate(document())
     section = page["section"](JudgedRun(findings))
-    assert "  partition  longest ms\n  orders/0       10,012\n" in terminal.render(Document(Head("HELD"), [section])).plain
+    text = terminal.render(Document(Head("HELD"), [section])).plain
+    assert "  partition  longest ms\n  orders/0       10,012\n" in text
     assert page["section"](JudgedRun(findings.model_copy(update={"unavailability": []}))) is None
