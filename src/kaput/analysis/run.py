@@ -20,7 +20,7 @@ from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.pieces import Parts
-from kaput.analysis.engine.spells import GIVEN_UP
+from kaput.analysis.engine.spells import GIVEN_UP, REPEATED
 from kaput.analysis.facts import (
     coordinators,
     group_starts,
@@ -40,7 +40,7 @@ from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.serving import Serving, min_isr_of, serving
-from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
+from kaput.analysis.facts.waits import SHORTEST_NS, Record, Story, Terms, Waiter, fencings
 from kaput.analysis.runs.columns import NO_KEY, OWN_NUMBER, OWN_SEQ, none
 from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.tables import Unit, units
@@ -187,7 +187,12 @@ class Run:
         """After messages: what a partition (or a group, or one producer) waited for between two times."""
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
         holds = self._holds(place, group, (from_ns, to_ns))
-        waiter = replace(waiter, mirrors=self._mirrors_of(place, group, to_ns), holds=holds)
+        waiter = replace(
+            waiter,
+            mirrors=self._mirrors_of(place, group, to_ns),
+            holds=holds,
+            rereads=self._rereads(place, group, (from_ns, to_ns)),
+        )
         story = self.record.story(place, from_ns, to_ns, terms, waiter)
         moves = self.given.clusters.get(group or "", ())
         read = next((cluster for at_ns, cluster in reversed(moves) if at_ns <= to_ns), None)
@@ -239,7 +244,7 @@ class Run:
 
     def _holds(self, place: TopicPartition, group: str | None, within: tuple[int, int]) -> list[Hold]:
         """The transactions that held a group back in a partition."""
-        held = self._held.get((group or "", place))
+        held = [] if group is None else self._held.get((group, place), [])
         if not held:
             return []
         given = self.given
@@ -250,6 +255,25 @@ class Run:
         """After places: by group and partition, the transactions that held it back."""
         records, passed = (self.sums[name] for name in ("transaction_records", "transaction_passed"))
         return open_transactions.held(self.transactions, records, passed, self.names, self.given.groups)
+
+    def _rereads(
+        self, place: TopicPartition, group: str | None, within: tuple[int, int]
+    ) -> list[tuple[int, int]]:
+        """When a group was delivered in a silence what it had been delivered before, a second or more."""
+        every = [] if group is None else self._repeated.get((group, place), [])
+        cut = ((max(first, within[0]), min(last, within[1])) for first, last in every)
+        return [(first, last) for first, last in cut if last - first >= SHORTEST_NS]
+
+    @cached_property
+    def _repeated(self) -> dict[tuple[str, TopicPartition], list[tuple[int, int]]]:
+        """After messages: when groups that promise an order were delivered what they got more than once."""
+        found: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
+        spells = self.sums["service_spells"].filter(pl.col("place") >= 0, kind=REPEATED)
+        for group, place, *span in spells.select("group", "place", "first_ns", "last_ns").iter_rows():
+            if group not in self.given.share_groups:
+                key = self.given.groups[group], self.names.located(place)
+                found.setdefault(key, []).append((span[0], span[1]))
+        return found
 
     @cached_property
     def _offsets(self) -> Samples:

@@ -14,7 +14,9 @@ from typing import Literal
 from kaput.evidence.findings_parts import FindingsPart, Learned
 from kaput.scenario import vocabulary
 
-EndedBy = Literal["heal", "election", "isr", "setting", "rebalance", "transaction", "client", "unknown"]
+EndedBy = Literal[
+    "heal", "election", "isr", "setting", "rebalance", "reread", "transaction", "client", "unknown"
+]  # fmt: skip
 ClaimKind = Literal[
     "silence", "cause", "unavailable", "election", "first-ack", "affected", "stuck", "backlog", "within-1s",
     "load", "rebalance", "times-unknown",
@@ -27,7 +29,8 @@ class Wait(FindingsPart):
     condition: EndedBy
     """heal: a broker (or client) of a fault serves again; election: a new leader; isr: a change of the
     in-sync replicas; setting: a step lowered min.insync.replicas; rebalance: an owner in the group;
-    transaction: one that held a group back was ended; client: the client's own time after all of these."""
+    reread: a group had read again what it had read; transaction: one that held a group back was ended;
+    client: the client's own time after all of these."""
     from_ns: int
     """Since when this condition was the one that was missing."""
     to_ns: int

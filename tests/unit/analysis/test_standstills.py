@@ -556,3 +556,33 @@ def test_a_coordinator_that_was_down_for_most_of_it_is_named(until: int, named: 
     )
     assert (why == told) == named
     assert of_group == (f"{opened}; {told}" if named else opened)
+
+
+def _gone_back(pause_ms: int) -> History:
+    """At 5 s the group goes back to the first record, and is given 50 again, one every `pause_ms`."""
+    history = History(topics=[{"name": "orders", "partitions": 1}], groups={"billing": True})
+    history.led(1, 0, -100, [1, 2, 3])
+    again = [5_000 + pause_ms * number for number in range(1, 51)]
+    for seq in range(150):
+        ms = 100 * seq
+        shown = again[-1] + 1 if 5_000 <= ms < again[-1] else ms + 6
+        history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 5)).handed(seq, 0, seq, shown)
+    for seq, ms in enumerate(again):
+        history.handed(seq, 0, seq, ms)
+    return history
+
+
+def test_group_that_goes_back_waits_until_it_has_read_again(tmp_path: Path) -> None:
+    (one,) = _scope(judged(_gone_back(100), tmp_path), "billing", 0)
+    assert (one.from_ns, one.to_ns, one.ended_by) == (at(5_000), at(10_001), "reread")
+    assert _waits(one.waited_for) == [("reread", 5_000, 10_000), ("client", 10_000, 10_001)]
+
+
+def test_less_than_a_second_of_old_records_decides_nothing(tmp_path: Path) -> None:
+    """As after a rebalance, from the last commit on."""
+    history = _gone_back(19)
+    for row in history.rows["deliveries"]:
+        if row["polled_ns"] == at(5_951):
+            row["polled_ns"] = at(7_500)
+    (one,) = _scope(judged(history, tmp_path), "billing", 0)
+    assert (one.ended_by, one.waited_for) == ("unknown", [])

@@ -744,6 +744,14 @@ def test_unknown_beginning_names_an_open_transaction() -> None:
     )
 
 
+def test_group_waits_until_it_has_read_old_records_again() -> None:
+    """It had an owner, and a leader, all the time; what it is given then is new."""
+    waiter = Waiter(group="billing", rereads=[(at(4_000), at(9_000))])
+    story = _story(_led(), 3.9, 9.1, waiter=waiter)
+    assert _waits(story) == [("reread", 3.9, 9), ("client", 9, 9.1)]
+    assert story.waits[0].record == "billing had read orders/0 again"
+
+
 def _frozen_mirror() -> History:
     history = _led().fault(1, 10_000, 15_000, id="1-pause", fault="pause", target="mirror dc1->dc2")
     history.rows["faults"][0]["brokers"] = []

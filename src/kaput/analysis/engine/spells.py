@@ -13,8 +13,9 @@ import polars as pl
 
 from kaput.analysis.runs.run import Flags, Ints
 
-# Kinds of spells: messages wait; come; fail or are given up; wait for a second or more; wait in vain.
-WAITING, DONE, GIVEN_UP, LONG, FAILED = range(5)
+# Kinds of spells: messages wait; come; fail or are given up; wait for a second or more; wait in vain; come, of
+# those that come more than once.
+WAITING, DONE, GIVEN_UP, LONG, FAILED, REPEATED = range(6)
 
 
 def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints, Ints, Ints]:

@@ -38,8 +38,9 @@ class Stage(IntEnum):
     NO_MEMBER = 7  # of a group: the partition has no owner, and faults hold up every member
     UNOWNED = 8  # of a group: the partition has no owner
     CLIENT_HINDERED = 9  # a fault holds up the client itself
-    OPEN = 10  # of a group that reads what is committed: a transaction is open before what it is delivered
-    READY = 11
+    REREADING = 10  # a group is delivered again what it had been delivered
+    OPEN = 11  # of a group that reads what is committed: a transaction is open before what it is delivered
+    READY = 12
 
 
 class WaitState(NamedTuple):
@@ -75,7 +76,8 @@ class Terms:
 class Waiter:
     """Who waited: the targets of faults that would hold up all of them (`producer 1`); of a group its name,
     and if it reads copies only, the mirrors through which each of them comes.
-    `given_up`: when messages failed or were given up. Of a group that reads what is committed, `holds`: which
+    `given_up`: when messages failed or were given up; `rereads`: when a group was delivered what it had had
+    before, for a second or more. Of a group that reads what is committed, `holds`: which
     transactions held back what ended the silence; `stalls`: when the last stable offset stood still.
     """
 
@@ -84,6 +86,7 @@ class Waiter:
     given_up: Sequence[tuple[int, int]] = ()
     stalls: Sequence[tuple[int, int]] = ()
     holds: Sequence[Hold] = ()
+    rereads: Sequence[tuple[int, int]] = ()
     mirrors: Sequence[frozenset[str]] = ()
 
 
@@ -181,7 +184,8 @@ class _Walk:
         if self.waiter.group is not None:
             owned = self.record.owners.get((self.waiter.group, self.place), ())
             moments |= {at for at, _ in owned if self.from_ns < at < self.to_ns}
-        moments |= {at for one in self.waiter.holds for at in one[:2] if self.from_ns < at < self.to_ns}
+        spans = [*(one[:2] for one in self.waiter.holds), *self.waiter.rereads]
+        moments |= {at for span in spans for at in span if self.from_ns < at < self.to_ns}
         states = ((begin, self.state(begin)) for begin in sorted(moments)[:-1])
         begins = [next(same) for _, same in groupby(states, key=lambda one: one[1])]
         ends = [*(begin for begin, _ in begins[1:]), self.to_ns]
@@ -325,7 +329,7 @@ class _Walk:
             return WaitState(Stage.DENIED, tuple(denied))
         if self.waiter.group is not None:
             copied = _if_all([self._on_the_way(ways, at_ns) for ways in self.waiter.mirrors], Stage.UNCOPIED)
-            return copied or self._of_group(self.waiter.group, at_ns) or self._of_transactions(at_ns)
+            return copied or self._of_group(self.waiter.group, at_ns) or self._of_records(at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
         return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
 
@@ -335,7 +339,10 @@ class _Walk:
         how: tuple[How, ...] = ("ended", "frozen", "cut")
         return [one for target in targets for one in self._held(target, at_ns, how, Stage.UNCOPIED)]
 
-    def _of_transactions(self, at_ns: int) -> WaitState:
+    def _of_records(self, at_ns: int) -> WaitState:
+        """Of a group to which nothing else is missing: whether there is anything new that it may be given."""
+        if any(from_ns <= at_ns < to_ns for from_ns, to_ns in self.waiter.rereads):
+            return WaitState(Stage.REREADING)
         held = any(one.from_ns <= at_ns < one.to_ns for one in self.waiter.holds)
         return WaitState(Stage.OPEN if held else Stage.READY)
 
@@ -406,9 +413,9 @@ class _Walk:
 
     def _met_at_the_end(self, last: WaitState) -> bool:
         """Whether a record of the same millisecond, or a heal that was being confirmed, met the condition.
-        That a transaction was ended, the delivery shows.
+        That a transaction was ended, and that a group went on, the delivery shows.
         """
-        if last.stage == Stage.OPEN:
+        if last.stage in (Stage.REREADING, Stage.OPEN):
             return True
         if any(self.to_ns <= at and one.may_precede(self.to_ns) for at, one in self.changes):
             return True
@@ -504,6 +511,8 @@ class _Walk:
         """What met the condition at that time."""
         if state.stage == Stage.READY:
             return _Met("client")
+        if state.stage == Stage.REREADING:
+            return _Met("reread", f"{self.waiter.group} had read {self.place} again")
         if state.stage == Stage.OPEN:
             ended = [one.record for one in self.waiter.holds if one.to_ns == at_ns]
             return _Met("transaction", "; ".join(dict.fromkeys(ended)))

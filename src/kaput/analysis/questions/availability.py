@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
-from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, WAITING, joined, ticks
+from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, REPEATED, WAITING, joined, ticks
 from kaput.analysis.engine.sums import Sum, grouped
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.waits import SHORTEST_NS
@@ -223,8 +223,11 @@ class PartitionAvailability(Question):
         begin, end = (column.to_numpy() for column in sent_ns.get_columns())
         polled = _ends(polls, row, n)
         until = np.maximum(end, polled[1])
-        wide = (until - begin >= SHORTEST_NS) | (np.bincount(part)[part] > 1)
+        often = np.bincount(part)[part] > 1
+        wide = (until - begin >= SHORTEST_NS) | often
         whole = ~wide
+        again_ns = picked(polls, row[often], n[often])
+        found.add(REPEATED, np.ones(len(again_ns), bool), np.repeat(of[often], n[often]), again_ns, again_ns)
         found.add(WAITING, whole & waits[of], of, begin, until)
         found.add(DONE, whole, of, *polled)
         found.tallies["within_1s"][of[whole]] = n[whole]

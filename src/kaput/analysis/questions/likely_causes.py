@@ -30,6 +30,8 @@ from kaput.scenario.vocabulary import NOOP
 _BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
 _MAX_EVENTS = 20  # of one standstill
 _MAX_NAMED = 3  # partitions of one change
+# Conditions that no fault on a broker is behind.
+_OWN = ("client", "reread", "transaction", "unknown")
 _MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
 
 
@@ -350,7 +352,7 @@ class RunEvents:
         story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
         later = [wait for wait in story.waits if wait.to_ns > since_ns]
         if fault.brokers or fault.hit.hits in (TOPIC, CLUSTER):
-            return any(wait.condition not in ("client", "transaction", "unknown") for wait in later)
+            return any(wait.condition not in _OWN for wait in later)
         mine = "rebalance" if fault.hit.members_of is not None else None
         return any(wait.condition == mine or fault.id in wait.faults for wait in later)
 
