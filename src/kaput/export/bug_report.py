@@ -28,19 +28,44 @@ from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder, not_a_run
 
 REMOVED = "(removed)"
-_WORDS = r"passw(?:or)?d|passphrase|secret|credential|jaas|api[-_.]?key|private[-_.]?key|token"
-_SECRET_NAME = rf"[\w.-]*(?:{_WORDS})[\w.-]*"
+_WORDS = (
+    r"passw(?:or)?d|passphrase|secret|credential|jaas|api[-_.]?key|access[-_.]?key|private[-_.]?key|token|"
+    r"keystore[-_.]key|key[-_.]pem|auth[-_.]user[-_.]info|confluent[-_.]license"
+)
+_SECRET_NAME = rf"(?:[\w.-]*(?:{_WORDS})[\w.-]*|[\w.-]*(?:pass|pwd))"
 _SECRET_KEY = re.compile(rf"^{_SECRET_NAME}$", re.IGNORECASE)
+_SECRET_OPTION = re.compile(rf"^--?(?:{_SECRET_NAME}|user)$", re.IGNORECASE)  # its value is the next word
 _CONTENT_KEYS = frozenset({"key", "value", "headers", "payload"})  # of a record
-_VALUE = r"""(?!\(removed\))("[^"\n]*"|'[^'\n]*'|[^\s,;&)}\]]+)"""
+_QUOTED = r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
+_VALUE = rf"(?!\(removed\))(?:{_QUOTED}|\[[^\]\n]*\]|[^\s,;&)}}\]]+)"
+_BEFORE_VALUE = r"(?=[\w.-]+[\"']?\s*[=:])"  # most words fail here, and fast
 _SECRETS = (
-    # A setting and its value: up to the end of a line with JAAS, of a quoted text, or of a word.
-    (re.compile(r"(?im)^(\s*[\w.-]*jaas[\w.-]*\s*[=:]).*$"), rf"\1 {REMOVED}"),
-    (re.compile(rf"(?i)\b({_SECRET_NAME}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{REMOVED}"),
-    (re.compile(rf"(?i)(--?(?:password|passwd|secret|token|api-key|user)[ =]){_VALUE}"), rf"\1{REMOVED}"),
-    (re.compile(r"(?i)\b(Bearer|Basic)\s+[\w.~+/=-]{4,}"), rf"\1 {REMOVED}"),
-    (re.compile(r"(\w+://)[^\s/@:]+:[^\s/@]+@"), rf"\1{REMOVED}@"),
+    # A setting and its value: up to the end of a line with a dotted name, of a quoted text, or of a word.
+    (
+        re.compile(
+            rf"(?im)^([ \t]*(?=\S*[._])(?:[\w.-]*jaas[\w.-]*|{_SECRET_NAME})[ \t]*[=:][ \t]*)"
+            r"(?:.*\\\n)*.*$"
+        ),
+        rf"\1{REMOVED}",
+    ),
+    (re.compile(rf"(?i)(?<![\w.-]){_BEFORE_VALUE}({_SECRET_NAME}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{REMOVED}"),
+    (re.compile(rf"(?i)\b(?=[\w.-]+\s+[\"'])((?:{_WORDS})\s+){_QUOTED}"), rf"\1{REMOVED}"),
+    (re.compile(rf"(?i)(--?(?:{_SECRET_NAME}|user)[ =]){_VALUE}"), rf"\1{REMOVED}"),
+    (
+        re.compile(r"""(?<!\S)(-u[ =]?)(?:"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|[^\s:"']+:\S+)"""),
+        rf"\1{REMOVED}",
+    ),
+    # Programs of which a short option is a password.
+    (
+        re.compile(rf"(?i)\b((?:sshpass|mysql\w*|mariadb|redis-cli)\b(?:[^\n|;&]*?\s)?-[pa]\s*){_VALUE}"),
+        rf"\1{REMOVED}",
+    ),
+    (re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[\w-]+[ \t]+)?)[^\s\"']+"), rf"\1{REMOVED}"),
+    (re.compile(r"(?i)\b(Bearer|Basic|ApiKey)\s+[\w.~+/=-]{4,}"), rf"\1 {REMOVED}"),
+    (re.compile(r"(?<=://)[^\s/@]+@"), f"{REMOVED}@"),
+    (re.compile(r"(?i)([?&](?:sig|signature|key|code)=)[^\s&]+"), rf"\1{REMOVED}"),
     (re.compile(r"-----BEGIN [^-]+-----.*?(?:-----END [^-]+-----|\Z)", re.DOTALL), REMOVED),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}"), REMOVED),
 )
 _TEXTS = ("*.log", "*.properties", "*.tsv")  # of brokers
 _TEXT_BYTES_MAX = 10 << 20  # of one text file: its end
@@ -60,9 +85,9 @@ def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
             gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as packed,
             tarfile.open(fileobj=packed, mode="w") as archive,
         ):
-            _add(archive, f"{run.name}/kaput-version.json", json.dumps(about, indent=1).encode())
+            _add(archive, f"{hidden(run.name)}/kaput-version.json", json.dumps(about, indent=1).encode())
             for name, content in _files(run, left_out):
-                _add(archive, f"{run.name}/{name}", content)
+                _add(archive, "/".join(map(hidden, (run.name, *name.split("/")))), content)
     except FileExistsError:
         raise UsageError(f"{out}: already exists, and is not overwritten; give a new name") from None
     except OSError as error:
@@ -83,9 +108,17 @@ def without_secrets(document: Any, content_keys: frozenset[str] = frozenset(), n
     """A JSON or YAML document without secrets; what is below one of `content_keys` becomes a hash."""
     match document:
         case dict():
-            return {key: without_secrets(value, content_keys, str(key)) for key, value in document.items()}
+            below = name if _SECRET_KEY.match(name) else None  # all that is below a secret's name
+            return {
+                key: without_secrets(value, content_keys, below or str(key))
+                for key, value in document.items()
+            }
         case list():
-            return [without_secrets(value, content_keys, name) for value in document]
+            words = ["", *map(str, document)]  # of a command: `--password`, and then the password
+            return [
+                REMOVED if _is_of_option(before, value) else without_secrets(value, content_keys, name)
+                for before, value in zip(words, document, strict=False)
+            ]
         case _ if _SECRET_KEY.match(name) and document is not None:
             return REMOVED
         case str() if name in content_keys:
@@ -93,6 +126,11 @@ def without_secrets(document: Any, content_keys: frozenset[str] = frozenset(), n
         case str():
             return hidden(document)
     return document
+
+
+def _is_of_option(before: str, value: Any) -> bool:
+    """Whether the word of a command is what the option before it keeps secret."""
+    return bool(_SECRET_OPTION.match(before)) or (before == "-u" and ":" in str(value))
 
 
 def _files(run: RunFolder, left_out: list[str]) -> Iterator[tuple[str, bytes]]:

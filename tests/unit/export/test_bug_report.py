@@ -145,11 +145,50 @@ def test_a_killed_runs_streams_are_packed_up_to_their_torn_tail(run_folder: Path
         ("kafka://me:pw@host:9092", "kafka://(removed)@host:9092"),
         ("Authorization: Basic dXNlcjpwdw==", "Authorization: Basic (removed)"),
         ("mysql --password=x --host h", "mysql --password=(removed) --host h"),
+        ("curl -u admin:pw broker/kill", "curl -u (removed) broker/kill"),
+        ("sshpass -ppw ssh -p 22 host", "sshpass -p(removed) ssh -p 22 host"),
+        ("docker run -p 9092:9092 --user 1000", "docker run -p 9092:9092 --user (removed)"),
+        ("PGPASS=x SASL_PWD=y bypassed: 3", "PGPASS=(removed) SASL_PWD=(removed) bypassed: 3"),
+        ("ssl.key.password=a, b\nnode.id=1", "ssl.key.password=(removed)\nnode.id=1"),
+        ('sasl.jaas.config=Login \\\n  password="x";\nnode.id=1', "sasl.jaas.config=(removed)\nnode.id=1"),
+        ("basic.auth.user.info=me:pw", "basic.auth.user.info=(removed)"),
+        (
+            '{"password": "a\\"b", "credentials": ["c", "d"]}',
+            '{"password": (removed), "credentials": (removed)}',
+        ),
+        ("wrong password 'x y' of me", "wrong password (removed) of me"),
+        ("https://ghp@host/x?sig=abc&a=1", "https://(removed)@host/x?sig=(removed)&a=1"),
+        ("authorization: ApiKey abc", "authorization: ApiKey (removed)"),
+        ("got eyJhbGciOi.eyJzdWIi.c2ln back", "got (removed) back"),
     ],
 )
 def test_secrets_are_known_by_name_or_form(text: str, expected: str) -> None:
     """And what is no secret stays."""
     assert hidden(text) == expected
+
+
+def test_documents_have_no_secrets_below_a_name_or_after_an_option() -> None:
+    """A list of words is a command."""
+    document = {
+        "credentials": {"user": "me", "value": "pw"},
+        "command": ["x", "--password", "pw", "-u", "a:b"],
+    }
+    assert without_secrets(document | {"run": ["python", "-u", "x.py"]}) == {
+        "credentials": {"user": "(removed)", "value": "(removed)"},
+        "command": ["x", "--password", "(removed)", "-u", "(removed)"],
+        "run": ["python", "-u", "x.py"],
+    }
+
+
+def test_names_of_files_have_no_secrets(run_folder: Path, tmp_path: Path) -> None:
+    """Neither the folder's, nor that of a broker's file."""
+    (run_folder / "brokers" / "1" / f"token={SECRET}.log").write_text("INFO\n")
+    planted = run_folder.rename(run_folder.with_name(f"password={SECRET}"))
+    pack(planted, tmp_path / "bug.tar.gz", {})
+    with tarfile.open(tmp_path / "bug.tar.gz") as opened:
+        names = opened.getnames()
+    assert [name for name in names if SECRET in name] == []
+    assert "password=(removed)/brokers/1/token=(removed)" in names
 
 
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
