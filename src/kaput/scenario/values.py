@@ -26,7 +26,7 @@ _COMPARISON = re.compile(r"(>=|<=|>|<|==)?\s*(\d+(?:\.\d+)?)\s*(%)?")
 
 def parse_duration_ms(value: Any, *, days: int = 7) -> int:
     """Milliseconds of `20s`, `1.5s`, `250ms`, `2m` or a bare number of seconds. Raises ValueError."""
-    match = None if isinstance(value, bool) else _DURATION.fullmatch(str(value).strip())
+    match = _DURATION.fullmatch(str(value).strip())
     if match is None:
         raise ValueError(f"{value!r} is not a duration; write for example 20s, 250ms or 2m")
     duration_ms = round(float(match[1]) * _UNIT_MS[match[2]])
@@ -65,7 +65,7 @@ class Bound(NamedTuple):
 
 def parse_comparison(value: Any) -> Bound:
     """`'<=5%'` -> (<=, 5, share); a bare number means exactly that. Raises ValueError."""
-    match = None if isinstance(value, bool) else _COMPARISON.fullmatch(str(value).strip())
+    match = _COMPARISON.fullmatch(str(value).strip())
     if match is None:
         raise ValueError(f"{value!r} is not a number or a comparison such as '>0' or '<=5%'")
     return Bound(match[1] or "==", Fraction(match[2]), match[3] is not None)
