@@ -24,6 +24,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from distributions import ROOT, build, pyproject
 
 SBOM_TOOL = "cyclonedx-bom==7.5.0"
+UNTIL_RELEASED = {
+    "OWNER/kaput": "say where the repository is (CONTRIBUTING.md)",
+    "not on PyPI yet": "say how to install what is released",
+}
 _JARS = {"ivy": "org.apache.ivy", "commons-cli": "commons-cli"}  # group ids of what kaput-lab contains
 
 
@@ -68,6 +72,12 @@ def not_ready(version: str) -> list[str]:
     unreleased = re.search(r"^## \[Unreleased\]\n(.*?)(?=^## )", changelog, re.MULTILINE | re.DOTALL)
     if unreleased and unreleased[1].strip():
         found.append(f"CHANGELOG.md has entries under Unreleased: move them to {version}")
+    texts = {path: path.read_text(encoding="utf-8") for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))}
+    for words, what in UNTIL_RELEASED.items():
+        if pages := [
+            path.name for path, text in texts.items() if words in text and path.name != "CONTRIBUTING.md"
+        ]:
+            found.append(f"{words!r} is in {', '.join(sorted(pages))}: {what}")
     return found
 
 

@@ -67,7 +67,9 @@ def test_everything_that_is_not_ready_is_named(project: Path) -> None:
     text = CHANGELOG.replace("## [Unreleased]\n", "## [Unreleased]\n\n- New.\n")
     (project / "CHANGELOG.md").write_text(text)
     git(project, "commit", "-am", "more")
-    (project / "new.txt").touch()
+    (project / "docs").mkdir()
+    (project / "docs" / "CI.md").write_text("uses: OWNER/kaput@REF")
+    (project / "README.md").write_text("kaput is not on PyPI yet.")
     problems = release.not_ready("1.2.4")
     assert [re.sub(r":.*", "", problem) for problem in problems] == [
         "there are uncommitted changes",
@@ -75,7 +77,20 @@ def test_everything_that_is_not_ready_is_named(project: Path) -> None:
         "src/kaput/core.py does not have version 1.2.4",
         "CHANGELOG.md has no line `## [1.2.4] - YYYY-MM-DD`",
         "CHANGELOG.md has entries under Unreleased",
+        "'OWNER/kaput' is in CI.md",
+        "'not on PyPI yet' is in README.md",
     ]
+
+
+def test_one_command_says_where_the_repository_is() -> None:
+    """That of CONTRIBUTING, and it reaches each placeholder there is."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^ +(grep -rl OWNER/kaput .*)$", page, flags=re.MULTILINE)
+    assert command.startswith("grep -rl OWNER/kaput docs | xargs sed -i ")
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))}
+    cloned = [line for text in texts.values() for line in text.splitlines() if "git clone" in line]
+    assert [line for line in cloned if "OWNER/kaput.git" not in line and "$KAPUT_GIT" not in line] == []
+    assert "OWNER" not in texts[ROOT / "README.md"]
 
 
 def test_a_version_without_a_section_has_no_notes(project: Path) -> None:
