@@ -26,6 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from driving import KAPUT, Standing
 from kaput.core import TopicPartition as Place
+from kaput.monitor.grafana import dashboard
 from kaput.monitor.sources.cluster_state import ClusterState
 from kaput.operate.doctor.snapshot import read_snapshot
 from kaput.operate.standing_cluster import StandingCluster
@@ -379,6 +380,19 @@ def test_prometheus_scrapes_it(exporter: Exporter, prometheus: str) -> None:
     families = {family.name for family in text_string_to_metric_families(exporter.text())}
     known = _queried(prometheus, 'count(count by (__name__) ({__name__=~"kaput_.+"}))')
     assert known == {"": float(len(families))}
+
+
+def test_prometheus_answers_every_query_of_the_dashboard(exporter: Exporter, prometheus: str) -> None:
+    """It is all PromQL; and of what this exporter serves, there are series."""
+    wait_for(lambda: _queried(prometheus, "kaput_broker_up") != {}, "a scrape")
+    served = {family.name for family in text_string_to_metric_families(exporter.text())}
+    for panel in dashboard()["panels"]:
+        for target in panel.get("targets", ()):
+            expression = target["expr"].replace("$__rate_interval", "5s")
+            with urllib.request.urlopen(f"{prometheus}/api/v1/query?query={quote(expression)}") as answer:
+                found = json.load(answer)
+            assert found["status"] == "success"
+            assert found["data"]["result"] or expression not in served, expression
 
 
 def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: pytest.TempPathFactory) -> None:
