@@ -117,6 +117,10 @@ class Rebalances:
         every = list(self._candidates(group, begin, low))
         sure = [one for one in every if one.sure]
         last = max((one.at for one in sure), default=None)
+        if words.endswith(_STAYED):
+            words = words.removesuffix(_STAYED)
+            if not self._all_went_back(group, begin, end):
+                return False, "a partition went to another member, or none of a static one came back"
         kind, who = _parsed(words)
         new = self._new(group, begin, FOREVER if end is None else end)
         if kind == "new":
@@ -134,6 +138,22 @@ class Rebalances:
         close = [one for one in sure if last is not None and one.at >= last - SECOND]
         direct = [one for one in close if one.rank > best.rank and one.at >= best.at - SECOND]
         return not direct, f"{direct} are more direct"
+
+    def _all_went_back(self, group: str, begin: int, end: int | None) -> bool:
+        """Whether each partition that a static member gave up went to the next process of that member."""
+        if end is None or not (self.tables.group_specs.get(group) or {}).get("static"):
+            return False
+        had: dict[Place, str] = {}
+        kept: list[bool] = []
+        for event in self._events(group):
+            if event["kind"] != "assigned" or (place := self.tables.place(event)) is None:
+                continue
+            if event["at_ns"] > end:
+                break
+            if event["at_ns"] >= begin and place in had:
+                kept.append(had[place].split(".")[0] == event["member"].split(".")[0])
+            had[place] = event["member"]
+        return bool(kept) and all(kept)
 
     def _session(self, group: str) -> int:
         config = (self.tables.group_specs.get(group) or {}).get("config") or {}
@@ -240,6 +260,9 @@ class Rebalances:
             elif event["kind"] == "assigned" and self.tables.place(event) in mine:
                 return True
         return False
+
+
+_STAYED = " (static: each partition went back to the member that had it)"
 
 
 def _parsed(words: str) -> tuple[str, list[str]]:

@@ -521,3 +521,19 @@ def test_a_moved_group_owns_partitions_where_it_is(tmp_path: Path) -> None:
     assert (found.started_ns, found.ended_ns, found.resumed_ns) == (at(5_000), at(6_091), at(6_500))
     assert (found.unowned_partition_seconds, found.unresumed_partitions) == (pytest.approx(2 * 1.09), 1)
     assert found.trigger == "the group was moved to dc2"
+
+
+@pytest.mark.parametrize(
+    ("static", "member", "stayed"), [(True, "m1.2", True), (True, "m2", False), (False, "m1.2", False)]
+)
+def test_restart_of_a_static_member_moves_nothing(
+    static: bool, member: str, stayed: bool, tmp_path: Path
+) -> None:
+    """Its partitions went back to the next process in its place, and the report says so."""
+    history = _group().event("left", 5_000, **NOBODYS).event("joined", 7_000, member=member, **NOBODYS)
+    for partition in range(2):
+        history.event("assigned", 7_001, 0, member=member, partition=partition)
+    history.handed(2, 0, 2, 7_100, member=member)
+    history.blocks["billing"] = {"static": static}
+    trigger = judged(history, tmp_path).rebalances[1].trigger
+    assert trigger == "m1 left" + (" (static: each partition went back to the member that had it)" * stayed)

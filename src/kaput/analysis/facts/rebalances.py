@@ -22,6 +22,7 @@ from kaput.scenario.vocabulary import NOOP
 TOGETHER_NS = 1_000_000_000  # changes at most this far apart are one rebalance
 SESSION_NS = 45_000_000_000  # the default session timeout: how long a group waits for a silent member
 UNKNOWN = "unknown"
+STAYED = " (static: each partition went back to the member that had it)"
 _MEMBERSHIP_KINDS = ("joined", "left", "killed")
 
 
@@ -31,8 +32,9 @@ class Rebalance:
     `started_ns`: its first change of owner, or the loss of a member before it, which its group noticed later.
     `unowned_ns`: summed over partitions. `revoked`, `assigned`: by member, the time of its first revocation
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
-    something in it. `whole_ns`: when every partition first had an owner again; `changed_ns`: its last change;
-    `topics`: those assigned to anybody in the group by then; `resumed_ns`: when the last partition that had
+    something in it. `to_others`: whether any reassigned partition went to another place in the group; None if
+    none was reassigned. `whole_ns`: when every partition first had an owner again; `changed_ns`: its last
+    change; `topics`: those assigned to anybody in the group by then; `resumed_ns`: when the last partition that had
     an owner before it was read again; `unresumed`: how many were not. `moved`: the cluster it was moved to;
     `closes`: not a rebalance, but the end of the group; `fresh`: partitions that were first assigned in it,
     in a group that had others before.
@@ -54,6 +56,7 @@ class Rebalance:
     assigned: dict[str, int] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
+    to_others: bool | None = None
     topics: set[str] = field(default_factory=set)
     fresh: set[TopicPartition] = field(default_factory=set)
 
@@ -178,6 +181,8 @@ class _Ownership:
             self._note_lost(one, at_ns)
         last.unowned_ns += 0 if since_ns is None else at_ns - since_ns
         again = last.moved is not None or (since_ns is not None and place in self._before)
+        if again and (last_owner := self._last_owner(place)) is not None:
+            last.to_others = bool(last.to_others) or _slot(last_owner) != _slot(member)
         if self._before and place not in self._last_handover:
             last.fresh.add(place)
         self._hand_over(Assigned(self.group, member, place, at_ns, len(self.rebalances) - 1, again))
@@ -185,6 +190,10 @@ class _Ownership:
         if self._lost.pop(member, last.started_ns) < last.started_ns:
             last.returned.add(member)
         self._conclude(last, at_ns)
+
+    def _last_owner(self, place: TopicPartition) -> str | None:
+        at = self._last_handover.get(place)
+        return None if at is None else self.handovers[at].member
 
     def _hand_over(self, given: Assigned) -> None:
         at = self._last_handover.get(given.place)
@@ -272,8 +281,11 @@ def explain(
     faults: Sequence[FaultRow],
     cluster_events: Sequence[Mapping[str, Any]],
     sessions_ns: Mapping[str, int],
+    static: Collection[str] = (),
 ) -> None:
-    """Sets the trigger of each rebalance. `sessions_ns`: the session timeout of each group, if known."""
+    """Sets the trigger of each rebalance. `sessions_ns`: the session timeout of each group, if known.
+    `static`: the groups of static members.
+    """
     by_group: defaultdict[str, list[Rebalance]] = defaultdict(list)
     for rebalance in rebalances:
         by_group[rebalance.group].append(rebalance)
@@ -291,6 +303,13 @@ def explain(
                 *_brokers(rebalance, cluster_events, from_ns),
             ]
             rebalance.trigger = _likeliest(every) or _new_partitions(rebalance) or _lost(rebalance) or UNKNOWN
+            if group in static and rebalance.to_others is False and rebalance.ended_ns is not None:
+                rebalance.trigger += STAYED
+
+
+def _slot(member: str) -> str:
+    """A member's place in its group, which its next process takes: `member-2` of `member-2.2`."""
+    return member.partition(".")[0]
 
 
 class _Trigger(NamedTuple):

@@ -72,7 +72,10 @@ class Handovers(Question):
     def report(self, run: Run) -> Iterator[Reported]:
         """The rebalances of all groups, without the ends of groups."""
         given, every = run.given, run.rebalances.found
-        rebalances.explain(every, given.group_events, given.faults, given.cluster_events, given.sessions_ns)
+        static = {spec.id for spec in given.group_specs if spec.static}
+        rebalances.explain(
+            every, given.group_events, given.faults, given.cluster_events, given.sessions_ns, static
+        )
         again = dict(run.sums["redelivered"].select("rebalance", "n").iter_rows())
         first = {(member, number): at_ns for member, number, at_ns in run.sums["first_records"].iter_rows()}
         _set_resumed(run)
@@ -114,7 +117,7 @@ def _claim(one: RebalanceFindings) -> Claim:
             "unowned_partition_seconds": one.unowned_partition_seconds,
             "unresumed_partitions": one.unresumed_partitions,
         },
-        decidable=one.trigger != rebalances.UNKNOWN,
+        decidable=not one.trigger.startswith(rebalances.UNKNOWN),
         why=f"trigger: {one.trigger}",
     )
 
