@@ -34,10 +34,10 @@ class Rebalance:
     and of its last assignment. `returned`: members that had lost everything before; `lost`: those that lost
     something in it. `to_others`: whether any reassigned partition went to another place in the group; None if
     none was reassigned. `whole_ns`: when every partition first had an owner again; `changed_ns`: its last
-    change; `topics`: those assigned to anybody in the group by then; `resumed_ns`: when the last partition that had
-    an owner before it was read again; `unresumed`: how many were not. `moved`: the cluster it was moved to;
-    `closes`: not a rebalance, but the end of the group; `fresh`: partitions that were first assigned in it,
-    in a group that had others before.
+    change; `topics`: those assigned to anybody in the group by then; `resumed_ns`: when the last partition
+    that had an owner before it was read again; `unresumed`: how many were not. `moved`: the cluster it was
+    moved to; `closes`: not a rebalance, but the end of the group; `fresh`: partitions that were first
+    assigned in it, in a group that had others before.
     """
 
     group: str
