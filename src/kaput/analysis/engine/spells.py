@@ -13,8 +13,8 @@ import polars as pl
 
 from kaput.analysis.runs.run import Flags, Ints
 
-# Kinds of spells: messages wait; come; fail or are given up; wait for a second or more; wait in vain; and each
-# time, those that come more than once.
+# Kinds of spells: messages wait; come; fail or are given up; wait for a second or more; wait in vain; and of
+# those that come more than once, each time.
 WAITING, DONE, GIVEN_UP, LONG, FAILED, REPEATED = range(6)
 
 
