@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     )
 
 
-app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > mine.yaml", lists=True)
+app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > alerts.yaml", lists=True)
 
 
 @app.command("list", cls=Verb)
 def list_command(rules: RulesFile = None, json: Json = False) -> None:
     """List alert rules with their severity and condition.
 
-    Example: kaput alerts list --rules mine.yaml
+    Example: kaput alerts list --rules alerts.yaml
     """
     from kaput.monitor.alerts.rules import condition_words
 
@@ -79,7 +79,7 @@ def check_command(
 
     Exit status: 0 if the file is valid; 2 if not.
 
-    Example: kaput alerts check mine.yaml
+    Example: kaput alerts check alerts.yaml
     """
     of_file = rules_of(file)
     pages = sum(rule.severity == "page" for rule in of_file)
@@ -156,7 +156,7 @@ def score_command(run_dir: JudgedRuns, rules: RulesFile = None, json: Json = Fal
     right. An alert is right if the fault ended only when it was healed, needless if the fault ended by
     itself, false if there was no fault.
 
-    Example: kaput alerts score runs/*broker-killed* --rules mine.yaml
+    Example: kaput alerts score runs/*broker-killed* --rules alerts.yaml
     """
     from kaput.monitor.alerts.scoring.score import by_rule, score_document, scored
 
