@@ -75,6 +75,18 @@ def test_errors_of_transactions_are_counted(tmp_path: Path) -> None:
     text = to_text(findings, tmp_path).plain
     assert "transactions not committed, by error" in text and "INVALID_PRODUCER_ID_MAPPING 2" in text
     assert "requests that a fault answered with an error" not in text
+    head = text.partition("Why")[0]
+    assert "2 messages were not acknowledged, by error: _PURGE_QUEUE 2." in head
+    assert "2 transactions were not committed, by error: INVALID_PRODUCER_ID_MAPPING 2." in head
+
+
+def test_a_few_messages_with_an_error_are_not_in_the_head(tmp_path: Path) -> None:
+    history = History()
+    for seq in range(9):
+        history.acked(0, seq, seq)
+    history.sent(0, 9, None, "unknown", partition=None, error="_MSG_TIMED_OUT: Local: timed out")
+    text = to_text(_judged(history, tmp_path), tmp_path).plain
+    assert "by error: _MSG_TIMED_OUT" not in text.partition("Why")[0] and "_MSG_TIMED_OUT 1" in text
 
 
 def test_report_of_a_run_without_errors_does_not_mention_them(tmp_path: Path) -> None:

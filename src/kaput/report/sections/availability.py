@@ -24,6 +24,7 @@ from kaput.report.document import (
     table_of,
 )
 from kaput.report.sections import JudgedRun
+from kaput.report.sections.clients import refusals
 
 _ROWS = 12
 _MOST_EVENTS = 8  # shown for one standstill
@@ -44,6 +45,7 @@ _CONDITIONS: dict[EndedBy, str] = {
     "isr": "until the in-sync replicas changed",
     "setting": "until min.insync.replicas changed",
     "rebalance": "until the group had an owner for it",
+    "reread": "until old records had been read again",
     "transaction": "until an open transaction was ended",
     "client": "for client and brokers",
     "unknown": "for something that is not known",
@@ -51,12 +53,14 @@ _CONDITIONS: dict[EndedBy, str] = {
 
 
 def outages(run: JudgedRun) -> list[str]:
-    """Sentences for the head of the report: on a load that fell short, on all partitions together, on the
-    partition and the group that waited longest, on clients that a plan moved, and on suspect clients.
+    """Sentences for the head of the report: on a load that fell short, on what was refused, on all partitions
+    together, on the partition and the group that waited longest, on clients that a plan moved, and on suspect
+    clients.
     """
     suspects = (suspect.story for suspect in run.findings.suspects)
     return [
         *load_warning(run.findings),
+        *refusals(run.findings),
         *_service(run),
         *_partition(run),
         *_groups(run),
@@ -73,7 +77,7 @@ def load_warning(findings: Findings) -> Iterator[str]:
     for claim in findings.claims:
         if claim.kind == "load":
             asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
-            few = _FEW * SECOND / (claim.to_ns - claim.from_ns)
+            few = _FEW * SECOND / max(1, (claim.to_ns or SECOND) - (claim.from_ns or 0))
             if asked - sent > max(few, asked * (1 - ENOUGH)):
                 share = f"{number(sent)} of {number(asked)} messages a second ({percent(sent / asked)})"
                 yield f"The load fell short: {share} were sent, {number(reached)} acknowledged{before}."

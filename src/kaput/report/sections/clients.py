@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
+from kaput.evidence.findings import Findings
 from kaput.evidence.findings_parts import FeatureLevels
 from kaput.report.document import Block, Bullets, Paragraph, Section, Table
 from kaput.report.sections import JudgedRun
@@ -37,6 +39,26 @@ def _line(one: FeatureLevels) -> str:
 
 
 _SHOWN = 5
+_MANY = 0.1  # of what was sent
+
+
+def refusals(findings: Findings) -> Iterator[str]:
+    """Sentences for the head of the report: with which errors many messages were not acknowledged, and many
+    transactions not committed.
+    """
+    found, ended = findings.client_errors, findings.transactions
+    every = 0 if ended is None else ended.committed + ended.aborted + ended.unknown
+    for what, sent, by_client in (
+        (
+            "messages were not acknowledged",
+            findings.totals.sent,
+            [one.messages for one in found],
+        ),
+        ("transactions were not committed", every, [one.transactions for one in found]),
+    ):
+        errors = sum(map(Counter, by_client), Counter[str]())
+        if errors.total() > _MANY * sent:
+            yield f"{errors.total():,} {what}, by error: {_counted(errors)}."
 
 
 def errors(run: JudgedRun) -> Section | None:
