@@ -51,6 +51,7 @@ class FakeMember(FakeNode):
     pace_report: FakePaceReport | None = None
     seek_report: FakeSeekReport | None = None
     joined_ns: int | None = None
+    last_error: str = ""
     recorded: list[tuple[dict[TopicPartition, int], int]] = field(default_factory=list)
     passed: list[tuple[dict[TopicPartition, tuple[int, int]], int]] = field(default_factory=list)
 

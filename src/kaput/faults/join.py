@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kaput.core import plural
 from kaput.faults.fault import WAIT_S, Effect, Scene, ms, name_all, now_ns
-from kaput.faults.members import MemberFault, joined_ns, own_partitions
+from kaput.faults.members import MemberFault, joined_ns, outside, own_partitions
 from kaput.faults.process_target import Member
 
 _STOP_S = 60.0
@@ -31,8 +31,7 @@ class Join(MemberFault):
         for member in self._new:
             member.start()
         if not self.wait(lambda: all(member.running and member.ready for member in self._new)):
-            details = f"{name_all(self._new)}: not in the group {WAIT_S:.0f} s after its start"
-            return Effect(None, False, details)
+            return Effect(None, False, outside(self._new, f"{WAIT_S:.0f} s after its start"))
         joined = joined_ns(self._new)
         self._pids = {member.id: member.pid for member in self._new}
         return Effect(joined, True, f"{name_all(self._new)}: joined after {ms(started, joined)}")

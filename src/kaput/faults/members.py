@@ -114,10 +114,10 @@ class Down(MemberFault):
         if healed is None:
             return None, effect
         self.wait(lambda: all(member.ready or not member.running for member in self._hit))
-        away = name_all([member for member in self._hit if not (member.running and member.ready)])
+        away = [member for member in self._hit if not (member.running and member.ready)]
         if away:
             waited_s = (now_ns() - started) / SECOND
-            return None, effect.with_proof(f"{away}: not in the group {waited_s:.1f} s later", False)
+            return None, effect.with_proof(outside(away, f"{waited_s:.1f} s later"), False)
         back = joined_ns(self._hit)
         return back, effect.with_proof(f"in the group again after {ms(started, back)}", True)
 
@@ -149,3 +149,10 @@ class Down(MemberFault):
         after = ms(since_ns, now_ns() if taken_ns is None else taken_ns)
         end = "SIGTERM" if self._end.name == "stop" else "its end" if len(self._hit) == 1 else "their end"
         return f"{text} {after} after {end}"
+
+
+def outside(members: Sequence[Member], when: str) -> str:
+    """`member 3 of billing (pid 7): not in the group 60 s later`, with what their clients reported."""
+    errors = "; ".join(dict.fromkeys(member.last_error for member in members if member.last_error))
+    last = f" (the last error of its client: {errors})" if errors else ""
+    return f"{name_all(members)}: not in the group {when}{last}"

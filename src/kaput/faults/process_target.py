@@ -131,6 +131,10 @@ class Member(ProcessTarget, Protocol):
     def owns(self) -> frozenset[TopicPartition]:
         """Its current partitions."""
 
+    @property
+    def last_error(self) -> str:
+        """The last error that its client reported since its start, if any."""
+
     def committed(self, offsets: Mapping[TopicPartition, int], at_ns: int) -> None:
         """Records offsets that an operator committed for its group."""
 

@@ -37,7 +37,7 @@ from kaput.scenario.vocabulary import GroupType
 # warm: the brokers are warm after `seconds`; `p99_ms` is the 99th percentile of acknowledgement latency.
 ClientMessage = Literal[
     "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm",
-    "replayed", "replay", "held", "moved", "began", "sought",
+    "replayed", "replay", "held", "moved", "began", "sought", "error",
 ]  # fmt: skip
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as in share_events
 # What a client gets on its stdin, one JSON object per line. pace: each record takes `ms`.

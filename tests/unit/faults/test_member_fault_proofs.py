@@ -62,10 +62,14 @@ def test_existing_member_is_not_a_new_member() -> None:
 def test_member_that_never_joins_is_stopped_at_the_heal() -> None:
     """It has begun to try."""
     groups = FakeGroups()
-    groups.member("billing", 4).stands = True
+    late = groups.member("billing", 4)
+    late.stands, late.last_error = True, "GROUP_MAX_SIZE_REACHED: Broker: the group is full"
     fault, new, effect = joined(groups)
     assert effect == Effect(
-        None, False, "member 4 of billing (pid 2004): not in the group 60 s after its start"
+        None,
+        False,
+        "member 4 of billing (pid 2004): not in the group 60 s after its start (the last error of its "
+        "client: GROUP_MAX_SIZE_REACHED: Broker: the group is full)",
     )
     assert new.running
     fault.heal([new], effect)  # type: ignore[list-item]

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
@@ -28,7 +28,6 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from kaput.core import TopicPartition
 from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import SEEK, SKIPPED
-from kaput.scenario.values import Goal
 from kaput.workload.client_spec import MemberSpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
@@ -40,6 +39,9 @@ from kaput.workload.librdkafka.deliveries import CommitRecorder, DeliveryRecorde
 from kaput.workload.librdkafka.member_process import GroupMembership, Pace, run_member
 from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
 from kaput.workload.payload import Codec
+
+if TYPE_CHECKING:
+    from kaput.scenario.values import Goal
 
 AT_ONCE = 2048  # the most messages taken from the client at once
 AT_ONCE_WORKING = 500  # when records take processing time: the default of the Java client's max.poll.records
@@ -84,6 +86,7 @@ class GroupMember:
         self._positions: dict[TopicPartition, int] = {}  # the next offset of each partition that it has read
         self._begun: set[TopicPartition] = set()  # partitions whose start offset was reported
         self._seeks: deque[_Seek] = deque()
+        self._last_error = ""
         self.client: Any = None
         self._open_client()
 
@@ -96,7 +99,8 @@ class GroupMember:
             if number == self._client_number:
                 self._commits.answered(error, partitions)
 
-        config = {**settings, "on_commit": answered, "enable.auto.offset.store": False}
+        callbacks = {"on_commit": answered, "error_cb": self._on_error}
+        config = {**settings, **callbacks, "enable.auto.offset.store": False}
         self.client = self._commits.client = Consumer(config, logger=quiet_logger())
 
     def _subscribe(self) -> None:
@@ -130,6 +134,8 @@ class GroupMember:
     def take(self, message: Mapping[str, Any]) -> None:
         """Takes an instruction from another thread."""
         if message["kind"] == "seek":
+            from kaput.scenario.values import Goal  # with pydantic, which few members need
+
             goal = Goal(message["by"], message["to"], message["time_ms"])
             self._seeks.append(_Seek(goal, time.monotonic() + _ASSIGNED_S))
         else:
@@ -231,13 +237,19 @@ class GroupMember:
 
     def _receive(self) -> list[Message]:
         """The next messages, after a wait for the first; without partitions revoked meanwhile."""
-        first = self.client.poll(POLL_S)
-        if first is None:
+        try:
+            first = self.client.poll(POLL_S)
+            if first is None:
+                return []
+            # With timeout 0 it returns what is already fetched.
+            more = self.client.consume(self._at_once() - 1, 0) if self._at_once() > 1 else []
+        except KafkaException as failure:  # a fatal error that belongs to no message
+            self._stop_at(failure.args[0])
             return []
-        # With timeout 0 it returns what is already fetched.
-        messages = [first, *self.client.consume(self._at_once() - 1, 0)] if self._at_once() > 1 else [first]
+        messages = [first, *more]
         if any(map(_error, messages)):
-            self._stop_at_the_end(messages)
+            for error in filter(None, map(_error, messages)):
+                self._stop_at(error)
             messages = [message for message in messages if message.error() is None]
         if self._revoked_since_poll:
             # A rebalance between the two calls may have revoked the partitions of some messages.
@@ -250,18 +262,23 @@ class GroupMember:
         most = AT_ONCE_WORKING if self.pace.ms else AT_ONCE
         return min(most, self.spec.commit_every or most) if self.spec.commit == "before" else most
 
-    def _stop_at_the_end(self, messages: list[Message]) -> None:
+    def _stop_at(self, error: KafkaError) -> None:
         """Stops at a fatal error (such as another member with the same instance id), after which no message
         comes, and at an authorization error, which the client would retry forever.
         """
-        for message in messages:
-            error = message.error()
-            if error is None:
-                continue
-            refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
-            if (refused or error.fatal()) and not self.stopping.is_set():
-                notify("trouble", message=refused or f"{error.name()}: {error.str()}")
-                self.stopping.set()
+        refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
+        if not refused and not error.fatal():
+            self._on_error(error)
+        elif not self.stopping.is_set():
+            notify("trouble", message=refused or f"{error.name()}: {error.str()}")
+            self.stopping.set()
+
+    def _on_error(self, error: KafkaError) -> None:
+        """librdkafka's error_cb, too: reports an error that the client handles by itself."""
+        text = f"{error.name()}: {error.str()}"
+        if text != self._last_error:
+            self._last_error = text
+            notify("error", message=text)
 
     def _handle(self, messages: list[Message], polled_ns: int) -> None:
         """Processes messages just delivered, and commits before or after that."""

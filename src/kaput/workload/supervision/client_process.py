@@ -280,6 +280,8 @@ class MemberSlot(PausableProcess):
         """Its partitions from each time (ns) on, in order of time; none of a member of a share group."""
         self.pace_report: MemberPace | None = None
         self.seek_report: MemberSeek | None = None
+        self.last_error = ""
+        """The last error that its current client reported and handles by itself."""
 
     @property
     def title(self) -> str:
@@ -334,7 +336,7 @@ class MemberSlot(PausableProcess):
         self._note_end()
         count = len(self._clients) + 1
         name = f"member-{self.id}" if count == 1 else f"member-{self.id}.{count}"
-        self._intended = False
+        self._intended, self.last_error = False, ""
         self._clients.append(self._launch(self.id, name, self._on_message))
 
     def kill(self) -> int:
@@ -412,6 +414,8 @@ class MemberSlot(PausableProcess):
             self.owned.append((message["at_ns"], places))
         elif message["kind"] == "pace":
             self.pace_report = MemberPace(message["ms"], message["records"], message["spent_ns"])
+        elif message["kind"] == "error":
+            self.last_error = message["message"]
         elif message["kind"] == "sought":
             moves = [(TopicPartition(*at), begin, to) for *at, begin, to in message["moves"]]
             self.seek_report = MemberSeek(message["at_ns"], moves, message["error"])
