@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kaput.scenario.block import Found
-from kaput.scenario.values import Config
 from kaput.scenario.vocabulary import Client
+
+if TYPE_CHECKING:  # with pydantic and YAML, which a client's process, that needs the names, has no use for
+    from kaput.scenario.block import Found
+    from kaput.scenario.values import Config
 
 # librdkafka's names that Java's clients do not know, and would only warn about: Java's own.
 _JAVA_NAMES = {

@@ -1,8 +1,10 @@
-"""What a client process says of an error of the operating system."""
+"""What a client process imports, and reports of an error of the operating system."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -30,3 +32,12 @@ def test_os_error_is_reported_without_a_traceback(capsys: pytest.CaptureFixture[
 def test_unexpected_exception_keeps_its_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         run_client(lambda: divmod(1, 0) and None)
+
+
+def test_client_processes_load_neither_pydantic_nor_yaml() -> None:
+    """Which would be a third of the cost of a start. Producers with stores or transactions need them."""
+    modules = ("librdkafka.producer", "librdkafka.member", "librdkafka.share_member", "command.producer")
+    every = ", ".join(f"kaput.workload.{name}" for name in (*modules, "command.member", "java.member"))
+    code = f"import sys, {every}; print([n for n in ('pydantic', 'yaml', 'pandas') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -15,7 +15,6 @@ import threading
 import time
 from pathlib import Path
 
-from kaput.scenario.producers import Transactions
 from kaput.scenario.vocabulary import CLIENT_OUTCOMES, TRANSACTION_OUTCOMES
 from kaput.workload.client_spec import (
     CommandProducerSpec,
@@ -213,6 +212,8 @@ class TransactionalCommandSender(CommandSender):
     """
 
     def __init__(self, spec: CommandProducerSpec, stderr: Path) -> None:
+        from kaput.scenario.producers import Transactions  # with pydantic, which few producers need
+
         self._plan = Transactions.model_validate(spec.transactions)
         self._record = TransactionRecord(spec, str(spec.transactional_id))
         self._broken: str | None = None  # why it can only be aborted
