@@ -41,7 +41,8 @@ from kaput.workload.moving import Destination, Hold, Instructions, MoveTo
 from kaput.workload.payload import Codec
 
 if TYPE_CHECKING:
-    
+    from kaput.scenario.values import Goal
+
 AT_ONCE = 2048  # the most messages taken from the client at once
 AT_ONCE_WORKING = 500  # when records take processing time: the default of the Java client's max.poll.records
 POLL_S = 0.05
