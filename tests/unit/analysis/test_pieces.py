@@ -47,6 +47,17 @@ def test_slices_need_no_file_descriptors(tmp_path: Path, named: bool) -> None:
     assert_frame_equal(pl.concat(frames), pl.concat([FRAMES[0]] * 50))
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_joined_pieces_are_no_longer_mapped(tmp_path: Path) -> None:
+    """Not even for their text: mapped pages count as memory."""
+    frame = pl.DataFrame({"offset": [1, 2], "error": [None, "an error of more than twelve bytes"]})
+    with SliceFile(str(tmp_path)) as pack_one:
+        pieces = [Piece("sends", pack_one(frame)) for _ in range(2)]
+    joined = gathered(pieces, {"sends": frame})["sends"]
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    assert_frame_equal(joined, pl.concat([frame, frame]))
+
+
 def test_consecutive_rows_of_a_part_stay_together() -> None:
     """In whatever order the parts come, and even if one comes twice."""
     for places in ([5, 5, 3, 3], [5, 3, 5, 3], [4, 4]):

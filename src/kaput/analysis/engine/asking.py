@@ -93,7 +93,8 @@ class _Collector:
             self._count("unclear", find.name, find.rows.drop("flag", strict=False))
         else:
             rows = shown(find.rows, question.shown_by)
-            self._shown[find.name] = rows if find.finish is None else find.finish(rows)
+            mine = rows if find.finish is None else find.finish(rows)
+            self._shown[find.name] = _both(self._shown.get(find.name), mine)
             self._count("cases", find.name, find.rows)
             of_members = find.rows if find.by_member is None else find.by_member
             if {"group", "member"} <= set(of_members.columns):
@@ -126,10 +127,15 @@ def ask(
             continue
         for find in getattr(question, f"of_{stage}")(view):
             if isinstance(find, Cases) and find.rows.height:
-                view.cases[find.name] = find.rows
+                view.cases[find.name] = _both(view.cases.get(find.name), find.rows)
             collector.add(question, find)
         clock.lap(stage, type(question).__name__)
     return collector.found(clock.spent)
+
+
+def _both(before: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
+    """All of them: a question may find cases of an anomaly in several goes."""
+    return rows if before is None else pl.concat([before, rows], how="diagonal_relaxed")
 
 
 def kinds(questions: Iterable[Question]) -> dict[str, Kind]:
