@@ -83,7 +83,7 @@ class _Collector:
             return  # the usual case: nothing to add, count, show or pass on
         if isinstance(find, SumPart):
             kind, before = question.sums[find.name], self._sums.get(find.name)
-            mine = kind.of(find.rows)
+            mine = find.rows if find.summed else kind.of(find.rows)
             self._sums[find.name] = mine if before is None else kind.of(pl.concat([before, mine]))
         elif isinstance(find, To):
             rows = find.rows.select(*question.passes[find.table])

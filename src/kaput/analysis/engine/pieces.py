@@ -140,11 +140,16 @@ def by_part(
 
 
 def gathered(pieces: Iterable[Piece], empty: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Concatenates the pieces of each table of `empty`; a table without pieces is as in `empty`."""
+    """Concatenates the pieces of each table of `empty`, and lets go of mapped ones; a table without pieces is
+    as in `empty`.
+    """
     frames: dict[str, list[pl.DataFrame]] = {}
     for piece in pieces:
         frames.setdefault(piece.table, []).append(unpack(piece.data))
-    return {
-        table: pl.concat(frames[table], how="vertical_relaxed", rechunk=True) if table in frames else frame
-        for table, frame in empty.items()
-    }
+    return {table: _joined(frames.pop(table)) if table in frames else frame for table, frame in empty.items()}
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    joined = pl.concat(frames, how="vertical_relaxed", rechunk=True)
+    # Joined text stays where it was.
+    return joined.with_columns(pl.col(pl.String).cast(pl.Categorical).cast(pl.String))

@@ -60,10 +60,11 @@ class Unclear(NamedTuple):
 
 
 class SumPart(NamedTuple):
-    """A part of one of the question's `sums`; a task may have several."""
+    """A part of one of the question's `sums`; a task may have several. `summed`: has one row per key."""
 
     name: str
     rows: pl.DataFrame
+    summed: bool = False
 
 
 class To(NamedTuple):

@@ -46,11 +46,13 @@ class Latencies(Question):
             return
         dones, took = rows.acked.rows["dones"], rows.acked_us
         graded, longest = rows.graded
-        yield SumPart("graded_acks", graded)
-        yield SumPart("longest_acks", longest)
+        yield SumPart("graded_acks", graded, summed=True)
+        yield SumPart("longest_acks", longest, summed=True)
         known = dones != NULL
         when = whens(rows.known.fault_span, rows.acked.rows["attempts"], dones)
-        yield SumPart("acked_us", counted(when, took) if known.all() else counted(when[known], took[known]))
+        if not known.all():
+            when, took = when[known], took[known]
+        yield SumPart("acked_us", counted(when, took), summed=True)
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Latencies of first deliveries, by group; and in each step, over all groups."""
