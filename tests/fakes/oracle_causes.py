@@ -275,11 +275,13 @@ class Causes:
         return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
 
     def deleted_by_step(self, send: Row) -> bool:
-        """Whether the timeline deleted it, or its topic, and it was seen before."""
+        """Whether the timeline deleted it, or its topic, and it was seen before, or was just acknowledged."""
         oracle, at = self.oracle, place(send)
         seen = [r for r in oracle.records + oracle.deliveries if named(r) and who(r) == who(send)]
         if oracle.in_old_topic(send):
-            return bool(seen)
+            gone_ns = max(oracle.recreated(send))
+            began = [f["injected_ns"] for f in self.rows["faults"] if f["effective_ns"] == gone_ns]
+            return bool(seen) or (send["done_ns"] is not None and min(began) <= send["done_ns"] <= gone_ns)
         hit = any(
             f["fault"] == "delete-records" and f["bit"] and f["target"] == f"topic {send['topic']}"
             for f in self.rows["faults"]

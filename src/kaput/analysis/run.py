@@ -406,7 +406,8 @@ class Run:
     def to_encode(self) -> Known:
         """What the tasks of the stage `rows` know."""
         given, work = self.given, self.work
-        recreated = self._recreated()
+        deleted = self._recreated()
+        recreated = {topic: gone_ns for topic, (_, gone_ns) in deleted.items()}
         return Known(
             self.names,
             work.parts,
@@ -428,6 +429,7 @@ class Run:
             moments=moments(given),
             skips=group_starts.skips(given, recreated),
             recreated=recreated,
+            deleting={topic: began_ns for topic, (began_ns, _) in deleted.items()},
             removing=self._removing(),
             log_starts=self._log_starts(),
         )
@@ -468,12 +470,14 @@ class Run:
         moves = self.translated
         return [min(last.get(left.get(move.mirror), move.at_ns), move.at_ns) for move in moves]
 
-    def _recreated(self) -> dict[int, int]:
-        """By number of the topics that a step deleted: when they were last gone (ns)."""
+    def _recreated(self) -> dict[int, tuple[int, int]]:
+        """By number of the topics that a step deleted: when that last began, and when they were gone (ns)."""
         given, topics = self.given, self.names.topics
         steps = [f for f in given.faults if f.fault in DELETE_TOPICS and f.proven]
-        hit = sorted((f.effective_ns or 0, given.full_name(f.hit.whole_topic or "")) for f in steps)
-        return {topics.index(topic): at_ns for at_ns, topic in hit if topic in topics}
+        hit = sorted(
+            (f.effective_ns or 0, f.injected_ns, given.full_name(f.hit.whole_topic or "")) for f in steps
+        )
+        return {topics.index(topic): (began_ns, at_ns) for at_ns, began_ns, topic in hit if topic in topics}
 
     def _log_starts(self) -> dict[int, int]:
         starts = self.given.starts.items() if group_starts.resetting(self.given) else ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
 from fakes.histories import History, at
 from fakes.in_process import InProcess
 from fakes.mirror_histories import HERE, THERE, two_clusters
@@ -191,6 +193,22 @@ def test_messages_of_a_topic_deleted_for_good_are_removed_as_configured(tmp_path
     assert [one.deleted for table in (before, after) for one in table.partitions] == [False, True]
     causes = [one.why or "" for one in findings.claims if one.kind == "cause"]
     assert causes and causes[-1].endswith("its topic was deleted for good")
+
+
+@pytest.mark.parametrize(("done_ms", "removed"), [(19, False), (20, True), (24, True), (25, False)])
+def test_message_acknowledged_while_its_topic_was_being_deleted_was_there(
+    done_ms: int, removed: bool, tmp_path: Path
+) -> None:
+    """No group had read it. Of an earlier acknowledgement it is not known whether Kafka still had it; a later
+    one may be of another topic of that name.
+    """
+    history = History(groups={"billing": True}).led(1, 0, 0, [1]).sent(0, 0, 0).handed(0, 0, 0, 10)
+    history.sent(0, 1, 1, attempt_ns=at(15), done_ns=at(done_ms)).event("assigned", 9, 0)
+    times = {"injected_ns": at(20), "effective_ns": at(24.5), "healed_ns": at(24.5)}
+    history.deleted("orders", 24.5, fault="delete-topic", **times)
+    findings = _judged(history.read_to_end(), tmp_path)
+    assert findings.anomaly("removed")[0].count == 1 + removed
+    assert findings.verdict == ("held" if removed else "inconclusive"), findings.reasons
 
 
 def test_silence_of_a_deleted_topic_ends_with_the_leader_of_the_one_that_a_client_had_created(

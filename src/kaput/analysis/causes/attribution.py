@@ -204,9 +204,12 @@ def with_causes(rows: pl.DataFrame, known: Known) -> pl.DataFrame:
     )
 
 
-def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """`with_causes`, `deleted` also in topics that a step recreated (`recreated`: when, ns, by topic): no
-    epoch of the new topic overwrote what was in the old one.
+def deleted_with_topics(
+    rows: pl.DataFrame, recreated: Mapping[int, int], deleting: Mapping[int, int]
+) -> pl.DataFrame:
+    """`with_causes`, `deleted` also in topics that a step recreated (`recreated`: when, `deleting`: when that
+    began, ns, by topic): no epoch of the new topic overwrote what was in the old one. What was acknowledged
+    while the topic was being deleted was there.
     """
     if not recreated:
         return rows
@@ -218,8 +221,10 @@ def deleted_with_topics(rows: pl.DataFrame, recreated: Mapping[int, int]) -> pl.
         cause=pl.when(over).then(pl.lit(CAUSES[UNEXPLAINED])).otherwise("cause"),
         in_old_topic=old,
     )
+    span = looked_up(pl.col("topic"), deleting), looked_up(pl.col("topic"), recreated)
+    there = seen(rows) | pl.col("done_ns").is_between(*span).fill_null(False)
     return rows.with_columns(
-        pl.col("deleted") | old, pl.col("deleted_by_step") | (old & seen(rows) & NOT_OVERWRITTEN)
+        pl.col("deleted") | old, pl.col("deleted_by_step") | (old & there & NOT_OVERWRITTEN)
     )
 
 

@@ -31,8 +31,9 @@ class Known:
     keys. `stores_read`: stores that could be listed at the end. For several clusters: `homes`; `mirrors`, all
     of them; `moves`: where groups began after they were moved; `moments`: when clients that were moved began
     to wait. `skips`: what groups passed over on purpose. `recreated`: by number of the topics that a step
-    recreated, when the old one was gone (ns); `removing`: the settings that remove records. `log_starts`: by
-    place, where a log begins above 0, if any group may have begun anew there.
+    recreated, when the old one was gone, and `deleting`: when the step began (ns); `removing`: the settings
+    that remove records. `log_starts`: by place, where a log begins above 0, if any group may have begun anew
+    there.
 
     After the stage rows: `complete`: places that were read to their end; `complete_topics`: topics whose
     known places all were; `leader_history`; `extents` of logs; `deleted`: topics of which a step deleted
@@ -64,6 +65,7 @@ class Known:
     keyed: Mapping[int, int] = field(default_factory=dict)
     ordered: Mapping[int, int] = field(default_factory=dict)
     recreated: Mapping[int, int] = field(default_factory=dict)
+    deleting: Mapping[int, int] = field(default_factory=dict)
     removing: Removing = field(default_factory=Removing)
     log_starts: Mapping[int, int] = field(default_factory=dict)
     complete: Collection[int] = ()

@@ -112,7 +112,9 @@ class Places(Stored):
 
     def _with_causes(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         rows = with_causes(with_holders(runs, times, self.log), self.known)
-        return with_removal(deleted_with_topics(rows, self.known.recreated), self.log, self.known.removing)
+        known = self.known
+        deleted = deleted_with_topics(rows, known.recreated, known.deleting)
+        return with_removal(deleted, self.log, known.removing)
 
 
 def in_new_topic(deliveries: pl.DataFrame, log: pl.DataFrame, recreated: Mapping[int, int]) -> pl.DataFrame:
