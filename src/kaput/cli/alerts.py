@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     )
 
 
-app = group("Show, check, score and tune alert rules.\n\nExample: kaput alerts show > alerts.yaml", lists=True)
+app = group(
+    "Show, check, score and tune alert rules.\n\nExample: kaput alerts show > alerts.yaml", lists=True
+)
 
 
 @app.command("list", cls=Verb)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from kaput.api.judging import Scratch
-from kaput.cli.options import Json, milliseconds, standing_cluster
+from kaput.cli.options import Json, cluster_and_mirror, milliseconds
 from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 
@@ -89,9 +89,7 @@ def compare_command(
     from kaput.processes.signals import interrupts
     from kaput.report.render.terminal import render
 
-    clusters = standing_cluster(source, command_config), standing_cluster(target, target_command_config)
-    if set(clusters[0].servers.split(",")) & set(clusters[1].servers.split(",")):
-        raise UsageError(f"{source} and {target} are the same cluster; name the cluster and its mirror")
+    clusters = cluster_and_mirror(source, command_config, target, target_command_config)
     request = ComparisonRequest(
         *clusters,
         topic or [],

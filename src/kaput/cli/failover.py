@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from kaput.cli.options import Json, standing_cluster
+from kaput.cli.options import Json, cluster_and_mirror
 from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 from kaput.printable import printable
@@ -49,7 +49,7 @@ def failover_command(
 
     if alias is None and ":" in source:
         raise UsageError("the source's name in MirrorMaker's settings is unknown; add --alias NAME")
-    ends = (standing_cluster(source, source_config), standing_cluster(target, target_config))
+    ends = cluster_and_mirror(source, source_config, target, target_config)
     done = []
     for step in fail_over(*ends, alias or source, group, dry_run):
         done.append(step)

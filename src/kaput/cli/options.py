@@ -118,6 +118,16 @@ def standing_cluster(text: str, config: Path | None) -> ClusterAddress:
     return address
 
 
+def cluster_and_mirror(
+    source: str, source_config: Path | None, target: str, target_config: Path | None
+) -> tuple[ClusterAddress, ClusterAddress]:
+    """Both as `standing_cluster` has them. Raises UsageError, also if they are one cluster."""
+    clusters = standing_cluster(source, source_config), standing_cluster(target, target_config)
+    if set(clusters[0].servers.split(",")) & set(clusters[1].servers.split(",")):
+        raise UsageError(f"{source} and {target} are the same cluster; name the cluster and its mirror")
+    return clusters
+
+
 def confirmed(question: str, yes: bool) -> bool:
     """Whether the user confirms, or --yes was given. Raises UsageError without a terminal."""
     if yes:

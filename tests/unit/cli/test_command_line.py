@@ -249,6 +249,10 @@ def test_colors_in_a_pipe(
             "compare a:1,b:1 b:1",
             "kaput: a:1,b:1 and b:1 are the same cluster; name the cluster and its mirror\n",
         ),
+        (
+            "failover a:1 a:1 --alias dc1 --group g",
+            "kaput: a:1 and a:1 are the same cluster; name the cluster and its mirror\n",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
