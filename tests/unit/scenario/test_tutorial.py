@@ -1,4 +1,4 @@
-"""What docs/TUTORIAL.md has its reader write is what kaput reads, and its mistake is told as it says."""
+"""What docs/TUTORIAL.md and README.md have their readers write is what kaput reads, mistake included."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def test_tutorial_scenario_has_exactly_the_documented_error(tmp_path: Path) -> N
     recorded = load_file(ROOT / "tests" / "recorded" / "orders" / "scenario.yaml")
     ours = load_file(path)
     assert [getattr(recorded, part) for part in PARTS] == [getattr(ours, part) for part in PARTS]
+
+
+def test_the_readmes_scenario_is_valid(tmp_path: Path) -> None:
+    """And expects what the page is about."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    path = tmp_path / "my.yaml"
+    path.write_text(text)
+    assert load_file(path).expect.model_dump(exclude_unset=True)["lost"] is not None
 
 
 def test_tutorial_links_resolve() -> None:
