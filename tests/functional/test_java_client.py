@@ -217,6 +217,7 @@ _CLIENTS = "org.apache.kafka.clients.consumer."
 _RANGE, _COOPERATIVE = f"{_CLIENTS}RangeAssignor", f"{_CLIENTS}CooperativeStickyAssignor"
 
 
+@pytest.mark.tools
 def test_assignor_is_changed_member_by_member(kaput: Kaput, tmp_path: Path) -> None:
     """From range to cooperative-sticky, with both listed in the middle, as Kafka's upgrade notes say."""
     strategy = "partition.assignment.strategy"
