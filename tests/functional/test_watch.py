@@ -20,6 +20,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from driving import KAPUT, Standing, mentions
+from fakes.called import called
 from fakes.in_process import InProcess
 from fakes.run_folders import looked_at
 from kaput.analysis.pipeline import analyse
@@ -221,12 +222,16 @@ def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
     ],
 )
 def test_invalid_options_are_rejected_with_one_line(
-    options: list[str], status: int, sentence: str, tmp_path: Path
+    options: list[str],
+    status: int,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In a sentence; nothing is begun."""
-    words = [*KAPUT, "watch", "--runs", str(tmp_path / "runs"), *options]
-    told = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert (told.returncode, told.stderr.count("\n")) == (status, 1)
+    told = called(["watch", "--runs", str(tmp_path / "runs"), *options], monkeypatch, capsys)
+    assert (told.status, told.stderr.count("\n")) == (status, 1)
     assert sentence in told.stderr
     assert not (tmp_path / "runs").exists()
 
