@@ -242,14 +242,46 @@ class Oracle:
         left = self.mirrors.left_behind(group)
         return Late(self, group).early([send for send in self.unseen(group) if send not in left])
 
+    def skipped(self, group: str) -> list[Row]:
+        """What of it the group was moved past on purpose: past every copy."""
+        return [
+            s
+            for s in self.unseen(group)
+            if all(
+                r["offset"] in self.passed_over(group, place(r))
+                for r in self.records
+                if who(r) == who(s) and visible(r)
+            )
+        ]
+
+    def passed_over(self, group: str, at: Place, by_ns: int = 1 << 62) -> set[int]:
+        """The offsets that it was moved past by then, and to which it had not gone back before that."""
+        events = sorted((e for e in self.events if e["group"] == group), key=lambda e: e["at_ns"])
+        came = ("joined", "assigned", "revoked", "lost", "left", "killed")
+        found: set[int] = set()
+        for e in events:
+            gone = max(self.recreated(e), default=0) if e["topic"] is not None else 0
+            if (e["kind"], place(e)) != ("skipped", at) or not gone <= e["at_ns"] <= by_ns:
+                continue
+            later = [o for o in events if e["at_ns"] < o["at_ns"] < by_ns]
+            past = set(range(e["offset"], e["until"]))
+            for o in later:
+                on_its_way = o["kind"] == "committed" and o["offset"] <= e["offset"]
+                on_its_way &= not any(c["kind"] in came and c["at_ns"] < o["at_ns"] for c in later)
+                moves = o["kind"] in ("committed", "seek") and o["offset"] is not None
+                if moves and place(o) == at and not on_its_way:
+                    past = {offset for offset in past if offset < o["offset"]}
+            found |= past
+        return found
+
     def begins(self, group: str, at: Place) -> int:
         """From which offset on anything was for the group."""
         return Late(self, group).start(at)
 
     def owed_unseen(self, group: str) -> list[Row]:
         """The first copies of what of it was for the group."""
-        late = Late(self, group)
-        copies = [(late.copy(s), s) for s in self.unseen(group)]
+        late, past = Late(self, group), self.skipped(group)
+        copies = [(late.copy(s), s) for s in self.unseen(group) if s not in past]
         return [
             r
             for r, s in copies
@@ -356,7 +388,7 @@ class Oracle:
         owed = {
             r["offset"] for r in log if place(r) == place(commit) and first <= r["offset"] < commit["offset"]
         }
-        return bool(owed - by_then)
+        return bool(owed - by_then - self.passed_over(commit["group"], place(commit), commit["at_ns"]))
 
     def began_at(self, commit: Row, here: list[Row], events: list[Row]) -> int:
         """Where the group began in the partition of a commit, when it was last new there: at its first

@@ -208,7 +208,9 @@ def permitted_of(oracle: Oracle, follows: Consequences, group: str) -> Told:
     mirrors = oracle.mirrors
     moved, back = set(map(who, mirrors.left_behind(group))), mirrors.permitted_back(group)
     moved |= back & set(map(who, oracle.unseen(group)))
-    other = {"unseen": oracle.too_early(group) + len(moved), "redelivered": window}
+    early = oracle.too_early(group)
+    past = [send for send in oracle.skipped(group) if who(send) not in moved]
+    other = {"unseen": early + len(moved) + len(past), "redelivered": window}
     other["translated-ahead"] = len(back)
     other["translated-behind"] = counts["translated-behind"]
     names = [name for name in counts if name != "vanished"]

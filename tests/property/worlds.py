@@ -105,6 +105,8 @@ class _Play:
             self._hand_sent()
         for _ in range(self._upto(5)):
             self._event()
+        for _ in range(self.readers.choice((0, 0, 0, 1, 2))):
+            self._pass_over()
         for _ in range(self.random.choice((0, 0, 1, 4))):
             self._lead()
         for topic in self.world.names:
@@ -196,6 +198,25 @@ class _Play:
         else:
             offset = self._upto(3) if kind == "assigned" and not self._once_in(5) else None
             self.history.event(kind, ms, offset, **reader, **self._place())
+
+    def _pass_over(self) -> None:
+        """A group is moved forward on purpose, and perhaps back; it may also commit where it is. It commits
+        nothing at or below where it was: whether that was on its way depends on members in other histories.
+        """
+        pick = self.readers
+        reader = {"group": pick.choice(sorted(GROUPS)), "member": pick.choice(self.world.members)}
+        where = {"topic": pick.choice(self.world.names), "partition": pick.randint(0, 1)}
+        ms, offset = pick.randint(0, 6), pick.randint(0, 3)
+        until = offset + pick.randint(1, 4)
+        events = self.history.rows["group_events"]
+        here = [e for e in events if (e["group"], e["topic"]) == (reader["group"], where["topic"])]
+        if any(e["kind"] == "skipped" or (e["offset"] is not None and e["offset"] <= offset) for e in here):
+            return
+        self.history.event("skipped", ms, offset, until=until, **reader, **where)
+        for kind in pick.choice(((), ("committed",), ("committed", "seek"), ("seek", "committed"))):
+            ms += pick.choice((0, 1, 1))
+            position = pick.randint(0 if kind == "seek" else offset + 1, until + 1)
+            self.history.event(kind, ms, position, **reader, **where)
 
     def _lead(self) -> None:
         isr = self.random.sample((1, 2, 3), k=self.random.randint(1, 3))

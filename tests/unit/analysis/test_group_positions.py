@@ -280,6 +280,17 @@ def test_what_a_group_went_back_to_is_not_passed_over(back_to: int, excused: int
     assert ("commit-ahead" in counts(findings)) == (excused < 6)
 
 
+@pytest.mark.parametrize("back_to", [2, 4, 8])
+def test_commit_before_a_group_went_back_was_not_ahead(back_to: int, tmp_path: Path) -> None:
+    """Until then it was past these on purpose; now it is handed them all."""
+    history = skipping(2, 8).event("seek", 30, back_to)
+    polled(history, *((31 + offset, offset) for offset in range(back_to, 10))).event("committed", 50, 10)
+    findings = judged(history, tmp_path)
+    assert ruled(findings, "unseen") == (back_to - 2, back_to - 2)
+    assert "commit-ahead" not in counts(findings)
+    assert findings.verdict == "held"
+
+
 @pytest.mark.parametrize(("stopped", "excused"), [(False, 6), (True, 0)])
 def test_commit_that_was_on_its_way_goes_back_nowhere(stopped: bool, excused: int, tmp_path: Path) -> None:
     """It is confirmed after the member was moved on; after a member has left, it is a reset."""

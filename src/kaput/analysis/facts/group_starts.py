@@ -173,13 +173,15 @@ def _empty(events: Iterable[Event], session_ns: int) -> Iterator[tuple[int, int]
             gone_ns = max(gone_ns or 0, event["at_ns"] + (session_ns if event["kind"] == "killed" else 0))
 
 
-# What groups passed over on purpose, and when.
-SKIPS: Mapping[str, type[pl.DataType]] = dict.fromkeys(("group", "place", "offset", "n", "at_ns"), pl.Int64)
+# What groups passed over on purpose, when, and until when: when they went back below it (FOREVER_NS: never).
+SKIPS: Mapping[str, type[pl.DataType]] = dict.fromkeys(
+    ("group", "place", "offset", "n", "at_ns", "back_ns"), pl.Int64
+)
 
 
 def skips(given: Inputs, recreated: Mapping[int, int]) -> pl.DataFrame:
-    """SKIPS: what members, or operators for their groups, passed over on purpose, and did not go back to.
-    `recreated`: by number of the topics that a step deleted, when (ns): what was passed over before is gone.
+    """SKIPS: what members, or operators for their groups, passed over on purpose. `recreated`: by number of
+    the topics that a step deleted, when (ns): what was passed over before is gone.
     """
     groups, rows = {name: n for n, name in enumerate(given.groups)}, []
     moved = [event for event in given.group_events if event["kind"] == SKIPPED and event["group"] in groups]
@@ -188,10 +190,14 @@ def skips(given: Inputs, recreated: Mapping[int, int]) -> pl.DataFrame:
         place, offset, until = place_of(event), position_of(event), event.get("until")
         if place is None or offset is None or until is None or place[0] not in given.names.topics:
             continue
-        code = given.names.code(place)
-        until = min(until, later[event["group"]].lowest_after(event, place))
-        if until > offset and event["at_ns"] >= recreated.get(code // SHIFT, event["at_ns"]):
-            rows.append((groups[event["group"]], code, offset, until - offset, event["at_ns"]))
+        code, at_ns = given.names.code(place), event["at_ns"]
+        if at_ns < recreated.get(code // SHIFT, at_ns):
+            continue
+        for back_ns, position in (*later[event["group"]].after(event, place), (FOREVER_NS, offset)):
+            low = max(position, offset)
+            if low < until:
+                rows.append((groups[event["group"]], code, low, until - low, at_ns, back_ns))
+                until = low
     return pl.DataFrame(rows, schema=SKIPS, orient="row")
 
 
@@ -207,21 +213,17 @@ class _Positions:
             if event["kind"] in ("committed", SEEK) and event["offset"] is not None:
                 self._by_place[place_of(event)].append(event)
 
-    def lowest_after(self, skipped: Event, place: TopicPartition) -> int:
-        """The lowest position that the group committed or went to in a partition after it was moved forward.
-        Not a commit of what it had before, unless a member came or went first: it was on its way.
+    def after(self, skipped: Event, place: TopicPartition) -> Iterator[tuple[int, int]]:
+        """When the group committed or went to which position in a partition after it was moved forward. Not a
+        commit of what it had before, unless a member came or went first: it was on its way.
         """
         since_ns = skipped["at_ns"]
         change = bisect_right(self._changes_ns, since_ns)
         changed_ns = self._changes_ns[change] if change < len(self._changes_ns) else FOREVER_NS
         events = self._by_place[place]
-        later = events[bisect_right(events, since_ns, key=lambda one: one["at_ns"]) :]
-        own = (
-            event["offset"]
-            for event in later
-            if event["kind"] == SEEK or event["offset"] > skipped["offset"] or event["at_ns"] > changed_ns
-        )
-        return min(own, default=FOREVER_NS)
+        for event in events[bisect_right(events, since_ns, key=lambda one: one["at_ns"]) :]:
+            if event["kind"] == SEEK or event["offset"] > skipped["offset"] or event["at_ns"] > changed_ns:
+                yield event["at_ns"], event["offset"]
 
 
 # `offset`: where the group began at `since_ns`; null if no assignment or translated position tells.

@@ -75,13 +75,16 @@ class Commits(Question):
         anew = begins.join(self.overtaken, on=READ.keys, how="semi")
         for then in in_stays(committed, ordered, self.stays):
             begun = positions(then.deliveries, pl.concat([anew, then.begun.select(anew.columns)]), begins)
-            yield self._ahead(places, then.commits, begun)
+            for commits, past in in_force(then.commits, places.known.skips):
+                yield self._ahead(places, commits, begun, past)
 
-    def _ahead(self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame) -> Cases:
+    def _ahead(
+        self, places: Places, committed: pl.DataFrame, begun: pl.DataFrame, past: pl.DataFrame
+    ) -> Cases:
         shown = places.shown_to(committed)
         # What the group was moved past on purpose is owed no longer, as if it had been delivered then.
         columns = [*READ.columns, "n", "polled_ns_last"]
-        skips = places.known.skips.rename({"at_ns": "polled_ns_last"})
+        skips = past.rename({"at_ns": "polled_ns_last"})
         had = pl.concat([places.ordered.select(columns), skips.select(columns)])
         owed_ = pl.concat([owed(log, had, mine, begun) for mine, log in shown if mine.height])
         cases = ahead(owed_, committed).with_columns(n=pl.lit(1, pl.Int64))
@@ -189,6 +192,18 @@ def passed(commits: pl.DataFrame, owed_: pl.DataFrame) -> pl.DataFrame:
     )
     least = each.filter(lacking).group_by("line").agg(other_offset=pl.col("below").min())
     return commits.with_row_index("line").join(least, on="line").drop("line")
+
+
+def in_force(commits: pl.DataFrame, skips: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Commits, with the rows of SKIPS that no group had gone back below by then. Of both at one time, the
+    commit is taken to have come first.
+    """
+    begin_ns = -1
+    for end_ns in sorted({*skips["back_ns"], FOREVER_NS}):
+        mine = commits.filter(pl.col("at_ns").is_between(begin_ns, end_ns, closed="right"))
+        if mine.height:
+            yield mine, skips.filter(pl.col("back_ns") >= end_ns)
+        begin_ns = end_ns
 
 
 class Stay(NamedTuple):

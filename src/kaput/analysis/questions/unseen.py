@@ -412,7 +412,8 @@ def left_behind(
 
 def _passed_over(unseen: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     """(group, producer, seq, n) of messages of which a group was moved past every copy."""
-    skips, columns = messages.known.skips, ["group", *MESSAGE, "n"]
+    skips = messages.known.skips.filter(back_ns=FOREVER_NS)
+    columns = ["group", *MESSAGE, "n"]
     past = [unseen.select(columns).clear()]
     if unseen.is_empty():
         return past[0]
