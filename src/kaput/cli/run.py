@@ -84,7 +84,7 @@ OwnCluster = Annotated[
 ]
 Alerts = Annotated[
     Path | None,
-    Option(metavar="FILE", help="Score these alert rules on each run (alerts.json; see kaput alerts score)."),
+    Option(metavar="FILE", help="Score this file's alert rules on each run, as kaput alerts score does."),
 ]
 UseExistingTopic = Annotated[
     bool,
