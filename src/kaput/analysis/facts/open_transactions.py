@@ -56,7 +56,7 @@ class Held(NamedTuple):
     offset: int
     from_ns: int
     passed_ns: int
-    acked: tuple[int, TopicPartition] | None = None
+    acked: tuple[int, Sequence[TopicPartition]] | None = None
 
 
 class Hold(NamedTuple):
@@ -86,10 +86,11 @@ def held(
     groups: Sequence[str],
 ) -> dict[tuple[str, TopicPartition], list[Held]]:
     """By group and partition. `records` and `passed`: sums of questions/transactions.py."""
-    acked: dict[tuple[int, int], tuple[int, TopicPartition]] = {}
-    done = records.select("producer", "first_seq", "done_ns", "place").drop_nulls().sort("done_ns")
-    for producer, first_seq, done_ns, place in done.iter_rows():
-        acked[producer, first_seq] = done_ns, names.located(place)
+    last_ns = pl.col("done_ns").max().over("producer", "first_seq")
+    last = records.filter(pl.col("done_ns") == last_ns).select("producer", "first_seq", "done_ns", "place")
+    acked: dict[tuple[int, int], tuple[int, list[TopicPartition]]] = {}
+    for producer, first_seq, done_ns, place in last.sort("place").iter_rows():
+        acked.setdefault((producer, first_seq), (done_ns, []))[1].append(names.located(place))
     known = {(one.producer, one.first_seq): one for mine in by_producer.values() for one in mine}
     first = records.select(*_OF_RECORD, "offset", "at_ns").join(passed, on=_OF_RECORD)
     found: dict[tuple[str, TopicPartition], list[Held]] = {}
@@ -145,11 +146,11 @@ def _late(one: Held, scenario: Scenario | None, to_ns: int) -> str:
 
 def _acked_elsewhere(one: Held, within: tuple[int, int]) -> str:
     """That it had waited for an acknowledgement in another partition."""
-    if one.acked is None or one.acked[1] == one.place or not within[0] < one.acked[0] <= within[1]:
+    at_ns, places = one.acked or (0, ())
+    if one.place in places or not within[0] < at_ns <= within[1]:
         return ""
-    at_ns, place = one.acked
     before = duration((within[1] - at_ns) / SECOND)
-    return f", {before} after the last acknowledgement in it, on {place}"
+    return f", {before} after the last acknowledgement in it, on {places[0]}"
 
 
 class Samples:
