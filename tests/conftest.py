@@ -66,7 +66,8 @@ _APART = tuple(
         "many_runs",
     )
 )
-# Files that take longest: begun first, so that no worker is alone with one at the end.
+# Files that take longest, and those that mostly wait for processes: begun first, so that no worker is alone
+# with one at the end, and what waits leaves its CPU to what computes.
 _FIRST = tuple(
     f"test_{name}.py"
     for name in (
@@ -90,6 +91,7 @@ _FIRST = tuple(
             "no_orphans",
         ),
         *("command_clients", "supervisor", "client_moves", "error_messages"),
+        *("member_slot", "java_clients", "shared_producers", "orphans", "still_recording"),
     )
 )
 # Of tests/unit, not among `make test-fast`: those that judge many histories, start many processes, or draw
