@@ -1,16 +1,22 @@
-"""The answers about mirrors that the runner keeps."""
+"""The answers about mirrors that the runner keeps, and what it waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from fakes.cluster import FakeAdmin
+from kaput.cluster.admin import PartitionState
 from kaput.cluster.kafka_cluster import ClusterAddress
+from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.folder import RunFolder
-from kaput.runner.mirrors.drain import compare_mirrors
+from kaput.runner.mirrors.drain import MirroredTo, await_mirrored, compare_mirrors
 from kaput.scenario.mirrors import Mirror
 
 SERVERS = {"dc1": "a:1", "dc2": "b:2", "dc3": "c:3", "dc4": "d:4"}
@@ -40,3 +46,37 @@ def test_failed_mirror_comparison_has_its_reason(tmp_path: Path) -> None:
     assert failed is not None and (failed.status, failed.notes) == (None, ["c:3 cannot be reached"])
     assert broken is not None and broken.notes == ["KeyError: 'orders'"]
     assert notes[0] == "mirror dc1->dc3 could not be compared: c:3 cannot be reached" and len(notes) == 2
+
+
+class _Ends(FakeAdmin):
+    """A cluster with these topics, of one empty partition each."""
+
+    def __init__(self, *topics: str) -> None:
+        super().__init__()
+        self.names = list(topics)
+
+    def topics(self) -> list[str]:
+        return self.names
+
+    def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], PartitionState]:
+        return {TopicPartition(topic, 0): state for (topic, _), state in super().partitions(topics).items()}
+
+    def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, 0)
+
+    def __enter__(self) -> _Ends:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("topics", [[], ["stock"]])
+def test_nothing_of_a_topic_that_was_deleted_is_waited_for(topics: list[str]) -> None:
+    """Of others all is; the target may have a topic that the source has no more."""
+    mirror = Mirror.model_validate({"from": "dc1", "to": "dc2", "topics": ["orders", "stock"]})
+    admin, kafka = _Ends(*topics), SimpleNamespace(bootstrap_servers="a:1", access=lambda: None)
+    source = SimpleNamespace(admin=admin, kafka=kafka)
+    target = SimpleNamespace(kafka=SimpleNamespace(admin=lambda _: _Ends("orders", "stock")))
+    found = await_mirrored(mirror, source, target, 1.0)  # type: ignore[arg-type]
+    assert found == [MirroredTo(TopicPartition(topic, 0), 0, 0) for topic in topics]

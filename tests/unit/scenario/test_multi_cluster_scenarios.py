@@ -134,6 +134,7 @@ def test_topic_defined_on_target_is_not_duplicated_by_mirror() -> None:
         {"fault": "cut", "target": "mirror dc1->dc2", "from": "dc1", "for": "1s"},
         {"fault": "pause", "target": "leader-of dc2:orders/1", "for": "1s"},
         {"fault": "kill", "target": "broker 1001"},
+        {"fault": "delete-topic", "target": "topic orders"},
     ],
 )
 def test_valid_faults_on_clusters_and_mirrors(step: dict[str, Any]) -> None:

@@ -267,9 +267,6 @@ def _recreation(fault: str, name: str, topic: Topic, scenario: Scenario) -> Foun
     topics an offset is of follows from the messages delivered; where a group began that reads from the end,
     and what a share group acquired, does not.
     """
-    for mirror in scenario.mirrors if fault == DELETE_TOPIC else ():
-        if topic.cluster in (None, mirror.from_) and topic.name in mirror.topics:
-            yield ("target",), f"mirror {mirror.name} copies {name}, and would wait for it; write recreate"
     for group in scenario.workload.groups:
         if group.cluster != topic.cluster or not _reads(group, topic.name):
             continue
