@@ -185,6 +185,7 @@ def test_kaput_docs_prints_the_page(site: Path, monkeypatch: pytest.MonkeyPatch)
 
     assert printed() == str(site / "index.html")
     assert printed("faults") == str(site / "FAULTS.html")
+    assert printed("other languages") == str(site / "OTHER_LANGUAGES.html")
     assert printed("ci#exit-status") == f"{site / 'CI.html'}#exit-status"
     assert printed("commands#kaput-run") == f"{site / 'reference' / 'COMMANDS.html'}#kaput-run"
     assert printed("loss window") == f"{site / 'GLOSSARY.html'}#loss-window"

@@ -77,7 +77,7 @@ def _found(name: str) -> tuple[Path, str]:
         if path.stem != "index" and glossary.parent / "files" not in path.parents
     }
     stem, _, anchor = name.partition("#")
-    page = pages.get(stem.lower().removesuffix(".md").replace("-", "_"))
+    page = pages.get(re.sub("[- ]", "_", stem.lower().removesuffix(".md")))
     if page is None and not anchor:
         page, anchor = glossary, _slug(name)
         words = _anchors(glossary)
