@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kaput.analysis.spark import engines
@@ -75,3 +78,25 @@ def test_garbage_is_collected_as_before_when_judging_is_over() -> None:
     with WithoutSpark(1):
         assert gc.get_threshold() != before
     assert gc.get_threshold() == before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's heap")
+def test_memory_that_a_task_has_freed_is_returned() -> None:
+    """Although what the task leaves is above it in the heap."""
+    left = []
+
+    def task(_: Iterable[int]) -> Iterator[int]:
+        freed = []
+        for _ in range(20):
+            freed.append(np.ones(2**20))
+            left.append(np.ones(2**14))
+        yield len(freed)
+
+    def resident_mb() -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("RssAnon"))
+
+    with WithoutSpark(1) as engine:
+        before = resident_mb()
+        assert engine.session().parallelize([0], 1).mapPartitions(task).collect() == [20]
+        assert resident_mb() < before + 80  # of 160
