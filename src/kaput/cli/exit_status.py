@@ -66,13 +66,12 @@ class RootGroup(VerbGroup):
     """The program's command group; exceptions of commands reach `status_of` unchanged."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """`kaput help VERB` is `kaput VERB --help`; `kaput help --all`, or `--help --all`, explains all."""
+        """`kaput help --all`, or `--help --all`, explains all verbs."""
         if "--all" in args and {"-h", "--help"} & set(args) and len(args) == 2:
             args = ["help", "--all"]
         if args[:1] == ["help"]:
             ctx.meta[ALL] = "--all" in args
-            words = [word for word in args[1:] if word not in ("--all", "help")]
-            args = words if ctx.resilient_parsing else [*words, "--help"]
+            args = [word for word in args if word != "--all"]
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -230,6 +230,14 @@ class VerbGroup(TyperGroup):
         own = super().get_params(ctx)
         return [*own[:-1], *COMMON, own[-1]]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses them; `help VERB` is `VERB --help`."""
+        if args[:1] == ["help"]:
+            words = [word for word in args[1:] if word != "help"]
+            args = words if ctx.resilient_parsing else [*words, "--help"]
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first word names. Raises click's UsageError with a word alike."""
         word = args[0]

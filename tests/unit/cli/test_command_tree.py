@@ -159,8 +159,10 @@ def test_the_first_help_fits_on_a_screen() -> None:
 
 @pytest.mark.parametrize("path", TREE)
 def test_help_is_asked_for_in_three_ways(path: str) -> None:
-    """-h, --help, and `kaput help VERB`."""
-    assert printed(*path.split(), "-h") == help_of(path) == printed("help", *path.split())
+    """-h, --help, `kaput help VERB`, and `kaput GROUP help VERB`."""
+    words = path.split()
+    assert printed(*words, "-h") == help_of(path) == printed("help", *words)
+    assert printed(*words[:-1], "help", *words[-1:]) == help_of(path)
 
 
 @pytest.mark.parametrize("path", ["run", "up"])
