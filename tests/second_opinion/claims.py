@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, after, equal, one_of
@@ -11,6 +12,7 @@ from second_opinion.effects import FOREVER, Effect
 from second_opinion.load import asked, loads
 from second_opinion.raw import MS, SECOND, Place, Row
 from second_opinion.silences import Scope, Silence
+from second_opinion.story import Reading
 
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 _OPEN = re.compile(
     r"transaction ([\d,]+) of producer (\d+) was open for ([\d,.]+) (s|ms) of it, "
     r"and the group reads only what is committed(?:; the transaction coordinator of .+)?"
+)
+
+
+_LEADERLESS = re.compile(
+    r"(\S+)/(\d+), to which producer (\d+) sends in its transactions, had no leader that runs for "
+    r"([\d,.]+) (s|ms) of it"
 )
 
 
@@ -71,6 +79,30 @@ class Claims:
         yield from self.of.silence(_words(claim), scope, {**claim, **length})
         if transaction := _OPEN.fullmatch(claim["why"]):
             yield self._open_transaction(claim, *(text.replace(",", "") for text in transaction.groups()))
+
+        if leaderless := _LEADERLESS.fullmatch(claim["why"]):
+            yield self._leaderless(claim, *leaderless.groups())
+
+    def _leaderless(
+        self, claim: Row, topic: str, partition: str, producer: str, length: str, unit: str
+    ) -> Opinion:
+        """Whether one of a producer's partitions had no leader for so long, as far as one decimal tells."""
+        cluster, _, name = topic.rpartition(":")
+        place = self.of.tables.place_of(cluster or None, name, int(partition))
+        mine = [s for s in self.of.tables.sends_in(place) if s["producer"] == int(producer)]
+        known = [r for r in self.of.tables.rows("transactions") if r["producer"] == int(producer)]
+        begin, end = claim["from_ns"], claim["to_ns"]
+        states, effects = self.of.story(place, Reading()).states, self.of.effects
+        moments = {begin, end, *(at for at, _ in states), *effects.moments()}
+        total = 0
+        for at, until in pairwise(t for t in sorted(moments) if begin <= t <= end):
+            leader = next((state.leader for when, state in reversed(states) if when <= at), None)
+            up = leader is None or (leader >= 0 and effects.is_up(leader, at))
+            if leader is not None and (not up or effects.is_booting(leader, at)):
+                total += until - at
+        told = float(length.replace(",", "")) * (SECOND if unit == "s" else MS)
+        right = abs(total - told) <= 0.1 * SECOND and 2 * total >= end - begin and mine and known
+        return Opinion(f"{_words(claim)}: {claim['why']}", TRUE if right else FALSE, f"recomputed: {total}")
 
     def _open_transaction(self, claim: Row, number: str, producer: str, length: str, unit: str) -> Opinion:
         """Whether it was open for so long of a silence, as far as one decimal tells."""

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 import polars as pl
 
@@ -227,7 +227,38 @@ class Run:
         if 2 * down_ns >= to_ns - from_ns:
             length = duration(down_ns / SECOND)
             found.append(f"the transaction coordinator of producer {sender} was down for {length} of it")
+        if group is None and not found:
+            found += self._leaderless_elsewhere(place, mine, (from_ns, to_ns))
         return "; ".join(found)
+
+    def _leaderless_elsewhere(
+        self, place: TopicPartition, senders: Sequence[int], within: tuple[int, int]
+    ) -> list[str]:
+        """Another partition of these producers' transactions without a leader for half of a silence or more:
+        the marker of the last one has to be written there before the next one goes on.
+        """
+        others = [
+            (self._leaderless_ns(where, within), where, sender)
+            for code, (every, _) in self._senders.items()
+            for sender in senders
+            if sender in every and (where := self.names.located(code)) != place
+        ]
+        most_ns, where, sender = max(others, default=(0, place, 0))
+        if 2 * most_ns < within[1] - within[0]:
+            return []
+        whose = f"{where}, to which producer {sender} sends in its transactions,"
+        return [f"{whose} had no leader that runs for {duration(most_ns / SECOND)} of it"]
+
+    def _leaderless_ns(self, place: TopicPartition, within: tuple[int, int]) -> int:
+        """For how long of that time a partition had no leader, or one whose process was gone."""
+        changes = self.leader_history.changes.get(place, ())
+        moments = {*within, *self.serving.moments(*within), *(one.at_ns for one in changes)}
+        cluster, total = cluster_and_topic(place.topic)[0], 0
+        for at_ns, until_ns in pairwise(at for at in sorted(moments) if within[0] <= at <= within[1]):
+            leader = leader_history.state_after(one for one in changes if one.at_ns <= at_ns).leader
+            if leader is not None and (leader < 0 or self.serving.down(leader, at_ns, cluster)):
+                total += until_ns - at_ns
+        return total
 
     def _open(self, producer: int, from_ns: int, to_ns: int) -> Iterator[tuple[int, int, int]]:
         """(length, producer, number) of its transactions that were open meanwhile."""

@@ -558,6 +558,18 @@ def test_a_coordinator_that_was_down_for_most_of_it_is_named(until: int, named: 
     assert of_group == (f"{opened}; {told}" if named else opened)
 
 
+@pytest.mark.parametrize(("led_again_ms", "named"), [(8_000, True), (5_500, False)])
+def test_another_partition_of_the_transactions_that_had_no_leader_is_named(
+    led_again_ms: int, named: bool, tmp_path: Path
+) -> None:
+    """For half of the silence of orders/0 or more; nothing waits in orders/1 meanwhile."""
+    history = _of_a_transaction(_history({0: 9_000}), 0, 20_000)
+    history.led(-1, 1, 3_000, [], partition=1).led(2, 2, led_again_ms, [2], partition=1)
+    (why,) = _whys(judged(history, tmp_path), None)
+    told = "orders/1, to which producer 0 sends in its transactions, had no leader that runs for 5.0 s of it"
+    assert (why == told) == named
+
+
 def _gone_back(pause_ms: int) -> History:
     """At 5 s the group goes back to the first record, and is given 50 again, one every `pause_ms`."""
     history = History(topics=[{"name": "orders", "partitions": 1}], groups={"billing": True})
