@@ -558,6 +558,19 @@ def test_a_coordinator_that_was_down_for_most_of_it_is_named(until: int, named: 
     assert of_group == (f"{opened}; {told}" if named else opened)
 
 
+def test_no_coordinator_is_down_while_requests_of_clients_are_delayed(tmp_path: Path) -> None:
+    """It answers all others, and aborts what has timed out."""
+    history = _of_a_transaction(_history({0: 9_000, 1: 9_000}), 0, 20_000)
+    for partition in range(2):
+        history.led(1 + partition, 0, -50, [1, 2], kind="isr", partition=partition)
+    target = "transaction-coordinator-of producer 0"
+    step = {"at": "3s", "fault": "protocol", "target": target, "api": "Produce", "what": "delay"}
+    history.faults.append({**step, "delay": "5s", "for": "5s"})
+    history.fault(3, 3_000, 8_000, id="1-protocol", fault="protocol", target=target, proven=True)
+    history.led(3, 0, -100, [1, 2, 3], topic="__transaction_state")
+    assert "was down" not in str(_whys(judged(history, tmp_path), None))
+
+
 @pytest.mark.parametrize(("led_again_ms", "named"), [(8_000, True), (5_500, False)])
 def test_another_partition_of_the_transactions_that_had_no_leader_is_named(
     led_again_ms: int, named: bool, tmp_path: Path

@@ -267,7 +267,7 @@ class GroupMember:
         comes, and at an authorization error, which the client would retry forever.
         """
         refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
-        if not refused and not error.fatal():
+        if not refused and not error.fatal() and error.code() != KafkaError._FATAL:
             self._on_error(error)
         elif not self.stopping.is_set():
             notify("trouble", message=refused or f"{error.name()}: {error.str()}")
