@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import shutil
 from pathlib import Path
 
 from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
+from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from kaput.report.run_report import scenario_of, to_html, to_text
 from second_opinion.answers import Opinion
 from second_opinion.opinion import opinions
 from second_opinion.raw import Row
@@ -33,3 +37,11 @@ def examined(run: Path, scratch: Path) -> list[Opinion]:
     copy = scratch / run.name
     shutil.copytree(run, copy)
     return opinions(copy, findings_of(copy))
+
+
+def reports_of(run: Path, found: Row) -> tuple[str, str]:
+    """What reports of a folder say: in a terminal, and on the page."""
+    folder, findings = RunFolder(run), Findings.model_validate(found)
+    page = re.sub(r"(?s)<(script|style).*?</\1>", " ", to_html(folder, findings))
+    terminal = to_text(findings, run, scenario_of(folder))
+    return str(terminal), html.unescape(re.sub(r"<[^>]+>", "", page))

@@ -1,11 +1,11 @@
-"""Latencies, rates, tables and counts of recorded runs: another value of a field is called false.
-
-That the right ones are not is in test_recorded_runs.py.
+"""Latencies, rates, tables and counts of recorded runs, and the sentences of their reports: another value is
+called false. That the right fields are not is in test_recorded_runs.py.
 """
 
 from __future__ import annotations
 
 import copy
+import re
 import shutil
 from collections.abc import Iterator
 from functools import cache
@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from second_opinion.counts import Counts
-from second_opinion.judging import findings_of
+from second_opinion.judging import findings_of, reports_of
 from second_opinion.measures import Measures
 from second_opinion.opinion import FALSE, Examiner
 from second_opinion.raw import SECOND, Row
+from second_opinion.sentences import Sentences
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 _MADE = TemporaryDirectory(prefix="kaput-measures-")  # removed when the worker ends
@@ -130,3 +131,62 @@ def test_rows_behind_counts_are_examined() -> None:
         rows = (row for one in found["anomalies"] if one["name"] == anomaly for row in one["examples"])
         next(rows)[key] = 0
         assert called_false(name, found, Counts)
+
+
+RUNS = sorted(path.parent.name for path in RECORDED.glob("*/manifest.json"))
+_SOON = {name for name, _ in FIELDS}
+
+
+@cache
+def reported(name: str) -> tuple[str, str]:
+    """What its reports say, in a terminal and on the page."""
+    return reports_of(Path(_MADE.name) / name, judged(name)[1])
+
+
+def false_sentences(name: str, text: str) -> set[str]:
+    examiner, found = judged(name)
+    examiner.findings = found
+    return {one.claim for one in Sentences(examiner, text).all() if one.verdict == FALSE}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name not in _SOON)) for name in RUNS]
+)
+def test_no_sentence_of_a_report_is_false(name: str) -> None:
+    for text in reported(name):
+        assert false_sentences(name, text) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("unclean-election", ""),  # of what was sent
+        ("unclean-election", "16,000 sent, "),
+        ("unclean-election", "16,000 messages sent, "),
+        ("unclean-election", "16,000 acknowledged, "),
+        ("unclean-election", "no promise was broken, and "),
+        ("unclean-election", "Nothing at all was acknowledged for "),
+        ("unclean-election", "it waited "),
+        ("unclean-election", "for client and brokers. "),
+        ("unclean-election", "leader elected after "),
+        ("unclean-election", "longest silence after it "),
+        ("unclean-election", "affected "),
+        ("unclean-election", "loss window "),
+        ("dc1-dies-and-returns", "22,435 acknowledged, "),
+        ("dc1-dies-and-returns", "acknowledged for 5.2 s in "),
+        ("dc1-dies-and-returns", "standstills; the longest: "),
+        ("zombie-member", "was delivered nothing new of orders/"),
+    ],
+)
+def test_another_number_in_a_sentence_is_called_false(name: str, before: str) -> None:
+    """The first one after these words, in the terminal."""
+    text, _ = reported(name)
+    found = re.search(re.escape(before) + r"(\d[\d,]*)", text)
+    assert found is not None
+    other = f"{int(found[1].replace(',', '')) + 1:,}"
+    assert false_sentences(name, text[: found.start(1)] + other + text[found.end(1) :])
+
+
+def test_a_reason_that_a_report_leaves_out_is_called_false() -> None:
+    text, _ = reported("unclean-election")
+    assert false_sentences("unclean-election", text.replace("no promise was broken", "nothing was lost"))

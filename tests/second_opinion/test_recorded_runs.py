@@ -10,11 +10,12 @@ from second_opinion.judging import examined
 from second_opinion.opinion import FALSE, TRUE
 
 RECORDED = sorted(path.parent for path in (Path(__file__).parents[1] / "recorded").glob("*/manifest.json"))
-# Each differs from one that is judged sooner in one setting.
+# Each differs from one that is judged sooner in one setting, or in what cuts off its leader.
 VARIANTS = {
     "broker-killed",
     "leader-isolated-acks-1",
     "leader-kill-lagging-acks-all",
+    "minority-partition-acks-1",
     "orders",
     "power-loss-flush",
     "unclean-election-elr",
