@@ -51,6 +51,32 @@ def library(name: str, package: str) -> Path:
     return (found or list(folder.rglob(name)))[0]
 
 
+def system_of(architecture: str, packages: list[str], into: Path) -> Path:
+    """The files of Debian's packages for another architecture, with all that they depend on: unpacked, not
+    set up. Raises Missing.
+    """
+    if shutil.which("apt-get") is None:
+        raise Missing("there is no apt-get")
+    state, cache, tree = into / "state", into / "cache", into / "tree"
+    for folder in (state / "lists" / "partial", cache / "archives" / "partial", tree):
+        folder.mkdir(parents=True)
+    (state / "status").touch()
+    settings = {
+        "APT::Architecture": architecture, "APT::Architectures": architecture,
+        "APT::Install-Recommends": "false", "APT::Sandbox::User": "",
+        "Dir::State": state, "Dir::State::status": state / "status", "Dir::Cache": cache,
+    }  # fmt: skip
+    apt_get = ["apt-get", "-q", "-y", *(f"-o{name}={value}" for name, value in settings.items())]
+    commands = [[*apt_get, "update"], [*apt_get, "--download-only", "install", *packages]]
+    for command in commands:
+        if why := ran(command, _APT_S, dict(os.environ)):
+            raise Missing(f"no {architecture} packages: {why}")
+    for archive in sorted((cache / "archives").glob("*.deb")):
+        if why := ran(["dpkg-deb", "-x", str(archive), str(tree)], _APT_S, dict(os.environ)):
+            raise Missing(why)
+    return tree
+
+
 def _unpacked(package: str, folder: Path) -> str:
     if shutil.which("apt-get") is None:
         return "there is no apt-get"

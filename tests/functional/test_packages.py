@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import release  # noqa: E402
 from distributions import build  # noqa: E402
 
+from system_packages import Missing, program, system_of  # noqa: E402
+
 pytestmark = pytest.mark.long
 
 LAB_MB_MAX = 150
@@ -61,11 +63,15 @@ def installed(packages: list[Path], tmp_path_factory: pytest.TempPathFactory) ->
     return install
 
 
-def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *command: str | Path, cwd: Path, seconds: float = 300, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Without this checkout on any path, and with these variables."""
     env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
     env |= variables
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=seconds
+    )
 
 
 def test_two_builds_are_the_same_bytes(packages: list[Path], tmp_path: Path) -> None:
@@ -134,6 +140,31 @@ def test_every_locked_package_can_be_installed_on_arm64(system: str, tmp_path: P
     where = ["--python-platform", system, "--target", str(tmp_path)]
     planned = release.uv("pip", "install", "--dry-run", *where, *wheels, "--requirement", "requirements.lock")
     assert planned == ""  # quiet: it raises where anything is missing
+
+
+def test_kaput_judges_on_arm64_as_here(packages: list[Path], tmp_path: Path) -> None:
+    """In qemu's emulation, with Debian's Python for that processor: the same findings, from the wheels."""
+    try:
+        emulator = program("qemu-aarch64-static", "qemu-user-static")
+        tree = system_of("arm64", ["python3", "libstdc++6"], tmp_path / "debian")
+    except Missing as why:
+        pytest.skip(str(why))
+    (python,) = (tree / "usr" / "bin").glob("python3.*")
+    version = python.name.removeprefix("python")
+    wheels = [str(path) for path in packages if path.suffix == ".whl"]
+    where = ["--python-platform", "aarch64-manylinux_2_28", "--python-version", version]
+    release.uv("pip", "install", "--python", sys.executable, *where, "--target", str(tree / "kaput"), *wheels)
+    emulated = [
+        emulator, "-L", str(tree), "-E", f"PYTHONHOME={tree / 'usr'}", "-E", f"PYTHONPATH={tree / 'kaput'}",
+        python, "-m", "kaput",
+    ]  # fmt: skip
+    found = []
+    for name, command in {"arm64": emulated, "here": [Path(sys.executable).with_name("kaput")]}.items():
+        shutil.copytree(RECORDED, tmp_path / name / "run")
+        done = run(*command, "analyze", "run", "--json", cwd=tmp_path / name, seconds=1800)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    assert found[0] == found[1]
 
 
 def test_the_sbom_has_a_license_for_everything(packages: list[Path]) -> None:
