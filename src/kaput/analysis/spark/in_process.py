@@ -128,9 +128,9 @@ class WithoutSpark:
 def _keep_freed_memory() -> None:
     """Columns of a million rows come and go: returning each to the kernel and getting it again costs a tenth
     of the CPU time. So glibc keeps the last 256 MB, for numpy and Arrow, and jemalloc what was freed in the
-    last second, for Polars, which reads this when it is loaded.
+    last ten seconds, for Polars, which reads this when it is loaded.
     """
-    os.environ.setdefault("_RJEM_MALLOC_CONF", "oversize_threshold:0,dirty_decay_ms:1000,muzzy_decay_ms:0")
+    os.environ.setdefault("_RJEM_MALLOC_CONF", "oversize_threshold:0,dirty_decay_ms:10000,muzzy_decay_ms:0")
     import pyarrow as pa
 
     pa.set_memory_pool(pa.system_memory_pool())
