@@ -89,8 +89,8 @@ def load_warning(findings: Findings) -> Iterator[str]:
     service = next((one for one in findings.availability if _of_service(one)), None)
     silent_s = service.standstill_s + 2 * service.standstills if service is not None else 0.0
     for slump in findings.rates.slumps:
-        # Around each silence, whole seconds may be partly silent.
-        if slump.what == "acked" and slump.total_s - silent_s >= _LONG_S:
+        # Around each silence, whole seconds may be partly silent. At low rates, most have no message.
+        if slump.what == "acked" and slump.below_per_s > 1 and slump.total_s - silent_s >= _LONG_S:
             yield (
                 f"In {slump.total_s:,} seconds, fewer than {number(slump.below_per_s)} messages were "
                 "acknowledged (80 % of the load)."
