@@ -7,12 +7,14 @@ from __future__ import annotations
 import copy
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from second_opinion.counts import Counts
@@ -190,3 +192,28 @@ def test_another_number_in_a_sentence_is_called_false(name: str, before: str) ->
 def test_a_reason_that_a_report_leaves_out_is_called_false() -> None:
     text, _ = reported("unclean-election")
     assert false_sentences("unclean-election", text.replace("no promise was broken", "nothing was lost"))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name not in _SOON)) for name in RUNS]
+)
+def test_rows_of_the_ledger_are_those_of_their_messages(name: str) -> None:
+    """Each message is in one row, which has its outcome, its copies, its deliveries and its times."""
+    tables = judged(name)[0].tables
+    files = sorted((tables.folder / "analysis" / "ledger").glob("*.parquet"))
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    sends = {(s["producer"], s["seq"]): s for s in tables.rows("sends")}
+    intact = [d for d in tables.rows("deliveries") if d["intact"]]
+    handed = Counter((d["group"], d["producer"], d["seq"]) for d in intact)
+    assert sum(row["messages"] for row in rows) == len(sends)
+    for row in rows:
+        mine = [sends[row["producer"], seq] for seq in range(row["seq_first"], row["seq_last"] + 1)]
+        first, last = mine[0], mine[-1]
+        times = [first["attempt_ns"], last["attempt_ns"], first["offset"]]
+        assert [row["attempt_ns_first"], row["attempt_ns_last"], row["offset_first"]] == times, row
+        for send in mine:
+            shown = [r for r in tables.home_records(send) if r.get("visible") is not False]
+            fate = send["outcome"], send["error"], len(shown)
+            assert fate == (row["outcome"], row["error"], row["stored"]), row
+            for group, often in (row.get("delivered") or {}).items():
+                assert handed[group, send["producer"], send["seq"]] == often, row
