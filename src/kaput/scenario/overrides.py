@@ -68,6 +68,8 @@ def apply_override(data: dict[Any, Any], override: Override) -> None:
     block: Any = data
     for depth, part in enumerate(override.path):
         _check_place(block, part, override.path[:depth])
+        if isinstance(block, dict) and part not in block and str(part) in block:
+            block[part] = block.pop(str(part))  # JSON, also that of a run, has no numbers as keys
         if depth == len(override.path) - 1:
             block[part] = override.value
             return

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaput.errors import UsageError
+from kaput.runner.folder_setup import resolved
 from kaput.scenario.loader import load_builtin, load_file
 
 NAME = "leader-kill-lagging-acks-1"
@@ -64,6 +65,23 @@ def test_settings_and_version_of_one_member_are_changed(tmp_path: Path) -> None:
         2: {"fetch.max.bytes": 9000, "fetch.min.bytes": 7},
         1: {"fetch.min.bytes": 8},
     }
+    assert group.member_versions == {2: "2.3.0"}
+
+
+def test_settings_of_one_member_are_changed_in_the_scenario_of_a_run_too(tmp_path: Path) -> None:
+    """It is written by way of JSON, where numbers that are keys are texts."""
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "version: 1\ntitle: x\ntopics: [{name: a}]\nworkload:\n  producers: [{topic: a, messages: 1}]\n"
+        "  groups: [{id: g, topics: [a], members: 2, member-config: {2: {fetch.max.bytes: 9000}},"
+        " member-versions: {2: 2.2.0}}]\n"
+    )
+    path.write_text(resolved(load_file(path)))
+    assert "'2':" in path.read_text()
+    place = "workload.groups.0"
+    changes = [f"{place}.member-config.2.fetch.min.bytes=7", f"{place}.member-versions.2=2.3.0"]
+    group = load_file(path, changes).workload.groups[0]
+    assert group.member_config == {2: {"fetch.max.bytes": 9000, "fetch.min.bytes": 7}}
     assert group.member_versions == {2: "2.3.0"}
 
 
