@@ -26,7 +26,6 @@ from kaput.evidence.sealing import whole_batches
 from kaput.runner.mirrors.drain import await_mirrored, record_mirrored
 from kaput.runner.progress import Progress
 from kaput.runner.run_cluster import RunCluster, RunClusters
-from kaput.scenario.fault_kinds import DELETE_TOPIC
 from kaput.scenario.groups import DEAD_LETTERS
 from kaput.scenario.mirrors import Mirror
 from kaput.scenario.model import Group, Scenario, pipes
@@ -128,10 +127,8 @@ class RunDrain:
 
     def _deleted(self, cluster: RunCluster) -> list[TopicPartition]:
         """The partitions of topics that steps delete for good: those that are not there have nothing."""
-        hit = {step.target.whole_topic for step in self._scenario.faults if step.fault == DELETE_TOPIC}
-        topics = (self._scenario.topic(name) for name in hit if name is not None)
-        mine = [topic for topic in topics if topic is not None and topic.cluster == cluster.column]
-        return [TopicPartition(topic.name, p) for topic in mine for p in range(topic.partitions)]
+        deleted = self._scenario.deleted_topics(cluster.column)
+        return [TopicPartition(topic.name, p) for topic in deleted for p in range(topic.partitions)]
 
     def _drain_mirrors(self, limit: float) -> None:
         """Waits for every running mirror, then stops them all, so that the logs no longer grow."""
@@ -142,7 +139,8 @@ class RunDrain:
         with Recorder(self._folder.path, "mirror", "drain") as recorder:
             for mirror in running:
                 source, target = self._clusters.of(mirror.from_), self._clusters.of(mirror.to)
-                progress = await_mirrored(mirror, source, target, _left_s(limit) / 2)
+                deleted = self._scenario.deleted_topics(mirror.from_)
+                progress = await_mirrored(mirror, source, target, _left_s(limit) / 2, deleted)
                 self.troubles += [each for each in progress if isinstance(each, str)]
                 if record_mirrored(recorder, mirror, progress):
                     full.add(mirror.name)

@@ -26,6 +26,7 @@ from kaput.scenario.cluster import (
 )
 from kaput.scenario.events import REQUEST
 from kaput.scenario.fault_kinds import (
+    DELETE_TOPIC,
     PROTOCOL,
     RESIZE,
     ChangeConfigOptions,
@@ -348,6 +349,12 @@ class Scenario(Block):
         """Whether a step of the timeline adds partitions to that topic."""
         steps = [step.target.whole_topic for step in self.faults if step.fault == RESIZE]
         return any(self.topic(name) == self.topic(topic, cluster) for name in steps if name is not None)
+
+    def deleted_topics(self, cluster: str | None) -> list[Topic]:
+        """The topics of that cluster (None: the only one) that steps of the timeline delete for good."""
+        hit = {step.target.whole_topic for step in self.faults if step.fault == DELETE_TOPIC}
+        topics = (self.topic(name) for name in hit if name is not None)
+        return [topic for topic in topics if topic is not None and topic.cluster == cluster]
 
     def most_replicas(self) -> int:
         """The highest replication factor that a step of the timeline sets; 0 if none does."""

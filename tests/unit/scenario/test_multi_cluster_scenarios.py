@@ -52,6 +52,14 @@ def test_node_ids_are_unique_across_clusters() -> None:
     assert read().cluster == first
 
 
+def test_only_topics_that_are_gone_for_good_count_as_deleted() -> None:
+    """In the cluster of the step: a mirror's copy of them stays."""
+    steps = [("delete-topic", "topic dc2:orders"), ("recreate", "topic orders")]
+    scenario = read(faults=[{"at": "1s", "fault": fault, "target": target} for fault, target in steps])
+    assert scenario.deleted_topics("dc1") == []
+    assert [topic.name for topic in scenario.deleted_topics("dc2")] == ["orders"]
+
+
 def test_blocks_without_cluster_default_to_the_first() -> None:
     """Topics, producers and groups; the recorded scenario says so, and reads back the same."""
     scenario = read()

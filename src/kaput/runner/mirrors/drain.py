@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
@@ -28,6 +28,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.runner.mirrors.watching import last_records
 from kaput.runner.run_cluster import RunCluster
 from kaput.scenario.mirrors import Mirror
+from kaput.scenario.model import Topic
 
 _LAST_OF_SOURCE = 16  # offsets: the last ones may be transaction markers
 _LAST_OF_TARGET = 4096  # offsets: others may write there too
@@ -43,15 +44,16 @@ class MirroredTo(NamedTuple):
 
 
 def await_mirrored(
-    mirror: Mirror, source: RunCluster, target: RunCluster, timeout_s: float
+    mirror: Mirror, source: RunCluster, target: RunCluster, timeout_s: float, deleted: Collection[Topic] = ()
 ) -> list[MirroredTo | str]:
-    """Waits until the mirror has copied all there is now; a sentence for each incomplete partition. A topic
-    that a step has deleted for good has nothing to copy.
+    """Waits until the mirror has copied all there is now; a sentence for each incomplete partition.
+    `deleted`: the topics that steps delete for good; those that the source has no more have nothing to copy.
     """
     limit = time.monotonic() + timeout_s
     with target.kafka.admin(_ASK_S) as admin:
         try:
-            there = sorted({*mirror.topics}.intersection(source.admin.topics()))
+            gone = {topic.name for topic in deleted} - {*(source.admin.topics() if deleted else ())}
+            there = [name for name in mirror.topics if name not in gone]
             places = sorted(source.admin.partitions(there)) if there else []
             ends = source.admin.high_watermarks(places)
         except LabError as error:

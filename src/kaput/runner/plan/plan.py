@@ -154,7 +154,7 @@ def plan_of_run(
     if not scenario.plan:
         return NoPlan()
     rows = stack.enter_context(Recorder(folder, "mirror", "plan"))
-    mirrors = MirrorControls(clusters, rows)
+    mirrors = MirrorControls(scenario, clusters, rows)
     world = PlanWorld(
         scenario, {each.name: each for each in clusters}, mirrors, supervisor, nemesis.heal_now, rows
     )

@@ -32,8 +32,8 @@ _OFFSETS_PARTITIONS = 25  # Connect's default
 class MirrorControls:
     """Controls the mirrors of a run for its plan, by name (`dc1->dc2`)."""
 
-    def __init__(self, clusters: RunClusters, rows: Recorder) -> None:
-        self._clusters, self._rows = clusters, rows
+    def __init__(self, scenario: Scenario, clusters: RunClusters, rows: Recorder) -> None:
+        self._scenario, self._clusters, self._rows = scenario, clusters, rows
         mirrors = clusters.mirrors
         self.start, self.stop, self.await_ready = mirrors.start, mirrors.stop, mirrors.await_ready
 
@@ -44,9 +44,9 @@ class MirrorControls:
     def copied(self, name: str, wait_s: float) -> list[str]:
         """Waits until the target has everything the source has now; sentences about what is missing."""
         mirror = self.mirror(name)
-        progress = await_mirrored(
-            mirror, self._clusters.of(mirror.from_), self._clusters.of(mirror.to), wait_s
-        )
+        source, target = self._clusters.of(mirror.from_), self._clusters.of(mirror.to)
+        deleted = self._scenario.deleted_topics(mirror.from_)
+        progress = await_mirrored(mirror, source, target, wait_s, deleted)
         self._clusters.mirrors.note_drained(name, record_mirrored(self._rows, mirror, progress))
         return [each for each in progress if isinstance(each, str)]
 
