@@ -199,7 +199,8 @@ def wrong_mirror_settings(
                 (name,),
                 f"{unknown_setting(f'setting of MirrorMaker {distribution.version}', near)} {PLUGINS}",
             )
-    judge_values([(kind, setting) for _, kind, setting in values], distribution, java)
+    # All at once, so that there is no JVM for each of them.
+    _judged([one for _, kind, setting in values for one in _values(kind, setting)], distribution, java)
     for name, kind, setting in values:
         for _, why in _refused_values(kind, setting, distribution, java):
             text = setting_text(config[name])

@@ -106,7 +106,9 @@ def _judge_at_once(scenarios: Iterable[Scenario], java: Java, distribution_of: D
     for scenario in scenarios:
         for _, config, kind, version in _kafkas(scenario):
             asked.setdefault(version, []).append((kind, config))
-        for _, kind, client in _clients(scenario):
+        groups = scenario.workload.groups
+        members = [((), "consumer", each.as_member(n)) for each in groups for n in each.member_config]
+        for _, kind, client in [*_clients(scenario), *members]:
             if client.client == "java":
                 version = client.client_version or scenario.cluster_of(client).kafka
                 asked.setdefault(version, []).append((kind, client.config))
@@ -194,7 +196,7 @@ def _of_clients(
     yield from _of_each(scenario, _clients(scenario), java, distribution_of, allow_unknown)
     for n, group in enumerate(scenario.workload.groups):
         for number, config in group.member_config.items():
-            place: DataPath = ("workload", "groups", n, "member-config", str(number))
+            place: DataPath = ("workload", "groups", n, "member-config", number)
             one = [(place, "consumer", group.as_member(number))]
             found = _of_each(scenario, one, java, distribution_of, allow_unknown)
             # What is wrong with the whole group's settings is said there.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,26 @@ def test_settings_of_single_members_are_checked_at_their_place() -> None:
     assert ["member-config.2" in line for line in found] == [False, True] and "fetch.min.bytes" in found[1]
     (line,) = mistakes(f"{_GROUP}.client=java", two, wrong)
     assert "member-config.2.fetch.min.byte" in line and "fetch.min.bytes" in line
+    (line,) = mistakes(two, f"{own}.2.fetch.min.byte=1")
+    assert line.startswith(f"--set {own}.2.fetch.min.byte=1: no consumer setting")
+
+
+def test_settings_of_members_and_of_a_mirror_are_each_asked_about_together(tmp_path: Path) -> None:
+    """By one JVM; no answer is kept about a value that is new each time."""
+    java, starts, value = find_java(), tmp_path / "starts", time.time_ns() % 10**9
+    counting = tmp_path / "java"
+    counting.write_text(f'#!/bin/sh\necho >> "{starts}"\nexec "{java.path}" "$@"\n')
+    counting.chmod(0o755)
+    members = {number: {name: value} for number, name in ((1, "fetch.min.bytes"), (2, "fetch.max.bytes"))}
+    of_mirror = dict.fromkeys(("linger.ms", "fetch.min.bytes", "producer.linger.ms"), value)
+    java_group = [f"{_GROUP}.client=java", f"{_GROUP}.members=2"]
+    for scenario in (
+        load_builtin("consumer-failover", [*java_group, f"{_GROUP}.member-config={members}"]),
+        load_builtin("mirror", [f"mirrors.0.config={json.dumps(of_mirror)}"]),
+    ):
+        starts.unlink(missing_ok=True)
+        check_settings(scenario, replace(java, path=counting), lambda version: resolve(version, java))
+        assert starts.read_text() == "\n", scenario.title
 
 
 def test_credentials_that_the_run_adds_are_not_missed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -53,7 +53,7 @@ def test_node_ids_are_unique_across_clusters() -> None:
 
 
 def test_only_topics_that_are_gone_for_good_count_as_deleted() -> None:
-    """In the cluster of the step: a mirror's copy of them stays."""
+    """And only in the cluster of the step."""
     steps = [("delete-topic", "topic dc2:orders"), ("recreate", "topic orders")]
     scenario = read(faults=[{"at": "1s", "fault": fault, "target": target} for fault, target in steps])
     assert scenario.deleted_topics("dc1") == []
