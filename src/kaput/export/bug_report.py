@@ -15,6 +15,7 @@ import json
 import re
 import socket
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,34 +33,45 @@ _WORDS = (
     r"passw(?:or)?d|passphrase|secret|credential|jaas|api[-_.]?key|access[-_.]?key|private[-_.]?key|token|"
     r"keystore[-_.]key|key[-_.]pem|auth[-_.]user[-_.]info|confluent[-_.]license"
 )
-_SECRET_NAME = rf"(?:[\w.-]*(?:{_WORDS})[\w.-]*|[\w.-]*(?:pass|pwd))"
+_SECRET_NAME = (
+    rf"(?:[\w.-]{{0,80}}(?:{_WORDS})[\w.-]{{0,80}}|"
+    r"(?:[\w.-]{0,80}(?:[_.-]|store|key|db|user)|PG|MYSQL)?(?:pass|pwd))"
+)
 _SECRET_KEY = re.compile(rf"^{_SECRET_NAME}$", re.IGNORECASE)
 _SECRET_OPTION = re.compile(rf"^--?(?:{_SECRET_NAME}|user)$", re.IGNORECASE)  # its value is the next word
 _CONTENT_KEYS = frozenset({"key", "value", "headers", "payload"})  # of a record
 _QUOTED = r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
 _VALUE = rf"(?!\(removed\))(?:{_QUOTED}|\[[^\]\n]*\]|[^\s,;&)}}\]]+)"
 _BEFORE_VALUE = r"(?=[\w.-]+[\"']?\s*[=:])"  # most words fail here, and fast
+# A class before what it says is no setting: `org.apache.TokenNotFoundException: ...`.
+_NO_CLASS = (
+    rf"(?!(?:(?:[\w-]+\.)+(?![\w$]*(?:{_WORDS})[ \t]*:)(?-i:[A-Z])[\w$]*|\w+(?-i:Exception|Error))[ \t]*:)"
+)
+_ARGUMENTS = r"(?:[^\n|;&]{0,400}?\s)?"  # of a program, before the one that is looked for
 _SECRETS = (
     # A setting and its value: up to the end of a line with a dotted name, of a quoted text, or of a word.
     (
         re.compile(
-            rf"(?im)^([ \t]*(?=\S*[._])(?:[\w.-]*jaas[\w.-]*|{_SECRET_NAME})[ \t]*[=:][ \t]*)"
+            rf"(?im)^([ \t]*{_NO_CLASS}(?:[\w.-]{{0,80}}jaas[\w.-]{{0,80}}|(?=\S*[._]){_SECRET_NAME})"
+            r"[ \t]*[=:][ \t]*)"
             r"(?:.*\\\n)*.*$"
         ),
         rf"\1{REMOVED}",
     ),
-    (re.compile(rf"(?i)(?<![\w.-]){_BEFORE_VALUE}({_SECRET_NAME}[\"']?\s*[=:]\s*){_VALUE}"), rf"\1{REMOVED}"),
-    (re.compile(rf"(?i)\b(?=[\w.-]+\s+[\"'])((?:{_WORDS})\s+){_QUOTED}"), rf"\1{REMOVED}"),
-    (re.compile(rf"(?i)(--?(?:{_SECRET_NAME}|user)[ =]){_VALUE}"), rf"\1{REMOVED}"),
+    (
+        re.compile(rf"(?i)(?<![\w.-]){_BEFORE_VALUE}{_NO_CLASS}({_SECRET_NAME}[\"']?\s*[=:]\s*){_VALUE}"),
+        rf"\1{REMOVED}",
+    ),
+    (re.compile(rf"(?i)\b(?=[\w.-]{{1,20}}\s+[\"'])((?:{_WORDS})\s+){_QUOTED}"), rf"\1{REMOVED}"),
+    (re.compile(rf"(?i)(?<![\w.-])(--?(?=\w)(?:{_SECRET_NAME}|user)(?: +|=)){_VALUE}"), rf"\1{REMOVED}"),
     (
         re.compile(r"""(?<!\S)(-u[ =]?)(?:"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|[^\s:"']+:\S+)"""),
         rf"\1{REMOVED}",
     ),
     # Programs of which a short option is a password.
-    (
-        re.compile(rf"(?i)\b((?:sshpass|mysql\w*|mariadb|redis-cli)\b(?:[^\n|;&]*?\s)?-[pa]\s*){_VALUE}"),
-        rf"\1{REMOVED}",
-    ),
+    (re.compile(rf"\b(sshpass\s+(?:-v\s+)?-p\s*){_VALUE}"), rf"\1{REMOVED}"),
+    (re.compile(rf"\b((?:mysql|mariadb)[\w-]*{_ARGUMENTS}(?<=\s)-p){_VALUE}"), rf"\1{REMOVED}"),
+    (re.compile(rf"\b(redis-cli\b{_ARGUMENTS}(?<=\s)-a\s*){_VALUE}"), rf"\1{REMOVED}"),
     (re.compile(r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:[\w-]+[ \t]+)?)[^\s\"']+"), rf"\1{REMOVED}"),
     (re.compile(r"(?i)\b(Bearer|Basic|ApiKey)\s+[\w.~+/=-]{4,}"), rf"\1 {REMOVED}"),
     (re.compile(r"(?<=://)[^\s/@]+@"), f"{REMOVED}@"),
@@ -86,8 +98,9 @@ def pack(folder: Path, out: Path, about: dict[str, Any]) -> list[str]:
             tarfile.open(fileobj=packed, mode="w") as archive,
         ):
             _add(archive, f"{hidden(run.name)}/kaput-version.json", json.dumps(about, indent=1).encode())
+            taken = Counter[str]()
             for name, content in _files(run, left_out):
-                _add(archive, "/".join(map(hidden, (run.name, *name.split("/")))), content)
+                _add(archive, _hidden_name(run, name, taken), content)
     except FileExistsError:
         raise UsageError(f"{out}: already exists, and is not overwritten; give a new name") from None
     except OSError as error:
@@ -104,21 +117,35 @@ def hidden(text: str) -> str:
     return re.sub(rf"\b{re.escape(name)}\b", "this-machine", text) if name not in ("", "localhost") else text
 
 
+def _hidden_name(run: RunFolder, name: str, taken: Counter[str]) -> str:
+    """Its path in the archive. Names that are equal without their secrets are numbered."""
+    *folders, file = name.split("/")
+    stem, suffix = Path(file).stem, Path(file).suffix
+    path = "/".join(map(hidden, (run.name, *folders, stem)))
+    taken[path + suffix] += 1
+    number = taken[path + suffix]
+    return f"{path}-{number}{suffix}" if number > 1 else f"{path}{suffix}"
+
+
 def without_secrets(document: Any, content_keys: frozenset[str] = frozenset(), name: str = "") -> Any:
     """A JSON or YAML document without secrets; what is below one of `content_keys` becomes a hash."""
     match document:
         case dict():
             below = name if _SECRET_KEY.match(name) else None  # all that is below a secret's name
             return {
-                key: without_secrets(value, content_keys, below or str(key))
+                key: value
+                if below and isinstance(value, int | float)  # figures, as of a group that has such a name
+                else without_secrets(value, content_keys, below or str(key))
                 for key, value in document.items()
             }
         case list():
             words = ["", *map(str, document)]  # of a command: `--password`, and then the password
-            return [
+            shown = [
                 REMOVED if _is_of_option(before, value) else without_secrets(value, content_keys, name)
                 for before, value in zip(words, document, strict=False)
             ]
+            line = " ".join(shown) if all(isinstance(each, str) for each in shown) else ""
+            return shown if hidden(line) == line else hidden(line).split(" ")
         case _ if _SECRET_KEY.match(name) and document is not None:
             return REMOVED
         case str() if name in content_keys:
