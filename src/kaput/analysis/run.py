@@ -20,7 +20,7 @@ from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.pieces import Parts
-from kaput.analysis.engine.spells import GIVEN_UP, REPEATED
+from kaput.analysis.engine.spells import GIVEN_UP, REPEATED, joined
 from kaput.analysis.facts import (
     coordinators,
     group_starts,
@@ -184,7 +184,9 @@ class Run:
     def story(
         self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None
     ) -> Story:
-        """After messages: what a partition (or a group, or one producer) waited for between two times."""
+        """After messages, of groups after places: what a partition (or a group, or one producer) waited for
+        between two times.
+        """
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
         holds = self._holds(place, group, (from_ns, to_ns))
         waiter = replace(
@@ -206,8 +208,8 @@ class Run:
     def _held_by_transactions(
         self, place: TopicPartition, from_ns: int, to_ns: int, group: str | None, producer: int | None
     ) -> str:
-        """The transaction that was open, or the coordinator that was down, for half of a silence or more;
-        empty if none was.
+        """The transaction that was open, the coordinator that was down, or (of acknowledgements) another
+        partition that had no leader, for half of a silence or more; empty if none was.
         """
         senders, _ = self._senders.get(self.names.code(place), ([], []))
         mine = [one for one in senders if one in self.transactions and producer in (None, one)]
@@ -237,11 +239,11 @@ class Run:
         """Another partition of these producers' transactions without a leader for half of a silence or more:
         the marker of the last one has to be written there before the next one goes on.
         """
+        moments = {*within, *self.serving.moments(*within)}
         others = [
-            (self._leaderless_ns(where, within), where, sender)
+            (self._leaderless_ns(where, within, moments), where, max(mine))
             for code, (every, _) in self._senders.items()
-            for sender in senders
-            if sender in every and (where := self.names.located(code)) != place
+            if (mine := {*senders}.intersection(every)) and (where := self.names.located(code)) != place
         ]
         most_ns, where, sender = max(others, default=(0, place, 0))
         if 2 * most_ns < within[1] - within[0]:
@@ -249,13 +251,16 @@ class Run:
         whose = f"{where}, to which producer {sender} sends in its transactions,"
         return [f"{whose} had no leader that runs for {duration(most_ns / SECOND)} of it"]
 
-    def _leaderless_ns(self, place: TopicPartition, within: tuple[int, int]) -> int:
-        """For how long of that time a partition had no leader, or one whose process was gone."""
-        changes = self.leader_history.changes.get(place, ())
-        moments = {*within, *self.serving.moments(*within), *(one.at_ns for one in changes)}
+    def _leaderless_ns(self, place: TopicPartition, within: tuple[int, int], moments: Collection[int]) -> int:
+        """For how long of that time a partition had no leader, or one whose process was gone. `moments`: when
+        the latter may change, and the ends of that time.
+        """
+        led = [one for one in self.leader_history.changes.get(place, ()) if one.leader is not None]
+        every = sorted({*moments, *(one.at_ns for one in led)})
         cluster, total = cluster_and_topic(place.topic)[0], 0
-        for at_ns, until_ns in pairwise(at for at in sorted(moments) if within[0] <= at <= within[1]):
-            leader = leader_history.state_after(one for one in changes if one.at_ns <= at_ns).leader
+        for at_ns, until_ns in pairwise(at for at in every if within[0] <= at <= within[1]):
+            before = bisect_right(led, at_ns, key=lambda one: one.at_ns)
+            leader = led[before - 1].leader if before else None
             if leader is not None and (leader < 0 or self.serving.down(leader, at_ns, cluster)):
                 total += until_ns - at_ns
         return total
@@ -299,8 +304,10 @@ class Run:
     def _repeated(self) -> dict[tuple[str, TopicPartition], list[tuple[int, int]]]:
         """After messages: when groups that promise an order were delivered what they got more than once."""
         found: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
+        keys = ("group", "place")
         spells = self.sums["service_spells"].filter(pl.col("place") >= 0, kind=REPEATED)
-        for group, place, *span in spells.select("group", "place", "first_ns", "last_ns").iter_rows():
+        every = joined(spells.select(*keys, "first_ns", "last_ns"), keys, SHORTEST_NS)
+        for group, place, *span in every.sort(*keys, "first_ns").iter_rows():
             if group not in self.given.share_groups:
                 key = self.given.groups[group], self.names.located(place)
                 found.setdefault(key, []).append((span[0], span[1]))
