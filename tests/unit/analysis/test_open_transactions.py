@@ -114,6 +114,16 @@ def test_transaction_that_was_open_for_less_than_a_second_decides_nothing(tmp_pa
     assert _waits(judged(_history(2_900), tmp_path)) == []
 
 
+def test_transaction_without_messages_before_it_holds_nothing_up(tmp_path: Path) -> None:
+    """It was open for long, and the next one, which was not, begins with the same message."""
+    history = _history(2_900)
+    history.add(
+        "transactions", **LONG | {"transaction": 6, "last_seq": 9}, outcome="aborted", begin_ns=at(100),
+        end_ns=at(1_900), error=None,
+    )  # fmt: skip
+    assert _waits(judged(history, tmp_path)) == []
+
+
 def test_coordinator_and_the_last_acknowledgement_elsewhere_are_named(tmp_path: Path) -> None:
     """Its second message was acknowledged in orders/1 at 7.5 s; its coordinator was down for 5 s."""
     history = _history(7_990)

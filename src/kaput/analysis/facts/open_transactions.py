@@ -34,6 +34,12 @@ class Transaction(NamedTuple):
     outcome: str
     begin_ns: int
     end_ns: int | None
+    last_seq: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no messages; the next one then begins with the same number."""
+        return self.last_seq < self.first_seq
 
     @property
     def is_long(self) -> bool:
@@ -70,7 +76,7 @@ class Hold(NamedTuple):
 def transactions(evidence: Evidence) -> dict[int, list[Transaction]]:
     """By producer, by time. Raises EvidenceError."""
     found: dict[int, list[Transaction]] = {}
-    columns = ("producer", "first_seq", "transaction", "outcome", "begin_ns", "end_ns")
+    columns = ("producer", "first_seq", "transaction", "outcome", "begin_ns", "end_ns", "last_seq")
     for row in distinct(evidence, "transactions", columns):
         one = Transaction(*row)
         if None not in (one.producer, one.first_seq, one.begin_ns):
@@ -91,7 +97,8 @@ def held(
     acked: dict[tuple[int, int], tuple[int, list[TopicPartition]]] = {}
     for producer, first_seq, done_ns, place in last.sort("place").iter_rows():
         acked.setdefault((producer, first_seq), (done_ns, []))[1].append(names.located(place))
-    known = {(one.producer, one.first_seq): one for mine in by_producer.values() for one in mine}
+    every = (one for mine in by_producer.values() for one in mine)
+    known = {one[:2]: one for one in every if not one.is_empty}
     first = records.select(*_OF_RECORD, "offset", "at_ns").join(passed, on=_OF_RECORD)
     found: dict[tuple[str, TopicPartition], list[Held]] = {}
     for row in first.iter_rows(named=True):

@@ -347,7 +347,8 @@ class HeldBack(Question):
         """None if no group reads what is committed, or no transaction was open for long."""
         if "read_committed" not in run.given.isolations:
             return None
-        every = (one for mine in run.transactions.values() for one in mine if one.is_long)
+        mine = (one for mine in run.transactions.values() for one in mine)
+        every = (one for one in mine if one.is_long and not one.is_empty)
         long = pl.DataFrame([one[:2] for one in every], none(*_OF_TRANSACTION).schema, orient="row")
         return replace(self, long=long) if long.height else None
 
