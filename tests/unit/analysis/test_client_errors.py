@@ -58,26 +58,28 @@ def test_errors_are_counted_by_kind_of_client(tmp_path: Path) -> None:
 
 
 def test_errors_of_transactions_are_counted(tmp_path: Path) -> None:
-    """Their messages end with an error of the client's own: which request failed, and how, is only there."""
+    """Their messages end with an error of the client's own: which request failed, and how, is only there.
+    The last two have no messages. What committed after an error is not counted.
+    """
     history = History().acked(0, 0, 0)
     for seq in (1, 2):
         history.sent(0, seq, None, "unknown", partition=None, error="_PURGE_QUEUE: Local: Purged in queue")
     error = "INVALID_PRODUCER_ID_MAPPING: Failed to add partition(s) to transaction"
-    for number, outcome in enumerate(("committed", "aborted", "aborted")):
+    for number, outcome in enumerate(("committed", "aborted", "aborted", "unknown", "aborted")):
         history.add(
-            "transactions", transactional_id="t", producer=0, transaction=number, first_seq=number,
-            last_seq=number, outcome=outcome, begin_ns=at(number), end_ns=at(number + 0.5),
-            error=None if outcome == "committed" else error,
+            "transactions", transactional_id="t", producer=0, transaction=number, first_seq=min(number, 3),
+            last_seq=min(number, 2), outcome=outcome, begin_ns=at(number), end_ns=at(number + 0.5),
+            error=error,
         )  # fmt: skip
     findings = _judged(history, tmp_path)
     (found,) = findings.client_errors
-    assert found.messages == {"_PURGE_QUEUE": 2} and found.transactions == {"INVALID_PRODUCER_ID_MAPPING": 2}
+    assert found.messages == {"_PURGE_QUEUE": 2} and found.transactions == {"INVALID_PRODUCER_ID_MAPPING": 4}
     text = to_text(findings, tmp_path).plain
-    assert "transactions not committed, by error" in text and "INVALID_PRODUCER_ID_MAPPING 2" in text
+    assert "transactions not committed, by error" in text and "INVALID_PRODUCER_ID_MAPPING 4" in text
     assert "requests that a fault answered with an error" not in text
     head = text.partition("Why")[0]
     assert "2 messages were not acknowledged, by error: _PURGE_QUEUE 2." in head
-    assert "2 transactions were not committed, by error: INVALID_PRODUCER_ID_MAPPING 2." in head
+    assert "4 transactions were not committed, by error: INVALID_PRODUCER_ID_MAPPING 4." in head
 
 
 def test_a_few_messages_with_an_error_are_not_in_the_head(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.run import Run
+from kaput.analysis.runs.tables import read, units
 from kaput.analysis.views.rows import Rows
 from kaput.evidence.findings_parts import ClientErrors, ClientRequests, FeatureLevels
 from kaput.scenario.groups import kind_of_client
@@ -80,38 +81,32 @@ def kind_of_client_id(client_id: str, given: Inputs) -> str | None:
 
 
 _ANSWERED = "answered with an error"
+_TEXT = pl.col("error")
+# What follows the colon names single messages and brokers. `Local` and `Broker` are no codes.
+_CODE = (
+    pl.when(_TEXT.str.contains("^(Local|Broker):"))
+    .then(_TEXT)
+    .otherwise(_TEXT.str.split(":").list.first())
+    .alias("error")
+)
 
 
 class ErrorsOfClients(Question):
-    """Counts rows of sends and transactions in the stage rows, and of the table frames on the driver."""
+    """Counts rows of sends in the stage rows, those of transactions and of frames on the driver."""
 
-    needs = {"rows": ("sends", "transactions")}
-    sums = {
-        "client_errors": Sum(("producer", "error"), ("n",), types={"error": pl.String()}),
-        "transaction_errors": Sum(("producer", "error"), ("n",), types={"error": pl.String()}),
-    }
+    needs = {"rows": ("sends",)}
+    sums = {"client_errors": Sum(("producer", "error"), ("n",), types={"error": pl.String()})}
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
-        """By producer and error: messages that were not acknowledged, transactions that did not commit."""
-        if rows.table not in ("sends", "transactions"):
-            return
-        # What follows the colon names single messages and brokers. `Local` and `Broker` are no codes.
-        text = pl.col("error")
-        code = (
-            pl.when(text.str.contains("^(Local|Broker):"))
-            .then(text)
-            .otherwise(text.str.split(":").list.first())
-        )
-        found = rows.coded.runs.drop_nulls("error").with_columns(code.alias("error"))
+        """By producer and error: messages that were not acknowledged."""
         if rows.table == "sends":
-            yield SumPart("client_errors", found.select("producer", "error", "n"))
-        else:
-            yield SumPart("transaction_errors", found.select("producer", "error", n="begins"))
+            found = rows.coded.runs.drop_nulls("error")
+            yield SumPart("client_errors", found.select("producer", _CODE, "n"))
 
     def report(self, run: Run) -> Iterator[Reported]:
         answered = _answered(run.given)
         messages, ended = (
-            _by_kind(run.sums[name], run.given) for name in ("client_errors", "transaction_errors")
+            _by_kind(counts, run.given) for counts in (run.sums["client_errors"], _of_transactions(run))
         )
         yield findings(
             client_errors=[
@@ -124,6 +119,16 @@ class ErrorsOfClients(Question):
                 for kind in sorted({*answered, *messages, *ended})
             ]
         )
+
+
+def _of_transactions(run: Run) -> pl.DataFrame:
+    """By producer and error: transactions that did not commit. Tasks do not get those without messages."""
+    found = [pl.DataFrame(schema={"producer": pl.Int64, "error": pl.String, "n": pl.Int64})]
+    for unit in units(run.given.evidence, "transactions"):
+        rows = read(unit, run.names).whole().drop_nulls("error")
+        rows = rows.filter(pl.col("outcome").cast(pl.String) != "committed").cast({"error": pl.String})
+        found.append(rows.select("producer", _CODE, n=pl.lit(1, pl.Int64)))
+    return pl.concat(found)
 
 
 def _by_kind(counts: pl.DataFrame, given: Inputs) -> dict[str, Counter[str]]:
