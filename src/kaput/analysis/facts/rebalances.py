@@ -6,6 +6,7 @@ around a rebalance (questions/handovers.py), which the tasks count.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -309,7 +310,7 @@ def explain(
 
 def _slot(member: str) -> str:
     """A member's place in its group, which its next process takes: `member-2` of `member-2.2`."""
-    return member.partition(".")[0]
+    return re.sub(r"\.\d+$", "", member)
 
 
 class _Trigger(NamedTuple):

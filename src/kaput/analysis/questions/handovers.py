@@ -117,7 +117,7 @@ def _claim(one: RebalanceFindings) -> Claim:
             "unowned_partition_seconds": one.unowned_partition_seconds,
             "unresumed_partitions": one.unresumed_partitions,
         },
-        decidable=not one.trigger.startswith(rebalances.UNKNOWN),
+        decidable=one.trigger.removesuffix(rebalances.STAYED) != rebalances.UNKNOWN,
         why=f"trigger: {one.trigger}",
     )
 
