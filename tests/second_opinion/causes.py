@@ -160,7 +160,7 @@ class Causes:
         for waits in self.waits(scope, Silence(at, end, True)):
             begin, others = at, {True}
             for wait in waits:
-                slowed = wait.condition in ("isr", "transaction")
+                slowed = wait.condition in ("isr", "reread", "transaction")
                 if begin < min(wait.end, until) and wait.begin < until and not slowed:
                     # What nothing was unmet in may be a part of this wait, or not.
                     others |= {False} if wait.condition == "heal" or wait.begin > begin else set()

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from fakes.judging import judged
+from kaput.analysis import document
+from kaput.analysis.engine.pieces import Parts
+from kaput.analysis.facts import inputs
+from kaput.analysis.pipeline import count
+from kaput.analysis.questions import questions
+from kaput.analysis.run import plan
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_claims import Standstill, Wait
+from kaput.evidence.reading import check
 
 
 def _history(until: dict[int, int], begin: int = 3_000) -> History:
@@ -583,17 +592,22 @@ def test_another_partition_of_the_transactions_that_had_no_leader_is_named(
     assert (why == told) == named
 
 
-def _gone_back(pause_ms: int) -> History:
-    """At 5 s the group goes back to the first record, and is given 50 again, one every `pause_ms`."""
-    history = History(topics=[{"name": "orders", "partitions": 1}], groups={"billing": True})
+def _gone_back(pause_ms: int, times: int = 50, producers: int = 1) -> History:
+    """At 5 s the group goes back to the first record, and is given some again, one every `pause_ms`."""
+    history = History(
+        producers=[{"topic": "orders", "acks": "all"}] * producers,
+        topics=[{"name": "orders", "partitions": 1}],
+        groups={"billing": True},
+    )
     history.led(1, 0, -100, [1, 2, 3])
-    again = [5_000 + pause_ms * number for number in range(1, 51)]
+    again = [5_000 + pause_ms * number for number in range(1, times + 1)]
     for seq in range(150):
-        ms = 100 * seq
+        ms, producer, own = 100 * seq, seq % producers, seq // producers
         shown = again[-1] + 1 if 5_000 <= ms < again[-1] else ms + 6
-        history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 5)).handed(seq, 0, seq, shown)
+        history.acked(producer, own, seq, attempt_ns=at(ms), done_ns=at(ms + 5))
+        history.handed(seq, producer, own, shown)
     for seq, ms in enumerate(again):
-        history.handed(seq, 0, seq, ms)
+        history.handed(seq, seq % producers, seq // producers, ms)
     return history
 
 
@@ -601,6 +615,22 @@ def test_group_that_goes_back_waits_until_it_has_read_again(tmp_path: Path) -> N
     (one,) = _scope(judged(_gone_back(100), tmp_path), "billing", 0)
     assert (one.from_ns, one.to_ns, one.ended_by) == (at(5_000), at(10_001), "reread")
     assert _waits(one.waited_for) == [("reread", 5_000, 10_000), ("client", 10_000, 10_001)]
+
+
+def test_who_slows_a_follower_may_hold_up_a_group_that_reads_again(tmp_path: Path) -> None:
+    history = _gone_back(100).fault(2, 1_000, 8_000, fault="bandwidth", id="1-bandwidth")
+    (one,) = _scope(judged(history, tmp_path), "billing", 0)
+    assert one.ended_by == "reread" and one.cause is not None and "1-bandwidth" in one.cause
+
+
+def test_what_is_read_again_is_the_same_in_any_number_of_tasks(tmp_path: Path) -> None:
+    """Two producers take turns, 0.8 s apart, and each has a task of its messages."""
+    given = inputs.read(check(_gone_back(800, times=6, producers=2).read_to_end().write(tmp_path)))
+    whole = plan(given.evidence)
+    for parts in (Parts(1, 1), Parts(2, 1), Parts(3, 4)):
+        counted = count(InProcess(), given, replace(whole, parts=parts), "messages")  # type: ignore[arg-type]
+        (one,) = _scope(document.findings(counted, questions()), "billing", 0)
+        assert _waits(one.waited_for) == [("reread", 5_000, 9_800), ("client", 9_800, 9_801)], parts
 
 
 def test_less_than_a_second_of_old_records_decides_nothing(tmp_path: Path) -> None:
