@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -80,9 +80,9 @@ def test_garbage_is_collected_as_before_when_judging_is_over() -> None:
     assert gc.get_threshold() == before
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's heap")
-def test_memory_that_a_task_has_freed_is_returned() -> None:
-    """Although what the task leaves is above it in the heap."""
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="glibc's heap")
+def test_memory_that_tasks_have_freed_is_returned() -> None:
+    """After every fourth, although what they leave is above it in the heap."""
     left = []
 
     def task(_: Iterable[int]) -> Iterator[int]:
@@ -98,5 +98,13 @@ def test_memory_that_a_task_has_freed_is_returned() -> None:
 
     with WithoutSpark(1) as engine:
         before = resident_mb()
-        assert engine.session().parallelize([0], 1).mapPartitions(task).collect() == [20]
+        assert engine.session().parallelize([0] * 4, 4).mapPartitions(task).collect() == [20] * 4
         assert resident_mb() < before + 80  # of 160
+
+
+def test_the_heap_of_a_program_is_left_to_it() -> None:
+    """As its allocators are: only where they were tuned is memory returned."""
+    engine = WithoutSpark(1)
+    assert not cast(InProcess, engine.session()).own
+    with engine:
+        assert cast(InProcess, engine.session()).own
