@@ -231,8 +231,8 @@ class PartitionAvailability(Question):
         found.add(WAITING, whole & waits[of], of, begin, until)
         found.add(DONE, whole, of, *polled)
         found.tallies["within_1s"][of[whole]] = n[whole]
-        redelivered = deliveries.filter(pl.Series(wide))
-        for first in first_deliveries(stretches, redelivered, attempts, polls):
+        by_message = deliveries.filter(pl.Series(wide))
+        for first in first_deliveries(stretches, by_message, attempts, polls):
             of, begin, when = np.repeat(line[first.part], first.n), first.since_ns, first.polled_ns
             waiting, took_ns = waits[of], when - begin
             found.add(WAITING, waiting, of, begin, np.maximum(when, begin))

@@ -415,7 +415,7 @@ def _passed_over(unseen: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     skips = messages.known.skips.filter(back_ns=FOREVER_NS)
     columns = ["group", *MESSAGE, "n"]
     past = [unseen.select(columns).clear()]
-    if unseen.is_empty():
+    if unseen.is_empty() or skips.is_empty():
         return past[0]
     mine = messages.copies.filter("sent", "visible").select(*MESSAGE, "place", "offset", "n")
     for (group,), over in skips.group_by("group"):
