@@ -42,7 +42,8 @@ def _bounds_of(time: float | Decimal, unit: str) -> tuple[int, int]:
 
 class UnitOfTimes:
     """The unit that all times of one input are in: the one that is `given`, or the first time's. `name`: None
-    as long as there was no time; `bounds`: what a time is within, the end excluded.
+    as long as there was no time, another word for times that are texts; `bounds`: what a time is within, the
+    end excluded.
     """
 
     def __init__(self, given: str | None = None) -> None:
