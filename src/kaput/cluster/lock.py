@@ -141,7 +141,9 @@ def lock_text(name: str, entries: Sequence[LockedJar], made: str) -> str:
 def _check_version(version: str) -> None:
     match = _VERSION.fullmatch(version)
     if match is None:
-        raise UsageError(f"{version!r} is not a release of Kafka: write one such as {NEWEST_KAFKA}")
+        raise UsageError(
+            f"{version!r} is not a release of Kafka: write one such as {NEWEST_KAFKA} (or use --kafka-home)"
+        )
     if (int(match[1]), int(match[2])) < release_of(OLDEST_KAFKA):
         raise UsageError(
             f"kaput does not support Kafka {version}: use {OLDEST_KAFKA} or newer (or --kafka-home)"

@@ -92,13 +92,13 @@ def test_mirror_lock_has_only_additional_jars() -> None:
 
 
 OLD = "kaput does not support Kafka {}: use 3.7.0 or newer (or --kafka-home)"
-NO_RELEASE = f"'{{}}' is not a release of Kafka: write one such as {NEWEST_KAFKA}"
+NO_RELEASE = f"'{{}}' is not a release of Kafka: write one such as {NEWEST_KAFKA} (or use --kafka-home)"
 
 
 @pytest.mark.parametrize(
     ("version", "sentence"),
     [*((version, OLD) for version in ("3.6.9", "2.8.0", "0.0.1")),
-     *((version, NO_RELEASE) for version in ("4", "4.x.1", "4.0.0-rc1"))],
+     *((version, NO_RELEASE) for version in ("4", "4.x.1", "4.4.0-rc1", "7.6.0-ccs"))],
 )  # fmt: skip
 def test_unsupported_version_is_rejected_before_any_download(version: str, sentence: str) -> None:
     """What is no release is not called too old."""
