@@ -121,7 +121,9 @@ def test_unexpected_end_is_reported_after_a_restart(supervisor_of: Make) -> None
     slot = supervisor_of().member("billing", 1)
     assert eventually(lambda: slot.ready)
     slot.process.kill()
+    slot.last_error = "GROUP_MAX_SIZE_REACHED: Broker: the group is full"
     slot.start()
+    assert slot.last_error == ""  # of the process before
     said = ["billing-member-1 ended on its own (killed by SIGKILL): no error output"]
     assert slot.unexpected_ends() == said == slot.unexpected_ends()
 

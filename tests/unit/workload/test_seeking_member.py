@@ -1,19 +1,23 @@
-"""Where a member of kaput's goes when it seeks, and what it records of it, with a double of its client."""
+"""Where a member of kaput's goes when it seeks, what it records of it, and what it does about errors of its
+client, of which there is a double.
+"""
 
 from __future__ import annotations
 
+import json
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 import kaput.core
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.values import END, Goal
 from kaput.workload.client_spec import MemberSpec
 from kaput.workload.librdkafka.member import GroupMember
+from kaput.workload.moving import Hold
 from streams import rows_so_far
 
 ONE, TWO = kaput.core.TopicPartition("orders", 0), kaput.core.TopicPartition("orders", 1)
@@ -25,6 +29,7 @@ class Client:
     def __init__(self, table: Path) -> None:
         self._table = table
         self.refuses_seeks = False
+        self.polled: KafkaException | Message | None = None
         self.time_error: KafkaError | None = None
         self.on_disk: list[list[str]] = []  # the kinds of the recorded events, at each seek
 
@@ -49,6 +54,17 @@ class Client:
         """Does nothing."""
 
     resume = pause
+
+    def poll(self, timeout: float) -> Message | None:
+        if isinstance(self.polled, KafkaException):
+            raise self.polled
+        return self.polled
+
+    def consume(self, count: int, timeout: float) -> list[Message]:
+        return []
+
+    def close(self) -> None:
+        """Does nothing."""
 
 
 class _Answer:
@@ -113,3 +129,48 @@ def test_member_whose_seek_fails_commits_where_it_was(
     member._commits.now(wait=True)
     member._flush()
     assert rows(table, "committed")[-2:] == [(0, 40), (1, 10)]
+
+
+_FENCED = KafkaError(KafkaError.FENCED_INSTANCE_ID, "another member", True)
+_FATAL = KafkaError(KafkaError._FATAL, "another member")
+_DOWN = KafkaError(KafkaError._TRANSPORT, "b1:9092/1: Connect failed (after 3ms)")
+
+
+@pytest.mark.parametrize("polled", [KafkaException(_FENCED), KafkaException(_FATAL), Message(error=_FATAL)])
+def test_member_ends_at_a_fatal_error_of_its_client(
+    member: GroupMember, polled: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one of which librdkafka says so by its code alone, and one that belongs to no message."""
+    member.client.polled = polled
+    assert member._receive() == [] and member.stopping.is_set()
+    assert '"kind": "trouble"' in (text := capsys.readouterr().out) and "another member" in text
+
+
+def test_member_ends_at_a_fatal_error_while_it_leaves(
+    member: GroupMember, capsys: pytest.CaptureFixture[str]
+) -> None:
+    member._commits.note({ONE: 50}, 1)
+    member.client.polled = KafkaException(_FENCED)
+    member.leave(Hold(settle_s=5.0))
+    assert member.stopping.is_set() and '"kind": "trouble"' in capsys.readouterr().out
+
+
+def test_error_that_is_not_fatal_is_not_taken_for_one(member: GroupMember) -> None:
+    """A call that fails in another way is a mistake of kaput's."""
+    member.client.polled = KafkaException(_DOWN)
+    with pytest.raises(KafkaException, match="Connect failed"):
+        member._receive()
+    assert not member.stopping.is_set()
+
+
+def test_error_is_reported_once_in_a_row(member: GroupMember, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each broker; other times and counts in its text are no other error."""
+    again = KafkaError(KafkaError._TRANSPORT, "b1:9092/1: Connect failed (after 9ms, 4 errors suppressed)")
+    other = KafkaError(KafkaError._TRANSPORT, "b2:9092/2: Connect failed (after 3ms)")
+    for error in (_DOWN, _DOWN, again, other):
+        member.client.polled = Message(error=error)
+        assert member._receive() == [] and not member.stopping.is_set()
+    assert [line["message"] for line in map(json.loads, capsys.readouterr().out.splitlines())] == [
+        "_TRANSPORT: b1:9092/1: Connect failed (after 3ms)",
+        "_TRANSPORT: b2:9092/2: Connect failed (after 3ms)",
+    ]

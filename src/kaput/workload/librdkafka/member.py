@@ -86,7 +86,7 @@ class GroupMember:
         self._positions: dict[TopicPartition, int] = {}  # the next offset of each partition that it has read
         self._begun: set[TopicPartition] = set()  # partitions whose start offset was reported
         self._seeks: deque[_Seek] = deque()
-        self._last_error = ""
+        self._last_error: tuple[int, str] | None = None
         self.client: Any = None
         self._open_client()
 
@@ -112,7 +112,10 @@ class GroupMember:
     def leave(self, hold: Hold) -> dict[TopicPartition, int]:
         """Leaves its group; returns the next offset of each partition that it has read there."""
         self._flush()
-        settle_commits(self.client, self._commits, hold, self._assigned)
+        try:
+            settle_commits(self.client, self._commits, hold, self._assigned)
+        except KafkaException as failure:
+            self._stop_if_fatal(failure)
         left, self.client = self.client, None  # its callbacks are ignored from now on
         self._on_removed("revoked", [PartitionOffset(*place) for place in sorted(self._assigned)])
         close_in_time(left, hold.settle_s)
@@ -243,8 +246,8 @@ class GroupMember:
                 return []
             # With timeout 0 it returns what is already fetched.
             more = self.client.consume(self._at_once() - 1, 0) if self._at_once() > 1 else []
-        except KafkaException as failure:  # a fatal error that belongs to no message
-            self._stop_at(failure.args[0])
+        except KafkaException as failure:
+            self._stop_if_fatal(failure)
             return []
         messages = [first, *more]
         if any(map(_error, messages)):
@@ -273,12 +276,21 @@ class GroupMember:
             notify("trouble", message=refused or f"{error.name()}: {error.str()}")
             self.stopping.set()
 
+    def _stop_if_fatal(self, failure: KafkaException) -> None:
+        """Stops at a fatal error that belongs to no message. Raises any other."""
+        error: KafkaError = failure.args[0]
+        if not error.fatal() and error.code() != KafkaError._FATAL:
+            raise failure
+        self._stop_at(error)
+
     def _on_error(self, error: KafkaError) -> None:
-        """librdkafka's error_cb, too: reports an error that the client handles by itself."""
-        text = f"{error.name()}: {error.str()}"
-        if text != self._last_error:
-            self._last_error = text
-            notify("error", message=text)
+        """librdkafka's error_cb, too: reports an error that the client handles by itself, once in a row. Its
+        text has times and counts; the first word is the broker, if it comes from one.
+        """
+        kind = error.code(), error.str().partition(" ")[0]
+        if kind != self._last_error:
+            self._last_error = kind
+            notify("error", message=f"{error.name()}: {error.str()}")
 
     def _handle(self, messages: list[Message], polled_ns: int) -> None:
         """Processes messages just delivered, and commits before or after that."""
