@@ -19,6 +19,7 @@ from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.availability import outages, section, waited, waits_in_a_cell
+from kaput.report.sections.clients import refusals
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
 
@@ -127,14 +128,25 @@ def test_load_that_fell_short(stood_still: dict[str, Any]) -> None:
 
 
 def test_shortfall_of_a_few_messages_is_none(stood_still: dict[str, Any]) -> None:
-    """At 0.24 a second, one more second makes that of 25 seconds; more of them have their decimals."""
-    for seconds, shown in ((25, False), (100, True)):
-        figures = {"asked_per_s": 0.24, "sent_per_s": 0.04, "reached_per_s": 0.0}
+    """At 0.24 a second, one more second makes that of 25 seconds; more of them have their decimals. It is one
+    where nothing was acknowledged.
+    """
+    for seconds, reached, shown in ((25, 0.04, False), (25, 0.0, True), (100, 0.0, True), (4, 0.0, False)):
+        figures = {"asked_per_s": 0.24, "sent_per_s": 0.04, "reached_per_s": reached}
         claim = {"kind": "load", "from_ns": 0, "to_ns": seconds * SECOND, "figures": figures}
         stood_still["claims"] = [claim]
         text = "The load fell short: 0.04 of 0.24 messages a second (16.7 %) were sent, 0 acknowledged"
         sentences = outages(JudgedRun(Findings.model_validate(stood_still)))
         assert any(one.startswith(text) for one in sentences) == shown
+
+
+def test_one_message_with_an_error_is_one(raw: dict[str, Any]) -> None:
+    """Likewise one transaction."""
+    raw["totals"]["sent"], errors = 5, {"messages": {"X": 1}, "transactions": {"Y": 1}}
+    raw["client_errors"] = [{"client": "producers", **errors}]
+    assert list(refusals(Findings.model_validate(raw))) == [
+        "1 message was not acknowledged, by error: X 1.", "1 transaction was not committed, by error: Y 1.",
+    ]  # fmt: skip
 
 
 def test_acknowledgements_that_fell_behind_the_load(stood_still: dict[str, Any]) -> None:

@@ -77,7 +77,7 @@ def load_warning(findings: Findings) -> Iterator[str]:
     for claim in findings.claims:
         if claim.kind == "load":
             asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
-            few = _FEW * SECOND / max(1, (claim.to_ns or SECOND) - (claim.from_ns or 0))
+            few = (_FEW if reached else 1) * SECOND / max(1, (claim.to_ns or SECOND) - (claim.from_ns or 0))
             if asked - sent > max(few, asked * (1 - ENOUGH)):
                 share = f"{number(sent)} of {number(asked)} messages a second ({percent(sent / asked)})"
                 yield f"The load fell short: {share} were sent, {number(reached)} acknowledged{before}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from kaput.core import counted
 from kaput.evidence.findings import Findings
 from kaput.evidence.findings_parts import FeatureLevels
 from kaput.report.document import Block, Bullets, Paragraph, Section, Table
@@ -50,15 +51,19 @@ def refusals(findings: Findings) -> Iterator[str]:
     every = 0 if ended is None else ended.committed + ended.aborted + ended.unknown
     for what, sent, by_client in (
         (
-            "messages were not acknowledged",
+            "{messages were|message was} not acknowledged",
             findings.totals.sent,
             [one.messages for one in found],
         ),
-        ("transactions were not committed", every, [one.transactions for one in found]),
+        (
+            "{transactions were|transaction was} not committed",
+            every,
+            [one.transactions for one in found],
+        ),
     ):
         errors = sum(map(Counter, by_client), Counter[str]())
         if errors.total() > _MANY * sent:
-            yield f"{errors.total():,} {what}, by error: {_counted(errors)}."
+            yield f"{counted(errors.total(), what)}, by error: {_counted(errors)}."
 
 
 def errors(run: JudgedRun) -> Section | None:
