@@ -72,12 +72,12 @@ def _found(name: str) -> tuple[Path, str]:
     """The page, and `#anchor`, that is named or has that word of the glossary. Raises UsageError."""
     glossary = _page("GLOSSARY")
     pages = {
-        path.stem.lower(): path
+        _key(path.stem): path
         for path in glossary.parent.rglob(f"*{glossary.suffix}")
         if path.stem != "index" and glossary.parent / "files" not in path.parents
     }
     stem, _, anchor = name.partition("#")
-    page = pages.get(re.sub("[- ]", "_", stem.lower().removesuffix(".md")))
+    page = pages.get(_key(stem.lower().removesuffix(".md")))
     if page is None and not anchor:
         page, anchor = glossary, _slug(name)
         words = _anchors(glossary)
@@ -91,6 +91,10 @@ def _found(name: str) -> tuple[Path, str]:
     elif page is None or (anchor and anchor not in _anchors(page)):
         raise UsageError(f"{name!r} is on no page; 'kaput docs' has the start page")
     return page, f"#{anchor}" if anchor else ""
+
+
+def _key(stem: str) -> str:
+    return re.sub("[- ]", "_", stem.lower())
 
 
 def _mentions(text: str, glossary: Path) -> str:
