@@ -99,7 +99,7 @@ def _linked_files() -> set[Path]:
         source = f"project/{page.name}" if page.parent == ROOT else page.relative_to(DOCS).as_posix()
         for _, _, link in _LINK.findall(page.read_text(encoding="utf-8")):
             if _on_site(source, link).startswith("files/"):
-                found.add((page.parent / link.partition("#")[0]).resolve())
+                found.add(_target(source, link))
     return found
 
 
@@ -206,18 +206,22 @@ def _on_site(source: str, link: str) -> str:
     """The page or file of the site that a link on a page leads to, with its anchor."""
     if re.match(r"[a-z]+:", link) or link.startswith("#"):
         return link
-    name, hash_sign, anchor = link.partition("#")
-    home = ROOT if source.startswith("project/") else DOCS / posixpath.dirname(source)
-    path = Path(posixpath.normpath((home / name).as_posix()))
+    _, hash_sign, anchor = link.partition("#")
+    path = _target(source, link)
     if not path.exists():
         return link  # of which MkDocs then warns
-    if (path / "README.md").exists():
-        path /= "README.md"
     if path.parent == ROOT and path.suffix == ".md":
         return f"project/{path.name}{hash_sign}{anchor}"
     if not path.is_relative_to(DOCS) or path.suffix not in (".md", ".svg"):
         return _page_of(path)
     return f"{path.relative_to(DOCS).as_posix()}{hash_sign}{anchor}"
+
+
+def _target(source: str, link: str) -> Path:
+    """The file or directory that a link on a page names; of a directory its README.md, if it has one."""
+    home = ROOT if source.startswith("project/") else DOCS / posixpath.dirname(source)
+    path = Path(posixpath.normpath((home / link.partition("#")[0]).as_posix()))
+    return path / "README.md" if (path / "README.md").exists() else path
 
 
 def _relative(source: str, target: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from kaput.cli import docs
 from kaput.errors import LabError, UsageError
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
+import site_pages
 
 
 @pytest.fixture
@@ -26,6 +30,7 @@ def test_pages_of_a_checkout(checkout: Path, capsys: pytest.CaptureFixture[str])
     """The files themselves."""
     assert shown(None, capsys) == f"{checkout}/README.md"
     assert shown("faults", capsys) == f"{checkout}/FAULTS.md"
+    assert shown("0076-the-site", capsys) == f"{checkout}/decisions/0076-the-site.md"
     assert shown("ci#exit-status", capsys) == f"{checkout}/CI.md#exit-status"
     assert shown("Deposed leader", capsys) == f"{checkout}/GLOSSARY.md#deposed-leader"
     with pytest.raises(UsageError, match="'losss' is neither a page nor a word of the glossary"):
@@ -47,6 +52,19 @@ def test_faults_and_keys_lead_to_their_sections(
 ) -> None:
     """Words of the glossary come before them."""
     assert shown(word, capsys).startswith(f"{checkout}/{place}")
+
+
+def test_a_linked_directory_with_a_readme_has_one_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page that the site makes is the one that the link leads to."""
+    monkeypatch.setattr(site_pages, "ROOT", tmp_path)
+    monkeypatch.setattr(site_pages, "DOCS", tmp_path / "docs")
+    for name, text in (("docs/A.md", "[x](../examples)"), ("examples/README.md", "")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    made = {site_pages._page_of(each) for each in site_pages._linked_files()}
+    assert made == {site_pages._on_site("A.md", "../examples")}
 
 
 def test_keys_on_pages_of_the_site(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
