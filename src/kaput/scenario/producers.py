@@ -91,7 +91,7 @@ _RESERVED = {
 }
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _TIMEOUT = "transaction.timeout.ms"
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("s", 1000))
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")

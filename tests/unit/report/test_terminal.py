@@ -343,7 +343,13 @@ def test_setup_line_says_what_tells_clients_apart() -> None:
 
 @pytest.mark.parametrize(
     ("given", "shown"),
-    [("-20000d", "20,000 d behind"), ("365d", "365 d ahead"), ("90s", "90 s ahead"), ("2h", "2 h ahead")],
+    [
+        ("-20000d", "20,000 d behind"),
+        ("365d", "365 d ahead"),
+        ("90s", "90 s ahead"),
+        ("90m", "90 m ahead"),
+        ("2h", "2 h ahead"),
+    ],
 )
 def test_setup_line_has_the_largest_unit_of_timestamps(given: str, shown: str) -> None:
     line = setup(load_builtin("broker-killed", [f"workload.producers.0.timestamps={given}"]))
