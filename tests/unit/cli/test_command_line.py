@@ -29,7 +29,10 @@ from kaput.report.comparison import RunFigure
         ("up --brokrs 3", "No such option: --brokrs (did you mean --brokers?); see kaput up --help"),
         ("cache cler", "no verb 'cler' (did you mean kaput cache clear?); see kaput cache --help"),
         ("fault nope", "no verb 'nope'; see kaput fault --help"),
-        ("tool --kafka 4.3 topics", f"'4.3' is not a release of Kafka: write one such as {NEWEST_KAFKA}"),
+        (
+            "tool --kafka 4.3 topics",
+            f"'4.3' is not a release of Kafka: write one such as {NEWEST_KAFKA} (or use --kafka-home)",
+        ),
         ("run --nmae x", "No such option: --nmae; see kaput run --help"),
         ("peek", "Missing argument 'TOPIC/PARTITION'; see kaput peek --help"),
         ("export runs/x", "Missing option '--format'. Choose from: jepsen, csv; see kaput export --help"),
