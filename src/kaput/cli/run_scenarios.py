@@ -337,10 +337,11 @@ def run_one(
             folder = experiment.run()
         except (KaputError, OSError, Interrupted) as error:
             early = isinstance(error, Interrupted) and experiment.manifest.phase in _BEFORE_LOAD
-            progress.note(
-                without_evidence(experiment.folder)
-                if early
-                else f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)"
-            )
+            if experiment.folder.path.exists():
+                progress.note(
+                    without_evidence(experiment.folder)
+                    if early
+                    else f"the evidence so far is in {experiment.folder.path} (kaput analyze judges it)"
+                )
             raise
         return folder, judge_folder(sealed_evidence(folder, scratch), spark.session, scratch)

@@ -87,9 +87,14 @@ class Experiment:
 
     def run(self) -> RunFolder:
         """Runs every phase. Raises LabError or Interrupted; the folder then stays `recording`."""
-        with self._hold:
-            self._record()
-            self._seal()
+        try:
+            with self._hold:
+                self._record()
+                self._seal()
+        except OSError as error:
+            if self.folder.path.exists():
+                raise
+            raise LabError(f"{self.folder.path} was deleted while it was recorded") from error
         return self.folder
 
     def _record(self) -> None:
