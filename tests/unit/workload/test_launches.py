@@ -1,0 +1,36 @@
+"""What client processes are started with, from the scenario."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from kaput.cluster.access import OPEN
+from kaput.evidence.folder import RunFolder
+from kaput.scenario.model import Scenario
+from kaput.workload.client_spec import MemberSpec
+from kaput.workload.supervision.launches import LaunchPlan
+
+
+def test_each_member_is_started_with_its_own_settings_and_version(tmp_path: Path) -> None:
+    """The next process in its place, too; other members have those of the group."""
+    group = {
+        "id": "billing", "topics": ["orders"], "members": 2, "config": {"fetch.min.bytes": 1},
+        "member-config": {2: {"fetch.min.bytes": 7}}, "member-versions": {2: "2.3.0"},
+    }  # fmt: skip
+    raw = {
+        "version": 1, "title": "x", "topics": [{"name": "orders"}],
+        "workload": {"producers": [{"topic": "orders", "messages": 1}], "groups": [group]},
+    }  # fmt: skip
+    scenario = Scenario.model_validate(raw)
+    plan = LaunchPlan(
+        scenario, RunFolder(tmp_path), uuid.UUID(int=3), "localhost:1", [], tmp_path / "counters",
+        None, lambda _cluster, _user: OPEN,
+    )  # type: ignore[arg-type]  # fmt: skip
+    (billing,) = scenario.workload.groups
+    found = []
+    for number, name in ((1, "member-1"), (2, "member-2"), (2, "member-2.2")):
+        launch = plan.member(billing, number, name)
+        assert isinstance(launch.spec, MemberSpec)
+        found.append((launch.spec.config["fetch.min.bytes"], launch.version))
+    assert found == [(1, None), (7, "2.3.0"), (7, "2.3.0")]
