@@ -10,8 +10,9 @@ permitted. Kafka takes the offsets only of a group without members, so all of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from kaput.cluster.admin import PartitionState
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, in_parallel, ms, name_all, now_ns, start_again
@@ -26,7 +27,8 @@ Offsets = Mapping[TopicPartition, int]
 
 class ResetOffsets(MemberFault):
     """A group's committed offsets are set anew while it is stopped. With `back` or `forward`, partitions of
-    which it has committed nothing stay so.
+    which it has committed nothing stay so; else they move as if from the beginning of their log, unless
+    they have no leader.
 
     Proof: the offsets that the coordinator has, before and after, and the members in the group again.
     """
@@ -42,7 +44,7 @@ class ResetOffsets(MemberFault):
         began = now_ns()
         in_parallel(lambda member: member.terminate(TIMEOUT_S), running)
         try:
-            effective, before, after = self._set(group, running[0])
+            effective, before, after, left = self._set(group, running[0])
         finally:
             restart = start_again(running)
         self.wait(lambda: all(member.ready or not member.running for member in running))
@@ -52,19 +54,26 @@ class ResetOffsets(MemberFault):
             f"{place} from {f'{before[place]:,}' if place in before else 'none'} to {after[place]:,}"
             for place in sorted(other)
         )
+        moved = moved or "no offset changed"
+        if left:
+            moved += f"; {', '.join(map(str, left))} stays without, as it has no leader"
         state = f"{name_all(away)} not back" if away else f"back after {ms(began, joined_ns(running))}"
         there = bool(other) and restart.complete and not away
-        return Effect(effective, there, f"group {group}: {moved or 'no offset changed'}; {state}")
+        return Effect(effective, there, f"group {group}: {moved}; {state}")
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the group stays where it was moved."""
         return effect.with_nothing_to_heal()
 
-    def _set(self, group: str, member: Member) -> tuple[int, Offsets, Offsets]:
-        """When the offsets were set, and what was committed before and after. Raises LabError."""
+    def _set(self, group: str, member: Member) -> tuple[int, Offsets, Offsets, Sequence[TopicPartition]]:
+        """When the offsets were set, what was committed before and after, and the partitions without a
+        committed offset that have no leader to ask. Raises LabError.
+        """
         admin, goal = self.scene.admin, self.options.goal(now_ns() // MS)
         before = admin.committed(group)
-        places = sorted(before if goal.by is not None else {*before, *self._read(group, before)})
+        read = self._read(group, before) if goal.by is None else {}
+        left = [place for place, state in read.items() if state.leader is None and place not in before]
+        places = sorted({*before, *read} - {*left})
         if not places:
             raise LabError(f"group {group} has committed nothing")
         lows, highs = admin.log_start_offsets(places), admin.high_watermarks(places)
@@ -91,11 +100,11 @@ class ResetOffsets(MemberFault):
         past = {place: (came[place], to) for place, to in wanted.items() if to > came[place]}
         member.skipped(past, at_ns)
         member.committed(wanted, at_ns)
-        return at_ns, before, admin.committed(group)
+        return at_ns, before, admin.committed(group), left
 
-    def _read(self, group: str, committed: Offsets) -> Collection[TopicPartition]:
+    def _read(self, group: str, committed: Offsets) -> Mapping[TopicPartition, PartitionState]:
         """All partitions of the topics that the group reads, as far as that is known."""
         owned = (places for one in self.scene.groups.members_of(group) for _, places in one.owned)
         topics = {place.topic for places in (committed, *owned) for place in places}
         there = topics.intersection(self.scene.admin.topics())
-        return self.scene.admin.partitions(there) if there else ()
+        return self.scene.admin.partitions(there) if there else {}

@@ -11,6 +11,7 @@ import pytest
 from fakes.cluster import FakeAdmin
 from fakes.members import FakeGroups, member_scene
 from fakes.steps import options_of
+from kaput.cluster.admin import PartitionState
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.reset_offsets import ResetOffsets
@@ -26,12 +27,15 @@ class Coordinator(FakeAdmin):
     def __init__(self, *, deaf: bool = False, full: int = 0) -> None:
         super().__init__()
         self.deaf, self.full = deaf, full
+        self.leaders: dict[TopicPartition, int | None] = {ONE: 1, TWO: 1}
         self.offsets = {ONE: 100, TWO: 30}
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         return dict(self.offsets)
 
     def log_start_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        if None in (self.leaders[place] for place in places):
+            raise LabError("leaders of the partitions: a leader is missing")
         return dict.fromkeys(places, 20)
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -41,7 +45,8 @@ class Coordinator(FakeAdmin):
         return {place: 60 if place == ONE else -1 for place in places}
 
     def partitions(self, topics: Iterable[str]) -> dict[tuple[str, int], Any]:
-        return dict.fromkeys((ONE, TWO)) if "orders" in topics else {}
+        asked = {place: leader for place, leader in self.leaders.items() if place.topic in topics}
+        return {place: PartitionState(leader, [1], [1]) for place, leader in asked.items()}
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.full -= 1
@@ -108,6 +113,19 @@ def test_partitions_without_a_committed_offset_move_with_their_topic(
     assert effect.confirmed and text in effect.proof
     assert (admin.offsets[ONE], admin.offsets.get(TWO)) == offsets
     assert groups.made[0].passed == [(past, effect.effective_ns)]
+
+
+def test_partition_without_a_leader_and_a_committed_offset_stays_as_it_is() -> None:
+    """The others move; without the end of its log no offset in it can be chosen."""
+    admin = Coordinator()
+    del admin.offsets[TWO]
+    admin.leaders[TWO] = None
+    effect, _ = played(admin, to="end")
+    assert effect.confirmed and admin.offsets == {ONE: 120}
+    assert "orders/0 from 100 to 120; orders/1 stays without, as it has no leader; back" in effect.proof
+    admin.offsets[TWO] = 30
+    with pytest.raises(LabError, match="a leader is missing"):
+        played(admin, to="end")
 
 
 def test_group_that_committed_nothing_is_reset_where_it_had_partitions() -> None:
