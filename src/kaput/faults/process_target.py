@@ -133,7 +133,9 @@ class Member(ProcessTarget, Protocol):
 
     @property
     def last_error(self) -> str:
-        """The last error that its client reported since its start, if any."""
+        """The last error that its client reported since its start, if any; members of share groups, and
+        those that are not librdkafka's, report none.
+        """
 
     def committed(self, offsets: Mapping[TopicPartition, int], at_ns: int) -> None:
         """Records offsets that an operator committed for its group."""
