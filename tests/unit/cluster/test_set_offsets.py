@@ -1,4 +1,4 @@
-"""Offsets of a group are set also in a cluster whose coordinator is not ready yet."""
+"""Groups are listed, and their offsets set, also in a cluster whose coordinator is not ready yet."""
 
 from __future__ import annotations
 
@@ -49,3 +49,18 @@ def test_permanent_commit_error_is_not_retried(monkeypatch: pytest.MonkeyPatch) 
     ):
         admin.commit("billing", {TopicPartition("orders", 0): 7})
     assert admin.errors == [0]
+
+
+def test_groups_of_a_coordinator_that_loads_them_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that has just started: none of its groups is known before it has read them."""
+    billing = SimpleNamespace(group_id="billing", protocol_type="consumer")
+    with Refusing(monkeypatch, LOADING) as admin:
+
+        def ask_all(*_: Any) -> dict[int, Any]:
+            error = admin.errors.pop(0)
+            return {1: SimpleNamespace(error_code=error, groups=[] if error else [billing])}
+
+        monkeypatch.setattr(admin._broadcaster, "ask_all", ask_all)
+        monkeypatch.setattr(admin, "_coordinators", lambda: {1})
+        assert admin.groups() == ["billing"]
+        assert admin.errors == []

@@ -68,11 +68,18 @@ class GroupAdmin:
         return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
 
     def groups(self) -> list[str]:
-        """The ids of all groups that commit offsets. Raises LabError if a coordinator does not answer."""
-        brokers = self._cluster.broker_endpoints
-        answers = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
-        for broker, answer in answers.items():
-            self._check(f"the groups of broker {broker}", answer.error_code)
+        """The ids of all groups that commit offsets. Raises LabError if a coordinator does not answer; one that
+        still loads its groups is waited for.
+        """
+
+        def look() -> Mapping[int, Any]:
+            brokers = self._cluster.broker_endpoints
+            found = self._broadcaster.ask_all(brokers, requests.list_groups, ANSWER_TIMEOUT_S)
+            for broker, answer in found.items():
+                self._check(f"the groups of broker {broker}", answer.error_code)
+            return found
+
+        answers = self._broadcaster.retry(look, "all groups")
         if silent := {leader for leader in self._coordinators() if leader not in answers}:
             who = " and ".join(
                 "no broker" if one < 0 else f"broker {one}, which does not answer," for one in sorted(silent)
