@@ -387,13 +387,32 @@ class Counts:
     # What else is recorded.
 
     def _errors(self) -> Iterator[Opinion]:
-        told: Counter[str] = Counter()
-        for row in self.findings.get("client_errors") or []:
-            told.update(row["messages"])
-        sends = self.tables.rows("sends")
-        errors = [s["error"] for s in sends if s["outcome"] != "acked" and s["error"] is not None]
-        right = Counter(error.partition(":")[0] for error in errors)
+        """By client: of messages that were not acknowledged, and of transactions that did not commit."""
+        told = {
+            (row["client"], kind, error): n
+            for row in self.findings.get("client_errors") or []
+            for kind in ("messages", "transactions")
+            for error, n in row[kind].items()
+        }
+        right: Counter[tuple[str, str, str]] = Counter()
+        for table, kind, good in (
+            ("sends", "messages", "acked"),
+            ("transactions", "transactions", "committed"),
+        ):
+            for row in self.tables.rows(table):
+                if row["outcome"] != good and (error := row.get("error")) is not None:
+                    code, _, rest = error.partition(":")
+                    named = error if rest and code in ("Local", "Broker") else code
+                    right[self._client(row["producer"]), kind, named] += 1
         yield _same("errors of clients", told, right)
+
+    def _client(self, producer: int) -> str:
+        """The kind of client that a producer is; those of pipes are no entries of the scenario."""
+        spec = self.tables.producer_specs.get(producer)
+        if spec is None:
+            return "producers (pipe)"
+        version = spec.get("client_version")
+        return f"producers ({spec.get('client') or 'librdkafka'}{f' {version}' if version else ''})"
 
     def _manifest(self) -> Iterator[Opinion]:
         manifest, run = self.tables.manifest, self.findings["run"]

@@ -19,6 +19,7 @@ from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fa
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.run import Run
+from kaput.analysis.runs.columns import ACKED
 from kaput.analysis.runs.tables import read, units
 from kaput.analysis.views.rows import Rows
 from kaput.evidence.findings_parts import ClientErrors, ClientRequests, FeatureLevels
@@ -100,7 +101,7 @@ class ErrorsOfClients(Question):
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """By producer and error: messages that were not acknowledged."""
         if rows.table == "sends":
-            found = rows.coded.runs.drop_nulls("error")
+            found = rows.coded.runs.drop_nulls("error").filter(~ACKED)
             yield SumPart("client_errors", found.select("producer", _CODE, "n"))
 
     def report(self, run: Run) -> Iterator[Reported]:
