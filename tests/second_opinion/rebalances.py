@@ -117,11 +117,9 @@ class Rebalances:
         every = list(self._candidates(group, begin, low))
         sure = [one for one in every if one.sure]
         last = max((one.at for one in sure), default=None)
-        if words.endswith(_STAYED):
-            words = words.removesuffix(_STAYED)
-            if not self._all_went_back(group, begin, end):
-                return False, "a partition went to another member, or none of a static one came back"
-        kind, who = _parsed(words)
+        if words.endswith(_STAYED) != self._all_went_back(group, begin, end):
+            return False, "not whether each partition of a static member went back to it"
+        kind, who = _parsed(words.removesuffix(_STAYED))
         new = self._new(group, begin, FOREVER if end is None else end)
         if kind == "new":
             return last is None and self._named(who) == new, f"{sure[-3:]} came before it, or {new} were new"
@@ -144,14 +142,16 @@ class Rebalances:
         if end is None or not (self.tables.group_specs.get(group) or {}).get("static"):
             return False
         had: dict[Place, str] = {}
-        kept: list[bool] = []
+        before, kept = set[Place](), list[bool]()
         for event in self._events(group):
             if event["kind"] != "assigned" or (place := self.tables.place(event)) is None:
                 continue
             if event["at_ns"] > end:
                 break
-            if event["at_ns"] >= begin and place in had:
-                kept.append(had[place].split(".")[0] == event["member"].split(".")[0])
+            if event["at_ns"] < begin:
+                before.add(place)
+            elif place in before:
+                kept.append(_slot(had[place]) == _slot(event["member"]))
             had[place] = event["member"]
         return bool(kept) and all(kept)
 
@@ -263,6 +263,11 @@ class Rebalances:
 
 
 _STAYED = " (static: each partition went back to the member that had it)"
+
+
+def _slot(member: str) -> str:
+    """Its name without the number of its process."""
+    return re.sub(r"\.\d+$", "", member)
 
 
 def _parsed(words: str) -> tuple[str, list[str]]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from second_opinion.answers import FALSE, TRUE, Opinion, equal, one_of
+from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, equal, one_of
 from second_opinion.effects import FOREVER
 from second_opinion.raw import MS, SECOND, Place, Row
+from second_opinion.rereads import Rereads
+from second_opinion.transactions import LEARNED, Coordinators, Transactions
 
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
@@ -21,10 +23,12 @@ _LED = re.compile(r"broker (\d+) led (\S+) from epoch (\d+) on.*")
 _ISR = re.compile(r"ISR of (\S+): ([\d, ]+|empty)")
 _STARTED = re.compile(r"broker ([\d, ]+) started again")
 _ASSIGNED = re.compile(r"a member of (.+) was assigned (\S+)")
+_AGAIN = re.compile(r"(.+) had read (\S+) again")
 _OF_TRANSACTION = r"transaction (?P<number>[\d,]+) of producer (?P<producer>\d+)"
 _ENDED = re.compile(_OF_TRANSACTION + " was (?P<outcome>committed|aborted)")
-_PASSED = re.compile(r"the last stable offset of \S+ went past " + _OF_TRANSACTION)
-_LAST_ACK = re.compile(r", ([\d,.]+) (s|ms) after the last acknowledgement in it, on ([^\s,]+)$")
+_PASSED = re.compile(r"the last stable offset of (?P<place>\S+) went past " + _OF_TRANSACTION)
+_LAST_ACK = re.compile(r", ([\d,.]+) (s|ms) after the last acknowledgement in it, on ([^\s,]+)(?= \(|$)")
+_DOWN = re.compile(r" \(its coordinator was down for ([\d,.]+) (s|ms) of it\)$")
 _EARLIER = re.compile(r" \([\d,.]+ s before\)| ?, seen up to [\d,]+ ms later")
 
 
@@ -33,6 +37,8 @@ class Statements:
 
     def __init__(self, of: Examiner) -> None:
         self.of, self.tables, self.findings = of, of.tables, of.findings
+        self.rereads = Rereads(of.tables)
+        self.transactions, self.coordinators = Transactions(of.tables), Coordinators(of.tables, of.effects)
 
     def all(self) -> Iterator[Opinion]:
         """Every opinion."""
@@ -103,12 +109,18 @@ class Statements:
                 known = [e for e in mine if self.tables.place(e) == self._named(found[2])]
             elif found := _ENDED.match(plain):
                 yield self._last_ack(words, text, found, wait)
+                yield self._coordinator(words, text, found, claim, wait)
                 rows = self._ended(found, found["outcome"])
                 known = [{"at_ns": min(r["end_ns"], wait["to_ns"])} for r in rows]
             elif found := _PASSED.match(plain):
                 yield self._last_ack(words, text, found, wait)
-                known = [{"at_ns": wait["to_ns"]}] * bool(self._ended(found))
-            elif wait["condition"] in ("election", "isr", "rebalance", "transaction"):
+                yield self._coordinator(words, text, found, claim, wait)
+                known = self._passed(found, claim)
+            elif found := _AGAIN.fullmatch(plain):
+                span = claim["from_ns"], claim["to_ns"]
+                spans = self.rereads.within(self._named(found[2]), found[1], *span)
+                known = [{"at_ns": until} for _, until in spans]
+            elif wait["condition"] in ("election", "isr", "rebalance", "reread", "transaction"):
                 known = []  # such a sentence is of one of these forms
             else:
                 continue
@@ -122,6 +134,40 @@ class Statements:
         rows = self.tables.rows("transactions")
         mine = [r for r in rows if (r["transaction"], r["producer"]) == (number, producer)]
         return [r for r in mine if outcome in (None, r["outcome"])]
+
+    def _passed(self, named: re.Match[str], claim: Row) -> list[Row]:
+        """When samples, or the delivery behind it, show that; none if its producer learned its end before,
+        and no sample after that contradicts it.
+        """
+        place, found = self._named(named["place"]), []
+        for row in self._ended(named):
+            first = self.transactions.first_record(row, place)
+            if first is not None:
+                at = self.transactions.until(row, place, first["offset"], claim["to_ns"])
+                learned = row["outcome"] in LEARNED and at == row["end_ns"]
+                found += [{"at_ns": at}] * (at is not None and not learned)
+        return found
+
+    def _coordinator(self, words: str, text: str, named: re.Match[str], claim: Row, wait: Row) -> Opinion:
+        """Whether its coordinator was down for so long while it held the group back, if the text says so."""
+        found = _DOWN.search(text)
+        if found is None:
+            return Opinion(words, TRUE, "no coordinator is named")
+        if claim["topic"] is None:
+            return Opinion(words, NOT_DECIDABLE, "of which partition is not known")
+        unit = SECOND if found[2] == "s" else MS
+        told = float(found[1].replace(",", "")) * unit
+        lengths: list[int | None] = []
+        for row in self._ended(named):
+            place = self.tables.place_of(claim["cluster"], claim["topic"], claim["partition"])
+            first = self.transactions.first_record(row, place)
+            since = claim["from_ns"] if first is None else self.transactions.attempted(first)
+            lengths.append(self.coordinators.down(row, max(since, claim["from_ns"]), wait["to_ns"]))
+        if None in lengths:
+            return Opinion(words, NOT_DECIDABLE, "a fault of another kind hit brokers")
+        off = 0.051 * SECOND if unit == SECOND else 0.51 * MS
+        near = any(length is not None and abs(length - told) <= off for length in lengths)
+        return Opinion(words, TRUE if near else FALSE, f"its coordinator was down for {lengths} ns")
 
     def _last_ack(self, words: str, text: str, named: re.Match[str], wait: Row) -> Opinion:
         """Whether the last acknowledgement in it was so long before, and there, if the text says so."""

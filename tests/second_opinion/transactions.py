@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
+from second_opinion.effects import ENDS, Effect, Effects
 from second_opinion.raw import SECOND, Place, Row, RunTables
 
 LEARNED = ("committed", "aborted")
+_SILENT = frozenset({*ENDS, "pause", "isolate"})  # a broker answers nobody
 
 
 class Hold(NamedTuple):
@@ -44,11 +47,11 @@ class Transactions:
         before = max((d["offset"] for d in given if d["polled_ns"] < end), default=-1)
         found = []
         for row in self.long:
-            first = self._first_record(row, place)
+            first = self.first_record(row, place)
             if first is not None and before < first["offset"] <= lowest:
-                until = self._until(row, place, first["offset"], end)
+                until = self.until(row, place, first["offset"], end)
                 if until is not None:
-                    found.append(Hold(self._attempted(first), until))
+                    found.append(Hold(self.attempted(first), until))
         return found
 
     def _reads_committed(self, group: str) -> bool:
@@ -65,7 +68,7 @@ class Transactions:
     def _deliveries(self, place: Place, group: str) -> list[Row]:
         return [d for d in self.tables.rows("deliveries") if d["group"] == group and d["place"] == place]
 
-    def _first_record(self, row: Row, place: Place) -> Row | None:
+    def first_record(self, row: Row, place: Place) -> Row | None:
         mine = [
             record
             for record in self.tables.stored_at.get(place, {}).values()
@@ -76,13 +79,14 @@ class Transactions:
         ]
         return min(mine, key=lambda record: record["offset"], default=None)
 
-    def _attempted(self, record: Row) -> int:
+    def attempted(self, record: Row) -> int:
         who = record["producer"], record["seq"]
         return next(
             int(s["attempt_ns"]) for s in self.tables.rows("sends") if (s["producer"], s["seq"]) == who
         )
 
-    def _until(self, row: Row, place: Place, offset: int, end: int) -> int | None:
+    def until(self, row: Row, place: Place, offset: int, end: int) -> int | None:
+        """When it ended to hold a group back that was given something behind it; None if nothing shows."""
         samples = [one for one in self._samples(place) if one[0] < end]
         held = [at for at, stable, mark in samples if stable == offset < mark]
         learned = row["end_ns"] if row["outcome"] in LEARNED else None
@@ -110,3 +114,63 @@ class Transactions:
         """Every time at which one began or ended to hold it back."""
         for hold in self.holds(place, group, end):
             yield from hold
+
+
+class Coordinators:
+    """When faults kept the transaction coordinators of producers down."""
+
+    def __init__(self, tables: RunTables, effects: Effects) -> None:
+        self.tables = tables
+        self.hits = [e for e in effects.of_brokers if e.bit and e.fault != "noop"]
+
+    def down(self, row: Row, begin: int, end: int) -> int | None:
+        """How long that of a transaction was down: the leader of its partition of __transaction_state, or if
+        that is not recorded, the broker that a step named as its coordinator. None: a fault of another kind
+        hit brokers meanwhile.
+        """
+        spans = [(e, self._back(e)) for e in self.hits if e.begin < end]
+        if any(e.fault not in _SILENT and back > begin for e, back in spans):
+            return None
+        states, total = self._states(row["transactional_id"]), 0
+        bounds = {begin, end, *(s[0] for s in states), *(t for e, back in spans for t in (e.begin, back))}
+        for at, until in pairwise(sorted(t for t in bounds if begin <= t <= end)):
+            now = [e for e, back in spans if e.begin <= at < back]
+            state = next((s for s in reversed(states) if s[0] <= at), None)
+            if not states:
+                name = f"transaction-coordinator-of producer {row['producer']}"
+                down = any(e.target == name for e in now)
+            else:
+                down = state is not None and any(state[2] or state[1] in e.brokers for e in now)
+            total += (until - at) * down
+        return total
+
+    def _back(self, effect: Effect) -> int:
+        """When its brokers answered again: after their processes ended, when they were unfenced."""
+        rows = self.tables.rows("cluster_events") if effect.fault in ENDS else []
+        every = [e for e in rows if e["kind"] == "unfenced" and e["at_ns"] >= effect.healed]
+        times = (min((e["at_ns"] for e in every if e["broker"] == b), default=0) for b in effect.brokers)
+        return max(effect.healed, *times)
+
+    @cache  # noqa: B019
+    def _states(self, transactional_id: str) -> list[tuple[int, int | None, bool]]:
+        """By time, the leader of its partition, and whether it could not write decisions. None if no leader
+        is recorded.
+        """
+        rows = [e for e in self.tables.rows("cluster_events") if e["topic"] == "__transaction_state"]
+        numbers = {e["partition"] for e in rows if e["partition"] is not None}
+        config = self.tables.cluster_spec(self.tables.first_cluster).get("config") or {}
+        most = max(numbers, default=-1) + 1
+        count = config.get("transaction.state.log.num.partitions") or (
+            most if most and most == len(numbers) else max(most, 50)
+        )
+        number = 0
+        for char in transactional_id:
+            number = (31 * number + ord(char)) % 2**32
+        mine = abs(number - 2**32 if number >= 2**31 else number) % int(count)
+        least = int(config.get("transaction.state.log.min.isr") or 2)
+        leader, isr, found = None, None, []
+        for e in sorted((e for e in rows if e["partition"] == mine), key=lambda e: e["at_ns"]):
+            leader = leader if e["leader"] is None else e["leader"]
+            isr = isr if e["isr"] is None else e["isr"]
+            found.append((e["at_ns"], leader, leader == -1 or (isr is not None and len(isr) < least)))
+        return found if leader is not None else []
