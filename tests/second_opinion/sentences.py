@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, TRUE, Opinion, one_of
-from second_opinion.raw import SECOND
+from second_opinion.raw import SECOND, Row
 from second_opinion.silences import Scope, Silence
 
 if TYPE_CHECKING:
@@ -33,22 +34,30 @@ _REASONS = {
     r"times? a last stable offset stalled": "hanging-transaction",
 }
 _CONDITIONS = {
-    "until the heal": "heal",
-    "until a leader was elected": "election",
-    "until the in-sync replicas changed": "isr",
-    "until the group had an owner": "rebalance",
-    "for client and brokers": "client",
+    r"until the heal(?: of \d+-[\w-]+(?: and \d+-[\w-]+)*)?": "heal",
+    r"until a (?:broker started|link worked)": "heal",
+    r"until a leader was elected": "election",
+    r"until the in-sync replicas changed": "isr",
+    r"until min\.insync\.replicas changed": "setting",
+    r"until the group had an owner for it": "rebalance",
+    r"until old records had been read again": "reread",
+    r"until an open transaction was ended": "transaction",
+    r"for client and brokers": "client",
+    r"for something that is not known": "unknown",
 }
-# What the line of a fault says after its numbers, and the fields that these are.
+_RECORD = r"(?: \((?:[^()]|\([^()]*\))*\))?"
+# A length, its unit, the condition (none: of other words), and whether another wait follows.
+_WAIT = re.compile(rf"{_S} (s|ms) ({'|'.join(_CONDITIONS)})?{_RECORD}(, then )?")
+# What the lines of a fault say, and the fields that their numbers are. On a page no space is between cells.
 _OF_FAULTS = {
-    rf"leader elected after {_S} ms": ("election_ms",),
-    rf"first acknowledgement by a new leader after {_S} ms": ("first_ack_after_ms",),
-    rf"first delivery of a new leader's record after {_S} ms": ("first_delivery_after_ms",),
-    rf"longest silence after it {_S} ms": ("unavailable_ms",),
-    rf"full again, after the heal {_S} ms": ("isr_restored_ms",),
-    rf"backlog of \S+ drained after {_S} ms": ("backlog_drained_ms",),
-    rf"affected {_N} of {_N} messages attempted": ("affected", "sent_in_window"),
-    rf"loss window {_S} ms, {_N} attempts in it": ("loss_window_ms", "sent_in_loss_window"),
+    rf"leader elected after ?{_S} ms": ("election_ms",),
+    rf"first acknowledgement by a new leader after ?{_S} ms": ("first_ack_after_ms",),
+    rf"first delivery of a new leader's record after ?{_S} ms": ("first_delivery_after_ms",),
+    rf"longest silence after it ?{_S} ms": ("unavailable_ms",),
+    rf"full again, after the heal ?{_S} ms": ("isr_restored_ms",),
+    rf"backlog of \S+ drained after ?{_S} ms": ("backlog_drained_ms",),
+    rf"affected ?{_N} of {_N} messages attempted": ("affected", "sent_in_window"),
+    rf"loss window ?{_S} ms, {_N} attempts in it": ("loss_window_ms", "sent_in_loss_window"),
 }
 
 
@@ -58,6 +67,7 @@ class Sentences:
     def __init__(self, of: Examiner, text: str) -> None:
         self.of, self.tables, self.findings = of, of.tables, of.findings
         self.text = re.sub(r"\s+", " ", text)
+        self.matched: Counter[str] = Counter()  # how often each pattern was found
 
     def all(self) -> Iterator[Opinion]:
         """Every opinion."""
@@ -66,15 +76,27 @@ class Sentences:
         yield from self._service()
         yield from self._groups()
         yield from self._waits()
+        yield from self._faults()
+
+    def _faults(self) -> Iterator[Opinion]:
+        """Numbers in the lines below the name of a fault are its own."""
+        rows = self.findings["faults"]
+        begins = [(self.text.find(f"{row['id']}: {row['fault']}"), row) for row in rows]
         for pattern, names in _OF_FAULTS.items():
-            rows = [[row[name] for name in names] for row in self.findings["faults"]]
-            known = [row for row in rows if None not in row]
-            yield from self._each(
-                pattern, lambda told, known=known: any(_all_near(told, row) for row in known)
-            )
+            for found in self._found(pattern):
+                _, row = max((one for one in begins if one[0] < found.start()), key=lambda one: one[0])
+                right = [row[name] for name in names]
+                near = None not in right and _all_near([_number(text) for text in found.groups()], right)
+                words = f"sentence of {row['id']}: {found[0]}"
+                yield Opinion(words, TRUE if near else FALSE, f"claimed: {right}")
+
+    def _found(self, pattern: str) -> list[re.Match[str]]:
+        found = list(re.finditer(pattern, self.text))
+        self.matched[pattern] += len(found)
+        return found
 
     def _each(self, pattern: str, right: Callable[[list[float]], bool]) -> Iterator[Opinion]:
-        for found in re.finditer(pattern, self.text):
+        for found in self._found(pattern):
             told = [_number(text) for text in found.groups()]
             yield Opinion(
                 f"sentence: {found[0]}", TRUE if right(told) else FALSE, "other numbers are claimed"
@@ -96,9 +118,9 @@ class Sentences:
         yield from self._each(
             rf"(?<!of )(?<![\d,]){_N} acknowledged messages? lost", lambda told: told == [lost]
         )
-        if "no acknowledged message lost" in self.text:
+        if self._found("no acknowledged message lost"):
             yield one_of("sentence: no acknowledged message lost", lost, {0})
-        if "every acknowledged message is stored" in self.text:
+        if self._found("every acknowledged message is stored"):
             yield one_of("sentence: every acknowledged message is stored", lost, {0})
         faults = self.tables.rows("faults")
         bit = sum(bool(f["bit"]) for f in faults)
@@ -129,7 +151,7 @@ class Sentences:
         yield from self._each(pattern, lambda told: any(self._one(told, some) for some in readings))
         pattern = rf"acknowledged for {_S} s in {_N} standstills; the longest: {_S} s \(from {_S} s on\)"
         yield from self._each(pattern, lambda told: any(self._several(told, some) for some in readings))
-        if "No standstill: the service never went a second" in self.text:
+        if self._found("No standstill: the service never went a second"):
             yield Opinion("sentence: no standstill", TRUE if [] in readings else FALSE, f"{readings[0]}")
         quick = self.of.groups.producers_quick(None)
         shares = [100 * one.within_1s / one.messages for one in quick if one.messages]
@@ -155,7 +177,7 @@ class Sentences:
 
     def _groups(self) -> Iterator[Opinion]:
         pattern = rf"Group (\S+) was delivered nothing new of (\S+)/(\d+) for {_S} s \(from {_S} s on\)"
-        for found in re.finditer(pattern, self.text):
+        for found in self._found(pattern):
             place = self.tables.place_of(None, found[2], int(found[3]))
             told = [_number(found[4]), _number(found[5])]
             every = [one for some in self.of.silences.readings(Scope(found[1], place)) for one in some]
@@ -163,27 +185,41 @@ class Sentences:
             yield Opinion(f"sentence: {found[0]}", TRUE if known else FALSE, f"{every[:4]}")
 
     def _waits(self) -> Iterator[Opinion]:
-        """Each story is that of a claim: the same conditions, in order, as long; a moment may be left out."""
-        stories = []
-        for claim in self.findings["claims"]:
-            every = [(w["condition"], (w["to_ns"] - w["from_ns"]) / SECOND) for w in claim["waited_for"]]
-            stories += [every, [(name, length) for name, length in every if length > 0.1]]
-        wait = rf"{_S} s (?:until|for) [\w\- ]+"
-        for found in re.finditer(rf"waited ({wait}(?:, then {wait})*)", self.text):
-            told = [self._wait(one) for one in found[1].split(", then ")]
-            if any(condition is None for condition, _ in told):
-                continue  # a condition that has no words here
+        """Each story is that of a claim: the same conditions, in order, as long; moments may be left out, and
+        neighbors of one condition be one.
+        """
+        stories = [list(_noticeable(claim["waited_for"])) for claim in self.findings["claims"]]
+        for found in self._found(rf"waited (?={_S} (?:s|ms) )"):
+            told, end = self._story(found.end())
             known = any(
                 len(told) == len(story)
-                and all(c == d and abs(s - t) <= 0.051 for (c, s), (d, t) in zip(told, story, strict=True))
+                and all(
+                    c == d and abs(s - t) <= near for (c, s, near), (d, t) in zip(told, story, strict=True)
+                )
                 for story in stories
             )
-            yield Opinion(f"sentence: {found[0]}", TRUE if known else FALSE, "no claim has this story")
+            words = f"sentence: {self.text[found.start() : end]}"
+            yield Opinion(words, TRUE if known else FALSE, "no claim has this story")
 
-    def _wait(self, text: str) -> tuple[str | None, float]:
-        length, _, rest = text.partition(" s ")
-        known = (name for words, name in _CONDITIONS.items() if rest.startswith(words))
-        return next(known, None), _number(length)
+    def _story(self, begin: int) -> tuple[list[tuple[str | None, float, float]], int]:
+        """The waits of a story (condition, seconds, and how near these are), and where its text ends."""
+        told: list[tuple[str | None, float, float]] = []
+        while found := _WAIT.match(self.text, begin):
+            names = (name for words, name in _CONDITIONS.items() if re.fullmatch(words, found[3] or ""))
+            unit = 1.0 if found[2] == "s" else 1e-3
+            told.append((next(names, None), _number(found[1]) * unit, 0.051 if unit == 1 else 0.00051))
+            begin = found.end()
+            if found[4] is None:
+                break
+        return told, begin
+
+
+def _noticeable(waits: list[Row]) -> Iterator[tuple[str, float]]:
+    """Without those under 50 ms, unless there are no others; neighbors of one condition as one."""
+    every = [(w["condition"], (w["to_ns"] - w["from_ns"]) / SECOND) for w in waits]
+    longer = [one for one in every if one[1] >= 0.05] or every
+    for condition, same in groupby(longer, key=lambda one: one[0]):
+        yield condition, sum(length for _, length in same)
 
 
 def _number(text: str) -> float:

@@ -86,7 +86,8 @@ FIELDS: dict[tuple[str, type[Measures] | type[Counts]], tuple[str, ...]] = {
     ),
     ("hanging-transaction", Counts): (
         "transactions longest_standstill_ms", "transactions standstill_topic",
-        "client_errors * messages *", "totals uncommitted",
+        "client_errors * messages *", "client_errors * transactions *", "client_errors * client",
+        "totals uncommitted",
     ),
     ("dc1-dies-and-returns", Counts): ("plan groups * read_twice", "plan groups * skipped"),
 }  # fmt: skip
@@ -178,6 +179,8 @@ def test_no_sentence_of_a_report_is_false(name: str) -> None:
         ("dc1-dies-and-returns", "acknowledged for 5.2 s in "),
         ("dc1-dies-and-returns", "standstills; the longest: "),
         ("zombie-member", "was delivered nothing new of orders/"),
+        ("zombie-member", "it waited "),
+        ("hanging-transaction", "it waited "),
     ],
 )
 def test_another_number_in_a_sentence_is_called_false(name: str, before: str) -> None:
@@ -187,6 +190,40 @@ def test_another_number_in_a_sentence_is_called_false(name: str, before: str) ->
     assert found is not None
     other = f"{int(found[1].replace(',', '')) + 1:,}"
     assert false_sentences(name, text[: found.start(1)] + other + text[found.end(1) :])
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ("until a leader was elected", "until old records had been read again"),
+        ("until a leader was elected", "until the moon was full"),
+        ("until a leader was elected", "until min.insync.replicas changed"),
+    ],
+)
+def test_other_words_for_a_wait_are_called_false(words: str, others: str) -> None:
+    for text in reported("unclean-election"):
+        assert false_sentences("unclean-election", text.replace(words, others, 1))
+
+
+def test_numbers_of_another_fault_are_called_false() -> None:
+    """Of the last fault's silence in the line of the first one."""
+    for text in reported("unclean-election"):
+        changed = re.sub(r"(longest silence after it ?)46,689", r"\g<1>22,271", text, count=1)
+        assert changed != text and false_sentences("unclean-election", changed)
+
+
+def test_each_kind_of_sentence_is_in_some_report() -> None:
+    """In a terminal and on a page: what no sentence matches cannot be false."""
+    for page in range(2):
+        seen: set[str] = set()
+        for name in sorted(_SOON):
+            examiner, found = judged(name)
+            examiner.findings = found
+            sentences = Sentences(examiner, reported(name)[page])
+            assert list(sentences.all())
+            seen |= {pattern for pattern, n in sentences.matched.items() if n}
+            looked_for = set(sentences.matched)
+        assert looked_for - seen == set()
 
 
 def test_a_reason_that_a_report_leaves_out_is_called_false() -> None:
