@@ -68,8 +68,8 @@ class GroupAdmin:
         return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
 
     def groups(self) -> list[str]:
-        """The ids of all groups that commit offsets. Raises LabError if a coordinator does not answer; one that
-        still loads its groups is waited for.
+        """The ids of all groups that commit offsets; a coordinator that still loads them is waited for.
+        Raises LabError if one does not answer.
         """
 
         def look() -> Mapping[int, Any]:
