@@ -273,9 +273,8 @@ def _overwritten_nothing(found: Row, _: RunTables) -> None:
 
 def _no_leader_is_a_leader(found: Row, tables: RunTables) -> None:
     event = next(e for e in tables.rows("cluster_events") if e["leader"] == -1)
-    row = {"topic": "orders", "partition": 0, "elected_ns": event["at_ns"], "epoch": event["leader_epoch"]}
-    row |= {"leader": -1, "deposed_acks": 0, "two_leaders_ms": None, "last_deposed_ack_ns": None}
-    found["leader_changes"].append(row)
+    row = found["leader_changes"][0] | {"elected_ns": event["at_ns"], "epoch": event["leader_epoch"]}
+    found["leader_changes"].append(row | {"leader": -1})
 
 
 def _a_table_shows_a_dead_leader(found: Row, tables: RunTables) -> None:

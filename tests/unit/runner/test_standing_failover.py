@@ -76,7 +76,10 @@ def test_group_position_is_never_moved_back(target: str) -> None:
     client = Consumer({"bootstrap.servers": target, "group.id": "billing"}, logger=quiet_logger())
     client.commit(offsets=[PartitionOffset("orders", 0, 50)], asynchronous=False)
     client.close()
-    _, steps = failover(target, target, "--alias", "dc1", "--group", "billing")
+    other = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1}, logger=quiet_logger())
+    (broker,) = other.list_topics(timeout=30).brokers.values()
+    source = f"{broker.host}:{broker.port}"
+    _, steps = failover(source, target, "--alias", "dc1", "--group", "billing")
     assert "answers: stop its producers first" in steps[0]["proof"]
     assert "is at orders/1 7; further already: orders/0 50, as" in steps[1]["proof"]
     assert committed(target, "billing") == [50, 7]
