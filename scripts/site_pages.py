@@ -85,8 +85,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path in sorted(ROOT.glob("*.md")):
         text = path.read_text(encoding="utf-8").replace('="docs/', '="../')  # pictures that are HTML
         files.append(File.generated(config, f"project/{path.name}", content=text))
-    for path, text in zip(REFERENCE, (_commands(), _python()), strict=True):
-        files.append(File.generated(config, path, content=text))
+    for page, text in zip(REFERENCE, (_commands(), _python()), strict=True):
+        files.append(File.generated(config, page, content=text))
     for linked in sorted(_linked_files()):
         files.append(File.generated(config, _page_of(linked), content=_with_text_of(linked)))
     return files
@@ -171,7 +171,8 @@ def _wide_commands(block: re.Match[str]) -> str:
 
 def _lists(markdown: str) -> str:
     """Indents what belongs to an item of a list by four columns and ends it with an empty line."""
-    lines, width, fenced = [], 0, False
+    lines: list[str] = []
+    width, fenced = 0, False
     for line in markdown.split("\n"):
         item = _ITEM.match(line)
         if line.startswith("```"):
