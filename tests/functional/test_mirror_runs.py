@@ -44,6 +44,22 @@ faults:
   - {at: 10s, fault: pause, target: cluster dc2, for: 2s}
 """
 
+DELETED = """
+version: 1
+title: A mirrored topic is deleted
+clusters: {dc1: {brokers: 1}, dc2: {brokers: 1}}
+mirrors: [{from: dc1, to: dc2, topics: [orders, stock]}]
+topics:
+  - {name: orders, partitions: 2, replication-factor: 1}
+  - {name: stock, replication-factor: 1}
+workload:
+  producers:
+    - {topic: orders, messages: 300, rate: 100}
+    - {topic: stock, messages: 1500, rate: 100}
+  groups: [{id: copies, topics: [orders, stock], cluster: dc2}]
+faults: [{at: 9s, fault: delete-topic, target: topic orders}]
+"""
+
 
 def events(result: Result, mirror: str) -> Counter[str]:
     """How often each thing happened to a mirror."""
@@ -148,6 +164,23 @@ def test_a_mirror_skips_the_beginning_of_a_topic_that_was_created_again(kaput: K
     assert here - there == skipped and len(skipped) == len(old) > 1000
     (mirror,) = result.findings["mirrors"]
     assert mirror["causes"] == {"recreated": len(skipped)} and mirror["drained"]
+
+
+@pytest.mark.long
+def test_a_mirror_has_nothing_more_to_copy_of_a_topic_that_was_deleted(kaput: Kaput, tmp_path: Path) -> None:
+    """Its copy stays, and has what the source had; the mirror is waited for with the other topic."""
+    path = tmp_path / "deleted.yaml"
+    path.write_text(DELETED)
+    result = kaput.run(str(path))
+    assert result.findings["verdict"] == "held", result.findings["reasons"]
+    assert result.fault("delete-topic")["bit"]
+    sends = Counter((row["producer"], row["seq"]) for row in result.rows("sends"))
+    copies = Counter(each[1:] for topic in ("orders", "stock") for each in stored(result, "dc2", topic))
+    assert copies == delivered(result, "copies") == sends
+    assert not stored(result, "dc1", "orders") and len(stored(result, "dc1", "stock")) == 1500
+    (mirror,) = result.findings["mirrors"]
+    drained = {row["topic"] for row in result.rows("mirror") if row["kind"] == "drained"}
+    assert mirror["drained"] and drained == {"stock"}
 
 
 @pytest.mark.long
