@@ -42,6 +42,7 @@ class Counts:
             yield from self._rebalance(row)
         for row in self.findings.get("leader_changes") or []:
             yield from self._leader_change(row)
+        yield from self._used_twice()
         yield from self._transactions()
         yield from self._errors()
         yield from self._manifest()
@@ -330,18 +331,28 @@ class Counts:
             effect = self.of.effect(row["fault"])
             known = effect is not None and effect.asked <= row["elected_ns"] + MS
             yield Opinion(f"{words}: fault", TRUE if known else FALSE, "it came later")
+
+    def _used_twice(self) -> Iterator[Opinion]:
+        """Offsets that were acknowledged to another message than they hold, by partition. Such a record
+        may be of a later epoch than the one that overwrote the acknowledged one.
+        """
+        changes: dict[Place, list[Row]] = defaultdict(list)
+        for row in self.findings.get("leader_changes") or []:
+            changes[self.tables.place_of(row.get("cluster"), row["topic"], row["partition"])].append(row)
         if self.removes or self.tables.rows("replayed"):
             return
-        acked = [s for s in self.tables.sends_of.get(place, []) if s["outcome"] == "acked"]
-        stored = self.tables.stored_at.get(place, {})
-        twice = {
-            s["offset"]
-            for s in acked
-            if (r := stored.get(s["offset"])) is not None
-            and r["leader_epoch"] == row["epoch"]
-            and (r["producer"], r["seq"]) != (s["producer"], s["seq"])
-        }
-        yield one_of(f"{words}: offsets_used_twice", row["offsets_used_twice"], {len(twice)})
+        for place, rows in changes.items():
+            stored, epochs = self.tables.stored_at.get(place, {}), {row["epoch"] for row in rows}
+            twice = {
+                s["offset"]
+                for s in self.tables.sends_of.get(place, [])
+                if s["outcome"] == "acked"
+                and (r := stored.get(s["offset"])) is not None
+                and r["leader_epoch"] in epochs
+                and (r["producer"], r["seq"]) != (s["producer"], s["seq"])
+            }
+            found = sum(row["offsets_used_twice"] for row in rows)
+            yield one_of(f"leader changes of {place}: offsets_used_twice", found, {len(twice)})
 
     # Transactions.
 

@@ -333,7 +333,7 @@ class LeaderChange(FindingsPart):
     lost_after_heal: int = 0
     """Of these, acknowledged after the heal of the fault."""
     offsets_used_twice: int = 0
-    """Offsets that both leaders gave to different messages."""
+    """Offsets of deposed acknowledgements that hold other messages now."""
     lost_seen: dict[int, int] = {}
     """By broker: how many of the lost messages it was seen to hold."""
     lost_unseen: int | None = None
