@@ -112,12 +112,13 @@ def _serve(state: ClusterState, listen: str, every_s: float, for_s: float | None
 
         pushing = OtlpPush(otlp, metrics.tables, prefixed_note)
     metrics.polling.look()  # here, so that a wrong password or protocol ends the program
-    with interrupts(), serving(Exposition(metrics.tables), bound) as where:
+    # Ctrl-C is the normal way to end it once it serves: no message.
+    with interrupts(), serving(Exposition(metrics.tables), bound) as where, suppress(KeyboardInterrupt):
         sys.stdout.write(f"{where.url}\n")
         sys.stdout.flush()
         if not where.is_local:
             prefixed_note(f"other machines can read this: {where.host} is not a loopback address")
-        with metrics, pushing, suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it: no message
+        with metrics, pushing:
             threading.Event().wait(for_s)
             return
     raise typer.Exit(Interrupted.exit_status)
