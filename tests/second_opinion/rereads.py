@@ -23,13 +23,19 @@ class Rereads:
         return [(since, until) for since, until in cut if until - since >= SECOND]
 
     @cache  # noqa: B019
-    def _spans(self, place: Place, group: str) -> list[tuple[int, int]]:
-        if (self.tables.group_specs.get(group) or {}).get("type") == "share":
-            return []
+    def _times(self, group: str) -> dict[tuple[int, int], list[int]]:
+        """By message, when the group was delivered it."""
         times: dict[tuple[int, int], list[int]] = defaultdict(list)
         for d in self.tables.rows("deliveries"):
             if d["group"] == group and d["producer"] is not None and d["seq"] is not None and d["intact"]:
                 times[d["producer"], d["seq"]].append(d["polled_ns"])
+        return times
+
+    @cache  # noqa: B019
+    def _spans(self, place: Place, group: str) -> list[tuple[int, int]]:
+        if (self.tables.group_specs.get(group) or {}).get("type") == "share":
+            return []
+        times = self._times(group)
         mine = {(s["producer"], s["seq"]) for s in self.tables.sends_in(place)}
         often = sorted(t for who, of in times.items() if who in mine and len(of) > 1 for t in of)
         spans: list[list[int]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -19,6 +21,10 @@ class Hold(NamedTuple):
 
     begin: int
     end: int
+
+
+def _seq(record: Row) -> int:
+    return int(record["seq"])
 
 
 class Transactions:
@@ -69,15 +75,19 @@ class Transactions:
         return [d for d in self.tables.rows("deliveries") if d["group"] == group and d["place"] == place]
 
     def first_record(self, row: Row, place: Place) -> Row | None:
-        mine = [
-            record
-            for record in self.tables.stored_at.get(place, {}).values()
-            if record["producer"] == row["producer"]
-            and record["intact"]
-            and record["seq"] is not None
-            and row["first_seq"] <= record["seq"] <= row["last_seq"]
-        ]
-        return min(mine, key=lambda record: record["offset"], default=None)
+        mine = self._records(place).get(row["producer"], [])
+        low = bisect_left(mine, row["first_seq"], key=_seq)
+        high = bisect_right(mine, row["last_seq"], key=_seq)
+        return min(mine[low:high], key=lambda record: record["offset"], default=None)
+
+    @cache  # noqa: B019
+    def _records(self, place: Place) -> dict[int, list[Row]]:
+        """By producer, what the partition holds of it, by number."""
+        found: dict[int, list[Row]] = defaultdict(list)
+        for record in self.tables.stored_at.get(place, {}).values():
+            if record["intact"] and record["producer"] is not None and record["seq"] is not None:
+                found[record["producer"]].append(record)
+        return {producer: sorted(mine, key=_seq) for producer, mine in found.items()}
 
     def attempted(self, record: Row) -> int:
         who = record["producer"], record["seq"]
