@@ -218,12 +218,11 @@ class Run:
             if self._isolation.get(group) != "read_committed":
                 return ""
             open_ = [one for sender in mine for one in self._open(sender, from_ns, to_ns)]
-            open_ns, sender, number = max(open_, default=(0, 0, 0))
-            if 2 * open_ns < to_ns - from_ns:
+            open_ns, longest = max(open_, default=(0, None))
+            if longest is None or 2 * open_ns < to_ns - from_ns:
                 return ""
-            length, mine = duration(open_ns / SECOND), [sender]
-            whose = f"transaction {number:,} of producer {sender}"
-            found.append(f"{whose} was open for {length} of it, and the group reads only what is committed")
+            length, mine = duration(open_ns / SECOND), [longest.producer]
+            found.append(f"{longest} was open for {length} of it, and the group reads only what is committed")
         down = [(self._coordinators.certain_ns(one, (from_ns, to_ns)), one) for one in mine]
         down_ns, sender = max(down, default=(0, 0))
         if 2 * down_ns >= to_ns - from_ns:
@@ -265,13 +264,13 @@ class Run:
                 total += until_ns - at_ns
         return total
 
-    def _open(self, producer: int, from_ns: int, to_ns: int) -> Iterator[tuple[int, int, int]]:
-        """(length, producer, number) of its transactions that were open meanwhile."""
+    def _open(self, producer: int, from_ns: int, to_ns: int) -> Iterator[tuple[int, Transaction]]:
+        """A producer's transactions that were open meanwhile, each with for how long (ns)."""
         every = self.transactions[producer]
         first = bisect_right(every, from_ns, key=lambda one: one.begin_ns)  # they follow one another
         for one in takewhile(lambda one: one.begin_ns < to_ns, every[max(0, first - 1) :]):
             if one.end_ns is not None and one.end_ns > from_ns:
-                yield min(to_ns, one.end_ns) - max(from_ns, one.begin_ns), producer, one.number
+                yield min(to_ns, one.end_ns) - max(from_ns, one.begin_ns), one
 
     @cached_property
     def transactions(self) -> Mapping[int, Sequence[Transaction]]:

@@ -20,7 +20,7 @@ from kaput.scenario.model import Scenario, spec_of
 
 SHORTEST_NS = SECOND  # of a transaction that is looked at: a silence lasts as long
 _ENDED = ("committed", "aborted")
-_OF_RECORD = ("producer", "first_seq", "place")
+OF_RECORD = ("producer", "first_seq", "place")
 
 
 class Transaction(NamedTuple):
@@ -99,7 +99,7 @@ def held(
         acked.setdefault((producer, first_seq), (done_ns, []))[1].append(names.located(place))
     every = (one for mine in by_producer.values() for one in mine)
     known = {one[:2]: one for one in every if not one.is_empty}
-    first = records.select(*_OF_RECORD, "offset", "at_ns").join(passed, on=_OF_RECORD)
+    first = records.select(*OF_RECORD, "offset", "at_ns").join(passed, on=OF_RECORD)
     found: dict[tuple[str, TopicPartition], list[Held]] = {}
     for row in first.iter_rows(named=True):
         key, where = (row["producer"], row["first_seq"]), names.located(row["place"])

@@ -187,7 +187,7 @@ def _waited_for_more(
         return False
     waits = run.story(place, *within, group, None).waits
     mine = [wait for wait in waits if fault.in_effect(wait.from_ns, wait.to_ns)]
-    slowed = ("isr", "reread", "transaction", "client", "unknown")
+    slowed = ("isr", *_OWN)
     return bool(mine) and all(wait.condition not in slowed and fault.id not in wait.faults for wait in mine)
 
 

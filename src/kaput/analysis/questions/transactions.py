@@ -30,6 +30,7 @@ from kaput.analysis.engine.question import (
 )
 from kaput.analysis.engine.sums import Collected, Sum
 from kaput.analysis.facts.coordinators import Limits, StalledOffset, abort_grace_ns, find, limits, longest
+from kaput.analysis.facts.open_transactions import OF_RECORD
 from kaput.analysis.questions.losses import LOSS, loss_of
 from kaput.analysis.questions.vanished import claims, first_delivered
 from kaput.analysis.run import Run
@@ -326,7 +327,6 @@ def _ruled(row: Mapping[str, Any], limits: Limits) -> tuple[bool, bool, bool]:
 
 
 _OF_TRANSACTION = ("producer", "first_seq")
-_OF_RECORD = (*_OF_TRANSACTION, "place")
 
 
 @dataclass(frozen=True)
@@ -336,11 +336,11 @@ class HeldBack(Question):
     """
 
     long: pl.DataFrame = field(default_factory=lambda: none(*_OF_TRANSACTION))
-    records: pl.DataFrame = field(default_factory=lambda: none(*_OF_RECORD, "offset"))
+    records: pl.DataFrame = field(default_factory=lambda: none(*OF_RECORD, "offset"))
 
     sums = {
-        "transaction_records": Sum(_OF_RECORD, (), ("offset", "at_ns"), ("done_ns",)),
-        "transaction_passed": Sum(("group", *_OF_RECORD), (), ("passed_ns",)),
+        "transaction_records": Sum(OF_RECORD, (), ("offset", "at_ns"), ("done_ns",)),
+        "transaction_passed": Sum(("group", *OF_RECORD), (), ("passed_ns",)),
     }
 
     def before_messages(self, run: Run) -> HeldBack | None:
@@ -363,7 +363,7 @@ class HeldBack(Question):
         yield SumPart("transaction_records", mine.join(copies, on="part").drop("part"))
 
     def before_places(self, run: Run) -> HeldBack | None:
-        records = run.sums["transaction_records"].select(*_OF_RECORD, "offset")
+        records = run.sums["transaction_records"].select(*OF_RECORD, "offset")
         return replace(self, records=records) if records.height else None
 
     def of_places(self, places: Places) -> Iterator[Find]:
@@ -379,7 +379,7 @@ class HeldBack(Question):
         passed = _nearest(records, ahead, "forward").drop_nulls("passed_ns")
         before = _nearest(passed, given, "backward")
         together = pl.col("passed_ns").is_between(*_POLLED).fill_null(False)
-        alone = before.filter(~together).select("group", *_OF_RECORD, "passed_ns")
+        alone = before.filter(~together).select("group", *OF_RECORD, "passed_ns")
         yield SumPart("transaction_passed", alone)
 
 

@@ -192,7 +192,7 @@ ENCODINGS: dict[str, TableEncoding] = {
             "first_seq": _same(M),
             "last_seq": ColumnEncoding(InRun.ABSENT),
             "outcome": ColumnEncoding(InRun.ABSENT, type=_OUTCOMES),
-            "error": _same(M, type=TEXT),
+            "error": ColumnEncoding(InRun.ABSENT, type=TEXT),
             # See encoding.py: transactions.
             **dict.fromkeys(("state", "begins"), _same(M, made=True)),
             "whole": _same(M, type=FLAG, made=True),

@@ -114,7 +114,6 @@ def _transactions(rows: TableRows) -> Encoded:
     states = {word: number for number, word in enumerate(TRANSACTION_OUTCOMES)}
     cut = every[run].with_columns(
         pl.col("outcome").cast(pl.String).replace_strict(states, return_dtype=pl.Int64).alias("state"),
-        pl.col("error").cast(pl.String),
         pl.Series("begins", (begin == first[run]).astype(np.int64)),
         pl.Series("whole", blocks[run] == 1, pl.Boolean),
         pl.Series("seq", begin, pl.Int64),
