@@ -26,6 +26,16 @@ from kaput.workload.client_spec import NotAuthorizedError, ProducerSpec, notify
 _YOUNG = 100_000
 
 
+def text_of(error: Any) -> str:
+    """A KafkaError as the evidence has it: NAME: what librdkafka says of it."""
+    return f"{error.name()}: {error.str()}"
+
+
+def is_fatal(error: KafkaError) -> bool:
+    """Whether the client ends at it. Of some librdkafka says so by their code alone."""
+    return bool(error.fatal()) or error.code() == KafkaError._FATAL
+
+
 def tune_garbage_collection() -> None:
     """Excludes already loaded objects from collection, and collects only after many new ones. A client holds
     hundreds of messages at a time, and reference counting frees them. With Python's default threshold of 700

@@ -23,6 +23,7 @@ from kaput.evidence.recorder import Recorder, Values
 from kaput.scenario.vocabulary import Outcome
 from kaput.workload.client_spec import ProducerSpec
 from kaput.workload.counters import FIELDS
+from kaput.workload.librdkafka.client_setup import text_of
 from kaput.workload.payload import HEADER_BYTES, STAMP_AT, STAMP_BYTES, headers
 from kaput.workload.payload_bulk import Ints, Longs, Stamps
 
@@ -37,11 +38,6 @@ _DEFINITE = _REFUSED | frozenset(
         KafkaError.INVALID_REQUIRED_ACKS,
     }
 )
-
-
-def text_of(error: Any) -> str:
-    """A KafkaError as the evidence has it: NAME: what librdkafka says of it."""
-    return f"{error.name()}: {error.str()}"
 
 
 def outcome_of(error_code: int, retries_disabled: bool, never_written: bool = False) -> Outcome:

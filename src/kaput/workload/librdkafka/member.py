@@ -31,8 +31,10 @@ from kaput.evidence.schemas import SEEK, SKIPPED
 from kaput.workload.client_spec import MemberSpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
+    is_fatal,
     notify_ready,
     quiet_logger,
+    text_of,
     tune_garbage_collection,
 )
 from kaput.workload.librdkafka.deliveries import CommitRecorder, DeliveryRecorder, positions_after
@@ -270,16 +272,16 @@ class GroupMember:
         comes, and at an authorization error, which the client would retry forever.
         """
         refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
-        if not refused and not error.fatal() and error.code() != KafkaError._FATAL:
+        if not refused and not is_fatal(error):
             self._on_error(error)
         elif not self.stopping.is_set():
-            notify("trouble", message=refused or f"{error.name()}: {error.str()}")
+            notify("trouble", message=refused or text_of(error))
             self.stopping.set()
 
     def _stop_if_fatal(self, failure: KafkaException) -> None:
         """Stops at a fatal error that belongs to no message. Raises any other."""
         error: KafkaError = failure.args[0]
-        if not error.fatal() and error.code() != KafkaError._FATAL:
+        if not is_fatal(error):
             raise failure
         self._stop_at(error)
 
@@ -290,7 +292,7 @@ class GroupMember:
         kind = error.code(), error.str().partition(" ")[0]
         if kind != self._last_error:
             self._last_error = kind
-            notify("error", message=f"{error.name()}: {error.str()}")
+            notify("error", message=text_of(error))
 
     def _handle(self, messages: list[Message], polled_ns: int) -> None:
         """Processes messages just delivered, and commits before or after that."""

@@ -37,9 +37,10 @@ from kaput.workload.librdkafka.client_setup import (
     RequestCounts,
     notify_ready,
     quiet_logger,
+    text_of,
     tune_garbage_collection,
 )
-from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder, text_of
+from kaput.workload.librdkafka.delivery_reports import OutcomeRecorder
 from kaput.workload.moving import MoveTo, ProducerMove
 
 FLUSH_ROWS = 8192

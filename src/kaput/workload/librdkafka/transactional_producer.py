@@ -19,8 +19,7 @@ from confluent_kafka import KafkaException, Producer
 from kaput.scenario.producers import Transactions
 from kaput.workload.client_spec import ProducerSpec, run_client
 from kaput.workload.counters import TransactionRecord
-from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.librdkafka.delivery_reports import text_of
+from kaput.workload.librdkafka.client_setup import quiet_logger, text_of
 from kaput.workload.librdkafka.producer import PURGE_S, Sender, main
 
 CALL_S = 5.0  # how long a call to the coordinator may block; callbacks run between calls
