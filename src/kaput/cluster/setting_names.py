@@ -185,14 +185,14 @@ def wrong_mirror_settings(
         return  # an installation without MirrorMaker
     source, target = ends
     clients = by_kind["producer"] | by_kind["consumer"]
-    values: list[tuple[str, str, Config]] = []
+    values: list[tuple[str, _Value]] = []
     for name in config:
         before, bare = _after(name, (f"{source}->{target}.", f"{source}.", f"{target}."))
         role, rest = _after(bare, _ROLES)
         kind = next((kind for kind in ("producer", "consumer") if kind in role), "" if role else "mirror")
         names = own | clients if kind == "mirror" else by_kind.get(kind, clients)
         if rest in names:
-            values.append((name, kind or "consumer", {rest: config[name]}))
+            values += [(name, one) for one in _values(kind or "consumer", {rest: config[name]})]
         elif not (allow_unknown or bare.startswith(_OF_CONNECT)):
             near = [f"{before}{role}{each}" for each in nearest(rest, names, cutoff=_NEAR)]
             yield (
@@ -200,11 +200,10 @@ def wrong_mirror_settings(
                 f"{unknown_setting(f'setting of MirrorMaker {distribution.version}', near)} {PLUGINS}",
             )
     # All at once, so that there is no JVM for each of them.
-    _judged([one for _, kind, setting in values for one in _values(kind, setting)], distribution, java)
-    for name, kind, setting in values:
-        for _, why in _refused_values(kind, setting, distribution, java):
-            text = setting_text(config[name])
-            yield (name,), f"MirrorMaker {distribution.version} refuses {text!r}: {why}"
+    answers = _judged([one for _, one in values], distribution, java)
+    for name, one in values:
+        if why := answers[one]:
+            yield (name,), f"MirrorMaker {distribution.version} refuses {one[2]!r}: {why}"
 
 
 def _after(name: str, prefixes: Iterable[str]) -> tuple[str, str]:
