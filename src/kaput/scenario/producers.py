@@ -14,6 +14,7 @@ from kaput.scenario.block import Block, Found
 from kaput.scenario.clients import check_client, check_reserved
 from kaput.scenario.stores import OnFailure
 from kaput.scenario.values import (
+    UNIT_MS,
     Acknowledgements,
     Config,
     Count,
@@ -91,7 +92,6 @@ _RESERVED = {
 }
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _TIMEOUT = "transaction.timeout.ms"
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 _LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms of brokers
 _RETRIES = ("retries", "message.send.max.retries")
 _MESSAGE_TIMEOUTS = ("message.timeout.ms", "delivery.timeout.ms")
@@ -169,8 +169,10 @@ class Producers(Block):
         late = f", starting {format_duration(self.starts)} later" if self.starts else ""
         if not (off := self.timestamps or 0):
             return late
-        unit, ms = next((unit, ms) for unit, ms in _UNITS if off % ms == 0 or unit == "s")
-        return f"{late}, timestamps {abs(off) / ms:,.10g} {unit} {'ahead' if off > 0 else 'behind'}"
+        unit = next(each for each in "dhms" if off % UNIT_MS[each] == 0 or each == "s")
+        return (
+            f"{late}, timestamps {abs(off) / UNIT_MS[unit]:,.10g} {unit} {'ahead' if off > 0 else 'behind'}"
+        )
 
     @model_validator(mode="before")
     @classmethod

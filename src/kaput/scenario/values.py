@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from kaput.scenario.vocabulary import Acks
 
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|min|h|d)?")
-_UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+UNIT_MS = {"ms": 1, "s": 1000, None: 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%")
 CLUSTER_NAME = "[a-z][a-z0-9-]{0,19}"
 MIRROR_NAME = f"{CLUSTER_NAME}->{CLUSTER_NAME}"
@@ -29,8 +29,8 @@ def parse_duration_ms(value: Any, *, days: int = 7) -> int:
     match = _DURATION.fullmatch(str(value).strip())
     if match is None:
         raise ValueError(f"{value!r} is not a duration; write for example 20s, 250ms or 2m")
-    duration_ms = round(float(match[1]) * _UNIT_MS[match[2]])
-    if duration_ms > days * _UNIT_MS["d"]:
+    duration_ms = round(float(match[1]) * UNIT_MS[match[2]])
+    if duration_ms > days * UNIT_MS["d"]:
         raise ValueError(f"{value!r} is longer than {'a week' if days == 7 else f'{days:,} days'}")
     return duration_ms
 

@@ -46,13 +46,19 @@ def test_dotted_config_names_are_kept_as_one_key() -> None:
     assert scenario.workload.producers[0].config == {"linger.ms": 5}
 
 
-def test_settings_and_version_of_one_member_are_changed(tmp_path: Path) -> None:
-    """Members are by number; other settings of a member that the file has stay."""
+def _with_a_group(tmp_path: Path, more: str = "") -> Path:
+    """A scenario whose group has two members, and `more`."""
     path = tmp_path / "a.yaml"
     path.write_text(
         "version: 1\ntitle: x\ntopics: [{name: a}]\nworkload:\n  producers: [{topic: a, messages: 1}]\n"
-        "  groups: [{id: g, topics: [a], members: 2, member-config: {2: {fetch.max.bytes: 9000}}}]\n"
+        f"  groups: [{{id: g, topics: [a], members: 2{more}}}]\n"
     )
+    return path
+
+
+def test_settings_and_version_of_one_member_are_changed(tmp_path: Path) -> None:
+    """Members are by number; other settings of a member that the file has stay."""
+    path = _with_a_group(tmp_path, ", member-config: {2: {fetch.max.bytes: 9000}}")
     group = load_file(
         path,
         [
@@ -70,12 +76,8 @@ def test_settings_and_version_of_one_member_are_changed(tmp_path: Path) -> None:
 
 def test_settings_of_one_member_are_changed_in_the_scenario_of_a_run_too(tmp_path: Path) -> None:
     """It is written by way of JSON, where numbers that are keys are texts."""
-    path = tmp_path / "a.yaml"
-    path.write_text(
-        "version: 1\ntitle: x\ntopics: [{name: a}]\nworkload:\n  producers: [{topic: a, messages: 1}]\n"
-        "  groups: [{id: g, topics: [a], members: 2, member-config: {2: {fetch.max.bytes: 9000}},"
-        " member-versions: {2: 2.2.0}}]\n"
-    )
+    more = ", member-config: {2: {fetch.max.bytes: 9000}}, member-versions: {2: 2.2.0}"
+    path = _with_a_group(tmp_path, more)
     path.write_text(resolved(load_file(path)))
     assert "'2':" in path.read_text()
     place = "workload.groups.0"
@@ -86,11 +88,7 @@ def test_settings_of_one_member_are_changed_in_the_scenario_of_a_run_too(tmp_pat
 
 
 def test_mistakes_in_settings_of_one_member_name_the_override(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text(
-        "version: 1\ntitle: x\ntopics: [{name: a}]\nworkload:\n  producers: [{topic: a, messages: 1}]\n"
-        "  groups: [{id: g, topics: [a], members: 2}]\n"
-    )
+    path = _with_a_group(tmp_path)
     place = "workload.groups.0.member-config"
     for override, text in (
         (f"{place}.2.auto.offset.reset=latest", "it is the same for the whole group; write it into config"),
