@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -141,7 +141,7 @@ class Copies:
                     assert home is not None
                     copies[place, home[0]].append((offset, home[1]))
         yield one_of(f"{words}: mirrored twice", row["mirrored_twice"], set(twice))
-        late = {sum(map(_behind, copies.values())) for copies in orders}
+        late = {sum(map(behind, copies.values())) for copies in orders}
         yield one_of(f"{words}: reordered", row["reordered"], late)
         yield one_of(f"{words}: looped", row["looped"], {looped})
 
@@ -374,12 +374,12 @@ class Copies:
             yield equal(f"{words}: seconds", told["seconds"], {length}, 1e-6)
 
 
-def _behind(copies: list[tuple[int, int]]) -> int:
-    """How many are behind a later one of their source: (offset, offset in the source)."""
+def behind(numbers: Iterable[tuple[int, int]]) -> int:
+    """How many numbers are below the greatest before them, of (offset, number)."""
     late, top = 0, -1
-    for _, offset in sorted(copies):
-        late += offset < top
-        top = max(top, offset)
+    for _, number in sorted(numbers):
+        late += number < top
+        top = max(top, number)
     return late
 
 

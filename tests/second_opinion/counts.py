@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, equal, one_of
+from second_opinion.copies import behind
 from second_opinion.effects import FOREVER
 from second_opinion.raw import MS, SECOND, Place, Row
 
@@ -171,7 +172,7 @@ class Counts:
             for record in records:
                 mine = firsts[producer, record["place"]]
                 mine[seq] = min(record["offset"], mine.get(seq, record["offset"]))
-        return sum(_behind(sorted((offset, seq) for seq, offset in one.items())) for one in firsts.values())
+        return sum(behind((offset, seq) for seq, offset in one.items()) for one in firsts.values())
 
     # Groups.
 
@@ -477,12 +478,3 @@ class Counts:
 
 def _same(words: str, told: object, right: object) -> Opinion:
     return Opinion(words, TRUE if told == right else FALSE, f"{told}; recomputed: {right}")
-
-
-def _behind(numbers: list[tuple[int, int]]) -> int:
-    """How many are below the greatest before them, in the order of the offsets."""
-    greatest, found = -1, 0
-    for _, number in numbers:
-        found += number < greatest
-        greatest = max(greatest, number)
-    return found

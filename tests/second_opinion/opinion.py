@@ -36,9 +36,11 @@ from second_opinion.groups import Backlog, Groups
 from second_opinion.measures import Measures
 from second_opinion.raw import MOMENT, MS, SECOND, Place, Row, RunTables
 from second_opinion.rebalances import Rebalances
+from second_opinion.rereads import Rereads
 from second_opinion.silences import Scope, Silence, Silences
 from second_opinion.statements import Statements
 from second_opinion.story import Story, Wait, readings_of
+from second_opinion.transactions import Transactions
 
 # A stretch this short may come from the order of two records, and not from what happened.
 BLINK = 3 * MS
@@ -58,6 +60,7 @@ class Examiner:
         self.effects = Effects(self.tables)
         self._effects: dict[frozenset[str], Effects] = {frozenset(): self.effects}
         self.silences = Silences(self.tables)
+        self.transactions, self.rereads = Transactions(self.tables), Rereads(self.tables)
         self.failovers = Failovers(self.tables, self.effects, self.silences)
         self.groups = Groups(self.tables)
         self.causes = Causes(self.tables, self.failovers)
@@ -228,7 +231,8 @@ class Examiner:
             began = reading.heals_began
             if began not in self._effects:
                 self._effects[began] = Effects(self.tables, began)
-            self._stories[key] = Story(self.tables, self._effects[began], place, reading)
+            of = self.tables, self._effects[began], place, reading
+            self._stories[key] = Story(*of, self.transactions, self.rereads)
         return self._stories[key]
 
     def ended_by(self, words: str, scope: Scope, silence: Silence, ended: set[bool], row: Row) -> Opinion:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, equal, one_of
 from second_opinion.effects import FOREVER
 from second_opinion.raw import MS, SECOND, Place, Row
-from second_opinion.rereads import Rereads
-from second_opinion.transactions import LEARNED, Coordinators, Transactions
+from second_opinion.transactions import LEARNED, Coordinators
 
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
@@ -37,8 +36,8 @@ class Statements:
 
     def __init__(self, of: Examiner) -> None:
         self.of, self.tables, self.findings = of, of.tables, of.findings
-        self.rereads = Rereads(of.tables)
-        self.transactions, self.coordinators = Transactions(of.tables), Coordinators(of.tables, of.effects)
+        self.transactions, self.rereads = of.transactions, of.rereads
+        self.coordinators = Coordinators(of.tables, of.effects)
 
     def all(self) -> Iterator[Opinion]:
         """Every opinion."""

@@ -99,13 +99,21 @@ OWN = 3  # of the stages: the conditions of the client itself
 class Story:
     """Stories of silences of one partition, in one reading."""
 
-    def __init__(self, tables: RunTables, effects: Effects, place: Place, reading: Reading) -> None:
+    def __init__(
+        self,
+        tables: RunTables,
+        effects: Effects,
+        place: Place,
+        reading: Reading,
+        transactions: Transactions,
+        rereads: Rereads,
+    ) -> None:
         self.tables, self.effects, self.place, self.reading = tables, effects, place, reading
         self.all_acks = tables.all_acks(place) is True
         self.unclean = str(tables.setting(place, "unclean.leader.election.enable", "false")).lower() == "true"
         self.states = list(self._states())
         self.replicas = {broker for _, state in self.states for broker in state.isr}
-        self.transactions, self.rereads = Transactions(tables), Rereads(tables)
+        self.transactions, self.rereads = transactions, rereads
         self.senders = {s["producer"] for s in tables.sends_of.get(place, [])}
         self._owners: dict[str, list[Row]] = {}
         self._told: dict[Any, list[set[Reason]]] = {}
