@@ -165,7 +165,9 @@ def test_every_command_is_authorized(standing: Standing) -> None:
     assert [each["resource"] for each in denials] == ["topic orders, User:kaput"]
     kaput("fault", "inject", "quota", "--target", "cluster", "--option", "producer-rate=20000")
     assert "client-id <default>" in str(kaput.json("doctor", status=1)["findings"])
-    assert {each["state"] for each in kaput.json("fault", "heal")[-2:]} == {"healed"}
+    kaput("fault", "inject", "change-password", "--target", "cluster")
+    assert "the password of app changed" in kaput.json("status")["faults"][-1]["proof"]
+    assert {each["state"] for each in kaput.json("fault", "heal")[-3:]} == {"healed"}
     # Its groups are not known before their coordinator is there again.
     assert eventually(lambda: kaput.json("status")["unknown"] == [])
     status = kaput.json("status")

@@ -34,7 +34,7 @@ from kaput.cluster.record_batches import header
 from kaput.errors import UsageError
 from kaput.java_properties import properties_text
 from kaput.scenario.model import Cluster
-from kaput.scenario.vocabulary import CLIENT_USER, USERS
+from kaput.scenario.vocabulary import APP_USER, CLIENT_USER, USERS
 
 # No issued certificate may have this name: it would look self-signed.
 _AUTHORITY = "authority of one cluster"
@@ -130,12 +130,16 @@ def _pem(certificate: x509.Certificate) -> str:
 
 MECHANISM = "SCRAM-SHA-512"
 _SHA_512 = 2  # the mechanism's number in records
-_ITERATIONS = 4096  # the minimum: a password of 32 random bytes needs no more
+ITERATIONS = 4096  # the minimum: a password of 32 random bytes needs no more
 _USER, _RIGHT = 11, 18  # record types
 _LITERAL, _ALL, _ALLOW = 3, 2, 3
 _TOPIC, _GROUP, _CLUSTER, _TRANSACTIONAL_ID = 2, 3, 4, 5
 _ALL_RESOURCES = ((_TOPIC, "*"), (_GROUP, "*"), (_CLUSTER, "kafka-cluster"), (_TRANSACTIONAL_ID, "*"))
 _EPOCH_AT, _BASE_OFFSET = 12, struct.Struct(">q")  # in a batch; the checksum covers neither
+
+
+def salted_password(password: str, salt: bytes) -> bytes:
+    return hashlib.pbkdf2_hmac("sha512", password.encode(), salt, ITERATIONS)
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class User:
     def with_password(cls, name: str, password: str, salt: bytes | None = None) -> User:
         """Derives the keys as in RFC 5802; the salt is random unless given."""
         salt = os.urandom(16) if salt is None else salt
-        salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ITERATIONS)
+        salted = salted_password(password, salt)
         client_key, server_key = (
             hmac.digest(salted, what, "sha512") for what in (b"Client Key", b"Server Key")
         )
@@ -163,7 +167,7 @@ class User:
             + _text(self.name)
             + bytes([_SHA_512])
             + b"".join(map(_bytes, (self.salt, self.stored_key, self.server_key)))
-            + struct.pack(">i", _ITERATIONS)
+            + struct.pack(">i", ITERATIONS)
             + _NO_TAGGED_FIELDS
         )
 
@@ -269,7 +273,7 @@ class Security(Unsecured):
         self._authority = Authority()
         folder.mkdir(mode=0o700, parents=True)
         self._authority_path = write_secret(folder / "ca.pem", self._authority.certificate)
-        records = all_rights(f"User:{CLIENT_USER}")
+        records = [*all_rights(f"User:{CLIENT_USER}"), *all_rights(f"User:{APP_USER}")]
         for user in USERS:
             password = secrets.token_urlsafe(32)
             write_secret(client_properties_path(folder, user), self._client_properties(user, password))

@@ -1,8 +1,8 @@
 """delete-topic: a topic is deleted for good. What was in it is gone, and that is permitted; messages sent to
 it later are not stored, unless a client has it created anew, empty and with the brokers' defaults (their
 `auto.create.topics.enable`, which is off unless the scenario's `cluster.config` says otherwise). Of what was
-acknowledged before that, no group had read, and no mirror had copied, it is not known whether it was there:
-stop the load before, or let a group keep up with it.
+acknowledged before that in a partition whose leader had changed, no group had read, and no mirror had copied,
+it is not known whether it was there: let a group keep up with the load, if something else fails before.
 
 Not here: that it is created again as it was (recreate.py), and what that does to messages, which the analysis
 counts.

@@ -1,5 +1,5 @@
-"""quota: brokers limit how fast each client may send or fetch, as by kafka-configs --entity-type clients; at
-the heal the earlier quotas return.
+"""quota: brokers limit how fast each client may send or fetch, or how much of their time it may take, as by
+kafka-configs --entity-type clients; at the heal the earlier quotas return.
 
 Brokers slow clients down by answering late; nothing is refused.
 """
@@ -27,10 +27,7 @@ class Quota(ClusterChange):
 
     def inject(self, hit: None) -> Effect:
         """Sets them. Raises LabError."""
-        given = {
-            "producer_byte_rate": self.options.producer_rate, "consumer_byte_rate": self.options.consumer_rate
-        }  # fmt: skip
-        self._wanted = {key: float(rate) for key, rate in given.items() if rate is not None}
+        self._wanted = self.options.rates
         self._before: dict[str, float | None] = {}
         now = self._now()
         self._before = {key: now.get(key) for key in self._wanted}

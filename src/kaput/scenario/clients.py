@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kaput.scenario.vocabulary import Client
+from kaput.scenario.vocabulary import CLIENT_USER, Client
 
 if TYPE_CHECKING:  # with pydantic and YAML, which a client's process, that needs the names, has no use for
     from kaput.scenario.block import Found
@@ -104,6 +104,11 @@ def check_client(client: Client, version: str | None, command: str | None, confi
                 yield ("config", name), "kaput sets this itself; leave it out"
     elif client == "command" and version is not None:
         yield ("client-version",), "the command decides this; leave it out"
+
+
+def user_of(config: Config) -> str:
+    """The user as whom a client with these settings signs in to a cluster of kaput."""
+    return str(config.get("sasl.username", CLIENT_USER))
 
 
 def no_command_line(line: str) -> str:

@@ -361,10 +361,29 @@ class QuotaOptions(Options):
     """Bytes per second that each client id may send to a broker."""
     consumer_rate: Positive | None = None
     """Bytes per second that each client id may fetch from a broker."""
+    request_percentage: Positive | None = None
+    """How much of the time of a broker's request and network threads each client id may take: 100 is that of
+    one thread.
+    """
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Those that are given, by Kafka's name."""
+        given = {
+            "producer_byte_rate": self.producer_rate,
+            "consumer_byte_rate": self.consumer_rate,
+            "request_percentage": self.request_percentage,
+        }
+        return {key: float(rate) for key, rate in given.items() if rate is not None}
 
     def mistakes(self, target: Target) -> Found:
-        if self.producer_rate is None and self.consumer_rate is None:
+        if not self.rates:
             yield ("fault",), "a rate is missing; write for example producer-rate: 100000"
+
+
+class ChangePasswordOptions(Options):
+    user: Literal["app"] = "app"
+    """Whose password changes: that of clients with sasl.username: app in their config."""
 
 
 class RollingUpgradeOptions(Options):
@@ -500,6 +519,7 @@ _ALL = (
     FaultKind("recreate", (TOPIC,)),
     FaultKind("delete-topic", (TOPIC,), permanent=True),
     FaultKind("quota", (CLUSTER,), QuotaOptions),
+    FaultKind("change-password", (CLUSTER,), ChangePasswordOptions, SECURITY),
     FaultKind("grow", (CLUSTER,), GrowOptions, traces=True, permanent=True),
     FaultKind("reassign", (CLUSTER,), ReassignOptions, traces=True, permanent=True),
     FaultKind("rolling-upgrade", (CLUSTER,), RollingUpgradeOptions, traces=True, permanent=True),
@@ -531,6 +551,8 @@ OTHER_WORDS = {
     "reassign-replica": "move-replicas", "move-partition": "move-replicas",
     "alter-config": "change-config", "set-config": "change-config", "config": "change-config",
     "acl": "deny", "revoke": "deny", "throttle": "quota", "alter-quota": "quota",
+    "password": "change-password", "rotate-credentials": "change-password", "credential": "change-password",
+    "alter-user": "change-password", "rotate-password": "change-password", "scram": "change-password",
     "topic-delete": "delete-topic", "drop-topic": "delete-topic", "remove-topic": "delete-topic",
     "recreate-topic": "recreate", "rewind": "reset-offsets", "skip": "reset-offsets",
     "fast-forward": "reset-offsets",

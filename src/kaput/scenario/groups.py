@@ -16,6 +16,7 @@ from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
 
 EVERYTHING_NS = 2**62
+INSTANCE = "group.instance.id"
 _AT_THE_END = ("latest", "end", "largest")
 # An ISO 8601 duration as Java writes it, which Kafka requires.
 _BY_DURATION = re.compile(
@@ -27,7 +28,7 @@ _RESERVED = {
     "metadata.broker.list": None,
     "group.id": "id",
     "group.protocol": "type",
-    "group.instance.id": "static",
+    INSTANCE: "static, or member-config",
     "enable.auto.offset.store": None,
 }
 # Client settings that the broker decides for groups of type consumer, and that librdkafka rejects there; by
@@ -138,7 +139,8 @@ class Group(Block):
     client of that version into the group."""
     member_config: dict[Positive, Config] = {}
     """By number, members with client settings of their own, besides `config`, as in a rolling change of them:
-    `{4: {partition.assignment.strategy: roundrobin}}`. A step `join` of member 4 then brings it in."""
+    `{4: {partition.assignment.strategy: roundrobin}}`. A step `join` of member 4 then brings it in. Members
+    with the same `group.instance.id` here (static: theirs is ID-member-N) fence each other."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
 
@@ -240,7 +242,7 @@ class Group(Block):
         """Mistakes in a member's settings, by name."""
         member = self.as_member(number)
         found = [
-            *check_reserved(config, _RESERVED),
+            *check_reserved({name: value for name, value in config.items() if name != INSTANCE}, _RESERVED),
             *check_client(member.client, member.client_version, member.command, member.config),
             *(member._consumer() if member.type == "consumer" else ()),
             *(member._share() if member.type == "share" else ()),
@@ -286,6 +288,8 @@ class Group(Block):
     def _share(self) -> Found:
         for key in given(self, _OF_OFFSETS):
             yield (key,), f"a share group has no {key}: it assigns no partitions, and commits no offsets"
+        if INSTANCE in self.config:
+            yield ("config", INSTANCE), "a share group has no static members; leave it out"
         if "share.acknowledgement.mode" in self.config:
             yield ("config", "share.acknowledgement.mode"), "kaput sets this itself; use the key acknowledge"
         if self.acknowledge == "implicit":

@@ -40,7 +40,8 @@ KAFKAS_TIMEOUT_MS = 60_000  # default of transaction.timeout.ms in librdkafka an
 
 # On a cluster with security: the run's own user, and all users. `nobody` has no permissions.
 CLIENT_USER = "kaput"
-USERS = (CLIENT_USER, "nobody")
+APP_USER = "app"  # whose password a step may change: kaput itself is CLIENT_USER
+USERS = (CLIENT_USER, APP_USER, "nobody")
 
 NOOP = "noop"  # the fault that does nothing and needs no proof
 # Faults that also destroy data that a broker has not synced to its disk; the end of its process does not.

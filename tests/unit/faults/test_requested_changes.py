@@ -30,6 +30,7 @@ class Requested(FakeAdmin):
         self.limits: list[Mapping[str, str | None]] = []
         self.rules: set[tuple[str, str, str]] = set()
         self.limited: dict[str, float] = {}
+        self.changed: set[str] = set()  # users whose clients have another password
 
     def live(self, topics: Sequence[str]) -> tuple[frozenset[int], dict[Any, Any]]:
         return frozenset({1, 2, 3}), {}
@@ -74,6 +75,13 @@ class Requested(FakeAdmin):
         if not self.deaf:
             self.limited = {key: value for key, value in changes.items() if value is not None}
 
+    def set_password(self, user: str, password: str | None = None) -> None:
+        if not self.deaf:
+            self.changed = {user} if password else set()
+
+    def let_in(self, user: str) -> dict[int, bool]:
+        return dict.fromkeys((1, 2, 3), user not in self.changed)
+
     def quotas(self) -> dict[str, dict[str, float]]:
         return {"client-id <default>": self.limited} if self.limited else {}
 
@@ -84,7 +92,8 @@ HIT: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "move-replicas": ("leader-of orders/0", "nodes", [1], {}),
     "change-config": ("topic orders", "topic", "orders", {"config": {"retention.ms": 1, "segment.bytes": 9}}),
     "deny": ("topic orders", "topic", "orders", {}),
-    "quota": ("cluster", "cluster", None, {"producer_rate": 1000}),
+    "quota": ("cluster", "cluster", None, {"request_percentage": 1}),
+    "change-password": ("cluster", "cluster", None, {}),
 }
 PREFERS_2 = PartitionState(1, [2, 1], [1, 2])
 
@@ -113,7 +122,7 @@ def test_step_is_not_proven_by_the_answer_alone(name: str) -> None:
         assert not effect.confirmed, effect.proof
 
 
-@pytest.mark.parametrize("name", ["change-config", "deny", "quota"])
+@pytest.mark.parametrize("name", ["change-config", "change-password", "deny", "quota"])
 def test_heal_restores_what_was_there_and_proves_it(name: str) -> None:
     """What was set is set again, the rest is gone; a heal without an effect is not one."""
     admin = Requested()
@@ -126,7 +135,7 @@ def test_heal_restores_what_was_there_and_proves_it(name: str) -> None:
     admin.deaf = False
     healed, after = fault.heal(hit, effect)
     assert healed is not None and after.confirmed and after.proof.startswith(effect.proof)
-    assert (admin.own, admin.rules, admin.limited) == ({"retention.ms": "7"}, set(), {})
+    assert (admin.own, admin.rules, admin.limited, admin.changed) == ({"retention.ms": "7"}, set(), {}, set())
 
 
 def test_broker_that_is_down_at_the_heal_gets_its_setting_back_later() -> None:
@@ -198,15 +207,16 @@ def test_settings_that_are_set_already_have_no_effect() -> None:
     """Nor have rules and quotas: what is there belongs to another, and stays at the heal."""
     admin = Requested()
     admin.own = {"retention.ms": "1", "segment.bytes": "9"}
-    admin.rules, admin.limited = {("orders", "User:kaput", "Write")}, {"producer_byte_rate": 1000.0}
-    for name in ("change-config", "deny", "quota"):
+    admin.rules, admin.limited = {("orders", "User:kaput", "Write")}, {"request_percentage": 1.0}
+    admin.changed = {"app"}
+    for name in ("change-config", "change-password", "deny", "quota"):
         fault, hit = made(name, admin)
         try:
             assert "was set already" in fault.inject(hit).proof
         except LabError as error:
-            assert "already" in str(error)
+            assert "already" in str(error) or "could not sign in before" in str(error)
         assert fault.heal(hit, Effect(None, False, ""))[0] is not None
-    assert admin.own and admin.rules and admin.limited
+    assert admin.own and admin.rules and admin.limited and admin.changed
 
 
 def test_broker_that_is_down_keeps_no_other_from_being_restored() -> None:

@@ -157,6 +157,16 @@ def test_member_with_settings_of_its_own() -> None:
     assert "no such member: 3" in found(rolling)["0.member-config.3"]
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_two_members_may_have_the_same_instance_id(static: bool) -> None:
+    """As after a copied configuration: the second one fences the first."""
+    same = {"members": 2, "static": static, "member-config": {2: {"group.instance.id": "g-member-1"}}}
+    assert not found(same)
+    group = Group.model_validate({"id": "g", "topics": ["orders"], **same})
+    ids = [member_config("s", group.as_member(n), f"member-{n}").get("group.instance.id") for n in (1, 2)]
+    assert ids == ["g-member-1" if static else None, "g-member-1"]
+
+
 @pytest.mark.parametrize(
     ("group", "path", "text"),
     [
@@ -172,6 +182,8 @@ def test_member_with_settings_of_its_own() -> None:
         ({"client": "java", "member-config": {1: {"queued.min.messages": 1}}}, "1.queued.min.messages",
          "this is librdkafka's name; Java's clients have no such setting"),
         ({"member-config": {1: {"sasl.password": "x"}}}, "1.sasl.password", "secrets do not belong"),
+        ({"type": "share", "member-config": {1: {"group.instance.id": "x"}}}, "1.group.instance.id",
+         "a share group has no static members"),
     ],
 )  # fmt: skip
 def test_invalid_settings_of_a_member(group: dict[str, Any], path: str, text: str) -> None:

@@ -35,6 +35,22 @@ def test_clients_may_use_any_sasl_user_of_the_cluster() -> None:
     assert found({}, nobody, {}) == {}  # where nobody signs in it is a setting like others
 
 
+def test_password_of_a_user_changes_only_if_a_client_signs_in_as_it() -> None:
+    """Else the step would show nothing."""
+    raw: dict[str, Any] = {
+        "version": 1,
+        "title": "x",
+        "cluster": {"brokers": 1, **SECURED},
+        "topics": [{"name": "orders", "replication-factor": 1}],
+        "workload": {"producers": [{"topic": "orders", "messages": 10}]},
+        "faults": [{"at": "1s", "fault": "change-password", "target": "cluster", "for": "1s"}],
+    }
+    (mistake,) = check(Scenario.model_validate(raw))
+    assert "no client signs in as app; write config: {sasl.username: app}" in mistake.text
+    raw["workload"]["producers"][0]["config"] = {"sasl.username": "app"}
+    assert not check(Scenario.model_validate(raw))
+
+
 def test_tls_settings_are_free_without_cluster_security() -> None:
     """Settings of TLS are a client's own there."""
     assert found({}, {"security.protocol": "PLAINTEXT"}, {}) == {}

@@ -15,9 +15,11 @@ from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.parquet import downtimes
+from kaput.scenario.clients import user_of
 from kaput.scenario.fault_kinds import (
     DELETE_TOPIC,
     DELETE_TOPICS,
+    ChangePasswordOptions,
     CommandOptions,
     DenyOptions,
     Options,
@@ -238,12 +240,26 @@ def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
         name = _full_name(fault.hit.whole_topic, scenario)
         return [f"Read {name}", f"Write {name}"]
     step = scenario.step_of(fault.id, fault.fault) if scenario is not None else None
+    if step is not None and isinstance(step.options, ChangePasswordOptions):
+        assert scenario is not None
+        return _shut_out(step.options.user, scenario)
     if step is None or not isinstance(step.options, DenyOptions) or step.target.topic is None:
         return []
     if step.options.principal != DenyOptions().principal:
         return []
     name = _full_name(step.target.topic, scenario)
     return [f"{one} {name}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
+
+
+def _shut_out(user: str, scenario: Scenario) -> list[str]:
+    """What a user that cannot sign in does alone: it writes to a topic, or reads it."""
+    users: dict[str, set[str]] = defaultdict(set)
+    for producers in scenario.workload.producers:
+        users[f"Write {_full_name(producers.topic, scenario)}"].add(user_of(producers.config))
+    for group in scenario.workload.groups:
+        for topic in group.topics:
+            users[f"Read {_full_name(topic, scenario)}"].add(user_of(group.config))
+    return [what for what, names in users.items() if names == {user}]
 
 
 def _full_name(topic: str, scenario: Scenario | None) -> str:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, Self
 
+from kaput.cluster.access import Access
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.admin.ensemble import Ensemble
@@ -36,6 +37,9 @@ class Endpoints(Protocol):
     @property
     def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:
         """By ZooKeeper node id; empty in KRaft mode."""
+
+    def access(self, user: str) -> Access:
+        """The security settings of a client that signs in as this user."""
 
 
 class GroupAdmin:

@@ -270,6 +270,7 @@ def config_values(config: Config) -> dict[str, str]:
 # Sources of a setting: the topic itself, and Kafka's default.
 OF_TOPIC, OF_BROKER, KAFKAS_DEFAULT = 1, 2, 5
 _DELETE = 1
+_SHA_512 = 2  # of SCRAM
 _ANY = 1  # in a filter of access rules
 _LITERAL, _DENY = 3, 2  # of an access rule
 
@@ -319,6 +320,15 @@ def describe_acls() -> Any:
 def describe_quotas() -> Any:
     """DescribeClientQuotas: the quotas of every user, client id and address."""
     return admin.DescribeClientQuotasRequest(version=0, components=[], strict=False)
+
+
+def set_password(user: str, salted: bytes, salt: bytes, iterations: int) -> Any:
+    """AlterUserScramCredentials, forwarded: a user's password for SCRAM-SHA-512."""
+    of = admin.AlterUserScramCredentialsRequest
+    changed = of.ScramCredentialUpsertion(
+        name=user, mechanism=_SHA_512, iterations=iterations, salt=salt, salted_password=salted
+    )
+    return of(version=0, deletions=[], upsertions=[changed])
 
 
 def alter_quotas(changes: Mapping[str, float | None]) -> Any:

@@ -7,6 +7,7 @@ here: partitions and their state (cluster_admin.py).
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,8 @@ from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S
 from kaput.cluster.admin.groups import GroupAdmin
 from kaput.cluster.protocol import admin
-from kaput.cluster.wire import Endpoint, ask, error_name, trouble
+from kaput.cluster.security import ITERATIONS, salted_password
+from kaput.cluster.wire import AccessRefused, Endpoint, Unanswered, ask, error_name, trouble
 from kaput.errors import LabError
 from kaput.scenario.model import Config, Topic
 
@@ -227,6 +229,29 @@ class ResourceAdmin(GroupAdmin):
                 for each in answer.resources
                 for rule in each.acls
             }
+        return found
+
+    def set_password(self, user: str, password: str | None = None) -> None:
+        """Sets a user's password; without one, that of its clients."""
+        given = self._cluster.access(user).librdkafka()["sasl.password"] if password is None else password
+        salt = os.urandom(16)
+        salted = salted_password(given, salt)
+        answer = self._ask_any(
+            lambda: requests.set_password(user, salted, salt, ITERATIONS), f"the password of {user}"
+        )
+        for result in answer.results:
+            self._check(f"the password of {user} cannot be set", result.error_code, result.error_message)
+
+    def let_in(self, user: str) -> dict[int, bool]:
+        """Whether the user can sign in with the password of its clients, by each broker that answers."""
+        access, found = self._cluster.access(user), {}
+        for broker, endpoint in self._cluster.broker_endpoints.items():
+            with suppress(Unanswered):
+                try:
+                    ask(endpoint._replace(access=access), requests.api_versions(), ANSWER_TIMEOUT_S)
+                    found[broker] = True
+                except AccessRefused:
+                    found[broker] = False
         return found
 
     def set_quotas(self, changes: Mapping[str, float | None]) -> None:

@@ -19,6 +19,7 @@ from kaput.scenario.checks.clients import (
 )
 from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.checks.moves import check_moves
+from kaput.scenario.clients import user_of
 from kaput.scenario.cluster import KAFKA_VERSION, MOST_BROKERS, WHY_MOST_BROKERS, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
@@ -27,6 +28,7 @@ from kaput.scenario.fault_kinds import (
     NO_VOTER,
     PROTOCOL,
     ChangeConfigOptions,
+    ChangePasswordOptions,
     DeleteRecordsOptions,
     DenyOptions,
     GrowOptions,
@@ -57,7 +59,7 @@ def check_steps(scenario: Scenario) -> Found:
         place = ("faults", index)
         for part in (
             _at, check_event, _target, check_members, check_store_target, check_several, _topic, _upgrade,
-            _settings, _deleted_before,
+            _settings, _user, _deleted_before,
         ):  # fmt: skip
             yield from at(place, part(step, scenario))
         hit = dict(zip(scenario.all_clusters, clusters, strict=True)).get(
@@ -309,6 +311,14 @@ def _settings(step: FaultStep, scenario: Scenario) -> Found:
         if key is not None and _overlap(other, step):
             text = f"{step_id(number, other)} changes it meanwhile; write for in the earlier one"
             yield ("config", key), text
+
+
+def _user(step: FaultStep, scenario: Scenario) -> Found:
+    if isinstance(step.options, ChangePasswordOptions):
+        user, workload = step.options.user, scenario.workload
+        configs = [one.config for one in workload.producers] + [one.config for one in workload.groups]
+        if user not in map(user_of, configs):
+            yield ("fault",), f"no client signs in as {user}; write config: {{sasl.username: {user}}} for one"
 
 
 def _deleted_before(step: FaultStep, scenario: Scenario) -> Found:

@@ -18,8 +18,9 @@ from kaput.cluster.distribution import Distribution, java_command, resolve
 from kaput.errors import DistributionError
 from kaput.java import Java, find_java
 from kaput.java_properties import properties_text
+from kaput.scenario.clients import user_of
+from kaput.scenario.groups import INSTANCE
 from kaput.scenario.model import Config, Group, Producers
-from kaput.scenario.vocabulary import CLIENT_USER
 
 _HERE = Path(__file__).parent
 _TOOLS = "org.apache.kafka.tools."
@@ -74,8 +75,8 @@ class JavaTools:
             strategy = f"{_CLIENTS}consumer.{_ASSIGNORS[group.assignor]}"
         if strategy is not None:
             arguments += ["--assignment-strategy", str(strategy)]
-        if group.static:
-            arguments += ["--group-instance-id", f"{group.id}-{member}"]
+        if instance := config.get(INSTANCE, f"{group.id}-{member}" if group.static else None):
+            arguments += ["--group-instance-id", str(instance)]
         if group.commit == "auto":
             arguments.append("--enable-autocommit")
         settings = {"client.id": f"kaput-{group.id}-{member}", "isolation.level": "read_committed", **config}
@@ -92,8 +93,7 @@ class JavaTools:
     ) -> list[str]:
         java = find_java()
         distribution = self._distribution(group.client_version, java)
-        user = str(settings.get("sasl.username", CLIENT_USER))
-        credentials = self._access(group.cluster, user).properties
+        credentials = self._access(group.cluster, user_of(settings)).properties
         path = (self._private() if credentials else self._scratch) / f"{name}.properties"
         path.unlink(missing_ok=True)
         write_secret(path, properties_text({**settings, **credentials}))

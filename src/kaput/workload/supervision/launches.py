@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
-from kaput.scenario.groups import kind_of_client
+from kaput.scenario.clients import user_of
+from kaput.scenario.groups import INSTANCE, kind_of_client
 from kaput.scenario.model import (
     Config,
     Group,
@@ -27,7 +28,6 @@ from kaput.scenario.model import (
     spec_of,
 )
 from kaput.scenario.producers import transactional_id
-from kaput.scenario.vocabulary import CLIENT_USER
 from kaput.workload.client_spec import (
     CommandMemberSpec,
     CommandProducerSpec,
@@ -83,7 +83,7 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
     if group.assignor is not None:
         config["partition.assignment.strategy"] = group.assignor
     if group.static:
-        config["group.instance.id"] = f"{group.id}-{member}"
+        config[INSTANCE] = f"{group.id}-{member}"
     return {**config, **group.config}
 
 
@@ -317,7 +317,7 @@ class LaunchPlan:
 
     def _access_by(self, block: Producers | Group) -> str | None:
         """The file with the credentials of these clients; None on a cluster without security."""
-        path = self.access(block.cluster, str(block.config.get("sasl.username", CLIENT_USER))).path
+        path = self.access(block.cluster, user_of(block.config)).path
         return None if path is None else str(path)
 
 
