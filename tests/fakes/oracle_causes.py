@@ -275,13 +275,19 @@ class Causes:
         return acks == "0" or (cause != "unexplained" and why["all lost"] is True)
 
     def deleted_by_step(self, send: Row) -> bool:
-        """Whether the timeline deleted it, or its topic, and it was seen before, or was just acknowledged."""
+        """Whether the timeline deleted it, or its topic, and it was seen before, or is known to be there: it
+        was acknowledged while the topic was being deleted, or its partition had had one leader only.
+        """
         oracle, at = self.oracle, place(send)
         seen = [r for r in oracle.records + oracle.deliveries if named(r) and who(r) == who(send)]
         if oracle.in_old_topic(send):
             gone_ns = max(oracle.recreated(send))
             began = [f["injected_ns"] for f in self.rows["faults"] if f["effective_ns"] == gone_ns]
-            return bool(seen) or (send["done_ns"] is not None and min(began) <= send["done_ns"] <= gone_ns)
+            if seen or send["done_ns"] is None or send["done_ns"] > gone_ns:
+                return bool(seen)
+            leads = [e for e in self.rows["cluster_events"] if e["kind"] == "leader" and place(e) == at]
+            epochs = [e["leader_epoch"] for e in leads if e["at_ns"] // 10**6 <= gone_ns // 10**6]
+            return min(began) <= send["done_ns"] or (epochs == [0] and self.acks(send) != "0")
         hit = any(
             f["fault"] == "delete-records" and f["bit"] and f["target"] == f"topic {send['topic']}"
             for f in self.rows["faults"]

@@ -11,6 +11,7 @@ from fakes.histories import History, at
 from fakes.in_process import InProcess
 from fakes.mirror_histories import HERE, THERE, two_clusters
 from fakes.oracle import Oracle
+from fakes.oracle_causes import Causes
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
@@ -195,19 +196,26 @@ def test_messages_of_a_topic_deleted_for_good_are_removed_as_configured(tmp_path
     assert causes and causes[-1].endswith("its topic was deleted for good")
 
 
-@pytest.mark.parametrize(("done_ms", "removed"), [(19, False), (20, True), (24, True), (25, False)])
-def test_message_acknowledged_while_its_topic_was_being_deleted_was_there(
-    done_ms: int, removed: bool, tmp_path: Path
+@pytest.mark.parametrize(
+    ("done_ms", "second_leader", "removed"),
+    [(19, True, False), (20, True, True), (24, True, True), (25, True, False), (19, False, True),
+     (25, False, False)],
+)  # fmt: skip
+def test_message_acknowledged_before_its_topic_was_deleted_was_there(
+    done_ms: int, second_leader: bool, removed: bool, tmp_path: Path
 ) -> None:
-    """No group had read it. Of an earlier acknowledgement it is not known whether Kafka still had it; a later
-    one may be of another topic of that name.
+    """No group had read it. Of an acknowledgement before the step it is known if there was one leader only;
+    one that came after it may be of another topic of that name.
     """
     history = History(groups={"billing": True}).led(1, 0, 0, [1]).sent(0, 0, 0).handed(0, 0, 0, 10)
+    if second_leader:
+        history.led(2, 1, 12, [1, 2])
     history.sent(0, 1, 1, attempt_ns=at(15), done_ns=at(done_ms)).event("assigned", 9, 0)
     times = {"injected_ns": at(20), "effective_ns": at(24.5), "healed_ns": at(24.5)}
     history.deleted("orders", 24.5, fault="delete-topic", **times)
     findings = _judged(history.read_to_end(), tmp_path)
     assert findings.anomaly("removed")[0].count == 1 + removed
+    assert Causes(Oracle(history)).deleted_by_step(history.rows["sends"][1]) == removed
     assert findings.verdict == ("held" if removed else "inconclusive"), findings.reasons
 
 

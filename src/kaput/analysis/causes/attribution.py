@@ -204,13 +204,12 @@ def with_causes(rows: pl.DataFrame, known: Known) -> pl.DataFrame:
     )
 
 
-def deleted_with_topics(
-    rows: pl.DataFrame, recreated: Mapping[int, int], deleting: Mapping[int, int]
-) -> pl.DataFrame:
-    """`with_causes`, `deleted` also in topics that a step recreated (`recreated`: when, `deleting`: when that
-    began, ns, by topic): no epoch of the new topic overwrote what was in the old one. What was acknowledged
-    while the topic was being deleted was there.
+def deleted_with_topics(rows: pl.DataFrame, known: Known) -> pl.DataFrame:
+    """`with_causes`, `deleted` also in topics that a step deleted: no epoch of a new topic overwrote what was
+    in the old one. What was acknowledged while the topic was being deleted was there, and so was what was
+    acknowledged in a partition that had had one leader only.
     """
+    recreated = known.recreated
     if not recreated:
         return rows
     old = in_old_topic(pl.col("topic"), recreated)
@@ -221,11 +220,23 @@ def deleted_with_topics(
         cause=pl.when(over).then(pl.lit(CAUSES[UNEXPLAINED])).otherwise("cause"),
         in_old_topic=old,
     )
-    span = looked_up(pl.col("topic"), deleting), looked_up(pl.col("topic"), recreated)
-    there = seen(rows) | pl.col("done_ns").is_between(*span).fill_null(False)
+    deleting, gone = (looked_up(pl.col("topic"), times) for times in (known.deleting, recreated))
+    kept = pl.col("place").is_in(_kept_by_one_leader(rows, known)) & (pl.col("cause") != CAUSES[ACKS_0])
+    by_then = (pl.col("done_ns") <= gone) & (kept | (pl.col("done_ns") >= deleting))
+    there = seen(rows) | by_then.fill_null(False)
     return rows.with_columns(
         pl.col("deleted") | old, pl.col("deleted_by_step") | (old & there & NOT_OVERWRITTEN)
     )
+
+
+def _kept_by_one_leader(rows: pl.DataFrame, known: Known) -> list[int]:
+    """The places that had one leader until a step deleted their topic."""
+    return [
+        code
+        for code in rows["place"].drop_nulls().unique().to_list()
+        if code // SHIFT in known.recreated
+        and known.leader_history.had_one_leader(known.names.located(code), known.recreated[code // SHIFT])
+    ]
 
 
 def seen(rows: pl.DataFrame) -> pl.Expr:

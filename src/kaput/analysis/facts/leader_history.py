@@ -153,6 +153,13 @@ class LeaderHistory:
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
         return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
+    def had_one_leader(self, place: TopicPartition, until_ns: int) -> bool:
+        """Whether only one epoch, the first, is recorded until then, by the cluster itself: what its leader
+        acknowledged was there until then.
+        """
+        leads = [c for c in self.changes.get(place, ()) if c.kind == "leader" and c.may_precede(until_ns)]
+        return [(c.epoch, c.within_ns) for c in leads] == [(0, 0)]
+
     def leader_changes(self) -> Counter[str]:
         """By topic, how often a partition got another leader than before."""
         return Counter(

@@ -113,7 +113,7 @@ class Places(Stored):
     def _with_causes(self, runs: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
         rows = with_causes(with_holders(runs, times, self.log), self.known)
         known = self.known
-        deleted = deleted_with_topics(rows, known.recreated, known.deleting)
+        deleted = deleted_with_topics(rows, known)
         return with_removal(deleted, self.log, known.removing)
 
 
