@@ -14,10 +14,12 @@ from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.report.run_report import scenario_of, to_html, to_text
+from kaput.report.timeline.reading import TimelineData, read_timeline
 from second_opinion.answers import Opinion
-from second_opinion.opinion import opinions
+from second_opinion.opinion import Examiner
 from second_opinion.raw import Row
 from second_opinion.simulated import Simulation, World
+from second_opinion.timeline import Timeline
 
 
 def findings_of(run: Path) -> Row:
@@ -36,7 +38,20 @@ def examined(run: Path, scratch: Path) -> list[Opinion]:
     """The opinions of a copy of a folder."""
     copy = scratch / run.name
     shutil.copytree(run, copy)
-    return opinions(copy, findings_of(copy))
+    return opinions_of(copy)
+
+
+def opinions_of(run: Path) -> list[Opinion]:
+    """Of the findings of a folder, and of the timeline that pages show of it."""
+    found, examiner = findings_of(run), Examiner(run)
+    return [*examiner.opinions(found), *Timeline(examiner, timeline_of(run, found)).all()]
+
+
+def timeline_of(run: Path, found: Row) -> TimelineData:
+    """What the charts of a judged folder show."""
+    shown = read_timeline(RunFolder(run), Findings.model_validate(found))
+    assert shown is not None
+    return shown
 
 
 def reports_of(run: Path, found: Row) -> tuple[str, str]:

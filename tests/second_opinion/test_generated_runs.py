@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from fakes.histories import History, at
-from second_opinion.judging import findings_of, played
+from second_opinion.judging import findings_of, opinions_of, played
 from second_opinion.opinion import FALSE, TRUE, opinions
 from second_opinion.simulated import FaultSpec, World
 from second_opinion.worlds import worlds
@@ -20,8 +20,7 @@ from second_opinion.worlds import worlds
 def assert_nothing_is_false(world: World) -> None:
     """The property: some statements are true, and none is false."""
     with tempfile.TemporaryDirectory() as folder:
-        run = played(world, Path(folder) / "run")
-        found = opinions(run, findings_of(run))
+        found = opinions_of(played(world, Path(folder) / "run"))
     assert [one for one in found if one.verdict == FALSE] == []
     assert any(one.verdict == TRUE for one in found)
 

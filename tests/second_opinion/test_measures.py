@@ -1,5 +1,5 @@
-"""Latencies, rates, tables and counts of recorded runs, and the sentences of their reports: another value is
-called false. That the right fields are not is in test_recorded_runs.py.
+"""Latencies, rates, tables, timelines, counts and sentences of recorded runs: another value is called false.
+That the right ones are not is in test_recorded_runs.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ import copy
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +18,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kaput.report.timeline.reading import TimelineData
 from second_opinion.counts import Counts
-from second_opinion.judging import findings_of, reports_of
+from second_opinion.judging import findings_of, reports_of, timeline_of
 from second_opinion.measures import Measures
 from second_opinion.opinion import FALSE, Examiner
 from second_opinion.raw import SECOND, Row
 from second_opinion.sentences import Sentences
+from second_opinion.timeline import Timeline
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 _MADE = TemporaryDirectory(prefix="kaput-measures-")  # removed when the worker ends
@@ -122,6 +125,64 @@ def test_another_value_is_called_false(name: str, part: type[Measures] | type[Co
     found = judged(name)[1]
     changed = next(one for path in _places(found, field.split()) if (one := _changed(found, path)))
     assert called_false(name, changed, part)
+
+
+def _first(rows: Sequence[Any], keep: Callable[[Any], bool], **other: Any) -> list[Any]:
+    """The rows with other values in the first of a kind."""
+    number = next(n for n, row in enumerate(rows) if keep(row))
+    return [row._replace(**other) if n == number else row for n, row in enumerate(rows)]
+
+
+def _step(shown: TimelineData, name: str) -> TimelineData:
+    number = next(n for n, row in enumerate(shown.table.rows) if row[name])
+    rows = [{**row, name: (row[name] or 0) + (n == number)} for n, row in enumerate(shown.table.rows)]
+    return replace(shown, table=shown.table._replace(rows=rows))
+
+
+TIMELINES: dict[str, tuple[str, Callable[[TimelineData], TimelineData]]] = {
+    "a message more": ("unclean-election", lambda t: _step(t, "acked")),
+    "lost later": ("unclean-election", lambda t: _step(t, "lost")),
+    "a longer acknowledgement": ("unclean-election", lambda t: _step(t, "ack_max_ms")),
+    "another leader": (
+        "unclean-election",
+        lambda t: replace(t, leaders=_first(t.leaders, lambda b: b.kind == "broker 1", kind="broker 2")),
+    ),
+    "a broker that is back and not registered leads": (
+        "dc1-dies-and-returns",
+        lambda t: replace(t, leaders=_first(t.leaders, lambda b: b.text.endswith("down"), kind="broker 1")),
+    ),
+    "another ISR": (
+        "unclean-election",
+        lambda t: replace(t, isrs=_first(t.isrs, lambda b: True, text="1, 2, 3, 4")),
+    ),
+    "another owner": (
+        "zombie-member",
+        lambda t: replace(t, owners=_first(t.owners, lambda b: True, kind="member-9")),
+    ),
+    "a longer fault": (
+        "zombie-member",
+        lambda t: replace(t, faults=_first(t.faults, lambda b: b.kind == "fault", end=t.end_s)),
+    ),
+    "a greater lag": ("zombie-member", lambda t: replace(t, lag=_first(t.lag, lambda p: True, lag=10**6))),
+    "a broker that stopped is left out": (
+        "unclean-election",
+        lambda t: replace(t, marks=[m for m in t.marks if m.kind != "stopped"]),
+    ),
+    "an earlier election": (
+        "unclean-election",
+        lambda t: replace(t, marks=_first(t.marks, lambda m: m.kind == "election", at=0.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", TIMELINES)
+def test_another_timeline_is_called_false(mutant: str) -> None:
+    name, change = TIMELINES[mutant]
+    examiner, found = judged(name)
+    examiner.findings = found
+    right = timeline_of(examiner.tables.folder, found)
+    assert all(one.verdict != FALSE for one in Timeline(examiner, right).all())
+    assert any(one.verdict == FALSE for one in Timeline(examiner, change(right)).all())
 
 
 def test_rows_behind_counts_are_examined() -> None:

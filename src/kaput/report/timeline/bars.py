@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from kaput.core import plural
+from kaput.core import FOREVER_NS, cluster_and_topic, plural
 from kaput.evidence.findings import FaultFindings, Findings
 from kaput.evidence.folder import Manifest
 from kaput.report.document import milliseconds
@@ -122,33 +122,49 @@ def _by_number(place: str) -> tuple[str, int]:
 
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
+    every = list(events)
+    absences = _absences(every)
+    for place, rows in _changes(every).items():
+        led = [row for row in rows if row["kind"] == "leader"]
+        for row, end_ns in _until_the_next(led):
+            leader, at_ns = row["leader"], row["at_ns"]
+            until_ns = FOREVER_NS if end_ns is None else end_ns
+            kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
+            text, short = f"{kind}, epoch {row['leader_epoch']}", kind.rpartition(" ")[2]
+            # A broker that is gone leads nothing, even if no other has been elected yet.
+            for gone_ns, up_ns in absences.get((row.get("cluster"), leader), ()):
+                down_ns, back_ns = max(gone_ns, at_ns), min(up_ns, until_ns)
+                if down_ns < back_ns:
+                    yield from _bar(place, at_ns, down_ns, kind, text, clock, short)
+                    without = f"no leader: {kind} is down"
+                    yield from _bar(place, down_ns, back_ns, NO_LEADER, without, clock)
+                    at_ns = back_ns
+            yield from _bar(place, at_ns, until_ns, kind, text, clock, short)
+        yield from _deposed(place, findings, clock)
+
+
+def _absences(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[tuple[int, int]]]:
+    """By cluster and broker, from when to when its process was gone, or back and not unfenced yet."""
     # Here, because it loads pyarrow, which the text of a report does without.
     from kaput.evidence.parquet import downtimes
 
-    every = list(events)
-    gone = downtimes(every)
-    for place, rows in _changes(every).items():
-        led = [row for row in rows if row["kind"] == "leader"]
-        for row, end in _until_the_next(led):
-            leader = row["leader"]
-            kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
-            text = f"{kind}, epoch {row['leader_epoch']}"
-            # A broker that is gone leads nothing, even if no other has been elected yet.
-            spans = gone.get((row.get("cluster"), leader), ())
-            down = next((at for at in spans if row["at_ns"] <= at[0] and (end is None or at[0] < end)), None)
-            until = end if down is None else down[0]
-            yield from _bar(place, row["at_ns"], until, kind, text, clock, short=kind.rpartition(" ")[2])
-            if down is not None:
-                back = min((at for at in (down[1], end) if at is not None), default=None)
-                yield from _bar(place, down[0], back, NO_LEADER, f"no leader: {kind} is down", clock)
-                if back is not None and back != end:
-                    yield from _bar(place, back, end, kind, text, clock, short=kind.rpartition(" ")[2])
-        yield from _deposed(place, findings, clock)
+    found = {}
+    for broker, spans in downtimes(events).items():
+        mine = (row for row in events if (row.get("cluster"), row["broker"]) == broker)
+        unfenced = [row["at_ns"] for row in mine if row["kind"] == "unfenced"]
+        stops = [*(down for down, _ in spans[1:]), FOREVER_NS]
+        found[broker] = [
+            (down, min((at for at in unfenced if back < at < stop), default=back))
+            for (down, up), stop in zip(spans, stops, strict=False)
+            for back in [FOREVER_NS if up is None else up]
+        ]
+    return found
 
 
 def _deposed(place: str, findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     for change in findings.leader_changes:
-        if f"{change.topic}/{change.partition}" == place and change.two_leaders_ms and change.old_leader:
+        mine = f"{change.topic}/{change.partition}" == place and change.old_leader is not None
+        if mine and change.two_leaders_ms:
             kind = f"broker {change.old_leader}"
             text = f"{kind}, deposed, acknowledged {change.deposed_acks_after_election:,} more"
             last_ns = change.last_deposed_ack_ns
@@ -188,8 +204,11 @@ def owners(events: Sequence[Mapping[str, Any]], clock: TimelineClock) -> Iterato
         key = (row["group"], f"{row['topic']}/{row['partition']}")
         member, kind, at_ns = row["member"], row["kind"], row["at_ns"]
         if kind == "assigned" and row["partition"] is not None:
-            if key in held and held[key][0] != member:
-                end_ownership(key, at_ns)
+            cluster = cluster_and_topic(row["topic"])[0]
+            for other in [k for k in held if k[0] == row["group"]]:
+                # A group that is assigned anything in another cluster has left what it had.
+                if cluster_and_topic(other[1])[0] != cluster or (other == key and held[key][0] != member):
+                    end_ownership(other, at_ns)
             held.setdefault(key, (member, at_ns))
         elif kind in ("revoked", "lost", "left", "killed"):
             whole = kind in ("left", "killed") or row["partition"] is None

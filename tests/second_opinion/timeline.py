@@ -1,0 +1,211 @@
+"""What the timeline of the page shows, held against the raw tables: its steps, bars, marks and samples.
+
+`shown`: the data of the charts, in seconds since the load began (`began_ns`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from second_opinion.answers import FALSE, TRUE, Opinion, equal, one_of
+from second_opinion.effects import FOREVER
+from second_opinion.raw import MS, SECOND, Place, Row
+
+if TYPE_CHECKING:
+    from second_opinion.opinion import Examiner
+
+_LEADS = re.compile(r"(?:broker (\d+) leads|no leader of) (\S+)/(\d+) \(epoch (-?\d+).*\)")
+_ISR = re.compile(r"ISR of (\S+)/(\d+): ([\d, ]+|empty)")
+_OF_BROKERS, _OF_MEMBERS = ("fenced", "unfenced", "started", "stopped"), ("joined", "left", "killed")
+_SHORT = 20 * MS  # what is shorter is not looked at: times are shown in ms
+
+
+class Timeline:
+    """Of one run."""
+
+    def __init__(self, of: Examiner, shown: Any) -> None:
+        self.of, self.tables, self.shown = of, of.tables, shown
+        self.end = shown.began_ns + round(shown.end_s * SECOND)
+
+    def all(self) -> Iterator[Opinion]:
+        """Every opinion."""
+        for name in ("fine", "overview", "table"):
+            yield from self._steps(name, getattr(self.shown, name))
+        yield from self._faults()
+        yield from self._partitions()
+        yield from self._owners()
+        yield from self._marks()
+        yield from self._lag()
+
+    def _s(self, at: int) -> float:
+        """As it is shown."""
+        return float(round(min(max((at - self.shown.began_ns) / SECOND, 0.0), self.shown.end_s), 3))
+
+    # Steps.
+
+    def _steps(self, name: str, figures: Any) -> Iterator[Opinion]:
+        width = round(figures.width_s * SECOND)
+        sends = self.tables.rows("sends")
+        times = {"sent": [s["attempt_ns"] for s in sends]}
+        for outcome in ("acked", "failed", "unknown"):
+            mine = [s for s in sends if s["outcome"] == outcome]
+            times[outcome] = [s["attempt_ns"] if s["done_ns"] is None else s["done_ns"] for s in mine]
+        times["delivered"] = [d["polled_ns"] for d in self.tables.rows("deliveries")]
+        for what, some in times.items():
+            right = Counter(at // width for at in some)
+            told = {self._step(row, width): row[what] for row in figures.rows if row[what]}
+            yield Opinion(
+                f"timeline {name}: {what}", TRUE if told == right else FALSE, f"{_apart(told, right)}"
+            )
+        acks = [(s["done_ns"], s["attempt_ns"]) for s in sends if s["outcome"] == "acked" and s["done_ns"]]
+        longest: dict[int, float] = {}
+        for done, begin in acks:
+            longest[done // width] = max((done - begin) / MS, longest.get(done // width, 0.0))
+        for row in figures.rows:
+            most = longest.get(self._step(row, width))
+            words = f"timeline {name}: longest acknowledgement at {row['s']}"
+            yield equal(words, row["ack_max_ms"], {most}, 0.001 + 0.001 * (most or 0))
+        lost = sum(a["count"] for a in self.of.findings["anomalies"] if a["name"] == "lost")
+        yield one_of(f"timeline {name}: lost", sum(row["lost"] for row in figures.rows), {lost})
+
+    def _step(self, row: Row, width: int) -> int:
+        step: int = round((self.shown.began_ns + row["s"] * SECOND) / width)
+        return step
+
+    # Bars.
+
+    def _faults(self) -> Iterator[Opinion]:
+        told = {(b.row, b.begin, b.end) for b in self.shown.faults if b.kind == "fault"}
+        ends = {e.id: self.end if e.healed == FOREVER else e.healed for e in self.of.effects.all}
+        right = {(e.id, self._s(e.begin), self._s(ends[e.id])) for e in self.of.effects.all}
+        yield Opinion("timeline: faults", TRUE if told == right else FALSE, f"{told ^ right}")
+
+    def _partitions(self) -> Iterator[Opinion]:
+        """Who led each partition, and its ISR, at times at which nothing changed."""
+        leaders, isrs = _by_row(self.shown.leaders), _by_row(self.shown.isrs)
+        for place in self.of.failovers.places():
+            events = self.tables.events_of(place)
+            for at in self._moments({e["at_ns"] for e in events} | self.of.effects.moments()):
+                words = f"timeline: {place} at {self._s(at)}"
+                led = [e for e in events if e["kind"] == "leader" and e["at_ns"] <= at]
+                allowed = self._led(led[-1]["leader"], at) if led else {None}
+                yield one_of(f"{words}: leader", self._kind(leaders, str(place), at), allowed)
+                known = [e["isr"] for e in events if e["isr"] is not None and e["at_ns"] <= at]
+                members = ", ".join(map(str, sorted(known[-1]))) or "none" if known else None
+                yield one_of(f"{words}: ISR", self._kind(isrs, str(place), at, "text"), {members})
+
+    def _led(self, leader: int | None, at: int) -> set[str | None]:
+        """A leader whose process is gone, or has not registered since it is back, leads nothing."""
+        if leader is None or leader < 0:
+            return {"no leader"}
+        effects, named = self.of.effects, f"broker {leader}"
+        if effects.is_booting(leader, at):
+            return {"no leader"}
+        stops = [up for when, up in effects.processes.get(leader, ()) if when <= at]
+        gone = bool(stops) and not stops[-1]
+        # Of a fault alone, without the end of a process in the record, either may be shown.
+        return {"no leader"} if gone else {named} if effects.is_up(leader, at) else {named, "no leader"}
+
+    def _moments(self, changes: Iterable[int]) -> list[int]:
+        """In the middle between two changes."""
+        inside = {at for at in changes if self.shown.began_ns < at < self.end}
+        cuts = sorted({self.shown.began_ns, *inside, self.end})
+        return [(one + two) // 2 for one, two in pairwise(cuts) if two - one >= _SHORT]
+
+    def _kind(self, bars: dict[str, list[Any]], row: str, at: int, field: str = "kind") -> str | None:
+        """What the bars of a row show at a time; null if there is none."""
+        s = (at - self.shown.began_ns) / SECOND
+        return next((getattr(b, field) for b in bars.get(row, ()) if b.begin <= s < b.end), None)
+
+    def _owners(self) -> Iterator[Opinion]:
+        bars = _by_row(self.shown.owners)
+        events = [e for e in self.tables.rows("group_events") if e["kind"] != "committed"]
+        alone = len({e["group"] for e in events}) == 1
+        for group in sorted({e["group"] for e in events}):
+            mine = self.of.groups.changes(group)
+            for place in {p for e in mine if (p := self.tables.place(e)) is not None}:
+                row = str(place) if alone else f"{group}: {place}"
+                for at in self._moments({e["at_ns"] for e in mine}):
+                    owner = self._owner(place, [e for e in mine if e["at_ns"] <= at])
+                    words = f"timeline: owner of {row} at {self._s(at)}"
+                    yield one_of(words, self._kind(bars, row, at), {owner})
+
+    def _owner(self, place: Place, events: list[Row]) -> str | None:
+        owner: str | None = None
+        for event in events:
+            where = self.tables.place(event)
+            if event["kind"] == "assigned" and where is not None:
+                if where == place:
+                    owner = event["member"]
+                elif where.cluster != place.cluster:
+                    owner = None  # its group is in another cluster
+            elif event["member"] == owner and (event["kind"] in ("left", "killed") or where in (None, place)):
+                owner = None
+        return owner
+
+    # Marks and samples.
+
+    def _marks(self) -> Iterator[Opinion]:
+        right: Counter[str] = Counter()
+        for event in self.tables.rows("cluster_events"):
+            if event["kind"] in _OF_BROKERS and self._within(event["at_ns"]):
+                right[f"broker {event['broker']} {event['kind']}"] += 1
+        for event in self.tables.rows("group_events"):
+            if event["kind"] in _OF_MEMBERS and self._within(event["at_ns"]):
+                verb = "was killed" if event["kind"] == "killed" else event["kind"]
+                right[f"{event['member']} of {event['group']} {verb}"] += 1
+        kinds = (*_OF_BROKERS, *_OF_MEMBERS)
+        told = Counter(mark.text for mark in self.shown.marks if mark.kind in kinds)
+        yield Opinion(
+            "timeline: brokers and members", TRUE if told == right else FALSE, f"{_apart(told, right)}"
+        )
+        for mark in self.shown.marks:
+            if found := _LEADS.fullmatch(mark.text):
+                place = self.tables.place_of(None, found[2], int(found[3]))
+                wanted = None if found[1] is None else int(found[1])
+                known = any(
+                    e["kind"] == "leader"
+                    and self._s(e["at_ns"]) == mark.at
+                    and (None if e["leader"] in (None, -1) else e["leader"]) == wanted
+                    and e["leader_epoch"] == int(found[4])
+                    for e in self.tables.events_of(place)
+                )
+            elif found := _ISR.fullmatch(mark.text):
+                place = self.tables.place_of(None, found[1], int(found[2]))
+                isr = [] if found[3] == "empty" else [int(one) for one in found[3].split(", ")]
+                events = self.tables.events_of(place)
+                known = any(e["isr"] == isr and self._s(e["at_ns"]) == mark.at for e in events)
+            else:
+                known = mark.kind not in ("election", "ISR change")
+            yield Opinion(f"timeline: {mark.text} at {mark.at}", TRUE if known else FALSE, "no such event")
+
+    def _within(self, at: int) -> bool:
+        return bool(0 <= (at - self.shown.began_ns) / SECOND <= self.shown.end_s)
+
+    def _lag(self) -> Iterator[Opinion]:
+        for group in self.tables.groups:
+            samples = [s for s in self.of.groups.lag(group) if self._within(s.at)]
+            told = [(point.at, point.lag) for point in self.shown.lag if point.group == group]
+            known = {(self._s(s.at), round(s.lag)) for s in samples}
+            strange = [point for point in told if point not in known]
+            yield Opinion(f"timeline: lag of {group}", FALSE if strange else TRUE, f"{strange[:4]}")
+            most = max((round(s.lag) for s in samples), default=None)
+            shown = max((lag for _, lag in told), default=None)
+            yield one_of(f"timeline: greatest lag of {group}", shown, {most})
+
+
+def _by_row(bars: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for bar in bars:
+        found.setdefault(bar.row, []).append(bar)
+    return found
+
+
+def _apart(told: dict[Any, Any], right: dict[Any, Any]) -> list[Any]:
+    """The first keys whose values differ, with both."""
+    keys = [key for key in {*told, *right} if (told.get(key) or 0) != (right.get(key) or 0)]
+    return [(key, told.get(key), right.get(key)) for key in keys[:4]]
