@@ -230,7 +230,6 @@ class Experiment:
         self._drain_result = RunDrain(self.folder, self.manifest, scenario, self._clusters, self._supervisor)
         groups = self._drain_result.run(self._progress)
         self._troubles += self._drain_result.troubles
-        self._update(notes=self._drain_result.notes)
         return groups
 
     def _collect(self, groups: list[GroupDrain]) -> None:
@@ -244,7 +243,8 @@ class Experiment:
             record_requests(self.folder.path, cluster)
         ended_ns, mirrors = time.time_ns(), self._drain_result.mirrors
         self._update(features_at_end=self._clusters.feature_levels(), libraries=self._supervisor.libraries())
-        self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles)
+        notes = [*self._drain_result.notes, *(f"{text}." for text in self._supervisor.notes())]
+        self._update(groups=groups, mirrors=mirrors, ended_ns=ended_ns, troubles=self._troubles, notes=notes)
 
     def _compare(self) -> None:
         """Compares mirrors; after the end of the run, so that the recorded duration excludes it."""

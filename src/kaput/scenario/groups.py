@@ -174,6 +174,17 @@ class Group(Block):
                 changed["assignor"] = None
         return self.model_copy(update=changed)
 
+    def instance(self, number: int) -> str | None:
+        """The group.instance.id of that member; None if it is not a static one."""
+        own = self.as_member(number).config.get(INSTANCE)
+        return str(own) if own is not None else f"{self.id}-member-{number}" if self.static else None
+
+    def shares_instance(self, number: int) -> bool:
+        """Whether another member, also one that a step adds, has the same group.instance.id."""
+        others = {*range(1, self.members + 1), *self.member_config} - {number}
+        mine = self.instance(number)
+        return mine is not None and mine in map(self.instance, others)
+
     @property
     def reset(self) -> tuple[str, str]:
         """The setting that decides where it begins without committed offsets, and its value."""

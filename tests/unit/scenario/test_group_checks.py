@@ -165,6 +165,7 @@ def test_two_members_may_have_the_same_instance_id(static: bool) -> None:
     group = Group.model_validate({"id": "g", "topics": ["orders"], **same})
     ids = [member_config("s", group.as_member(n), f"member-{n}").get("group.instance.id") for n in (1, 2)]
     assert ids == ["g-member-1" if static else None, "g-member-1"]
+    assert [group.shares_instance(number) for number in (1, 2)] == [static, static]
 
 
 @pytest.mark.parametrize(

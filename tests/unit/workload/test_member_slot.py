@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
-from kaput.workload.librdkafka.client_setup import quiet_logger
+from kaput.workload.librdkafka.client_setup import quiet_logger, text_of
 from kaput.workload.payload import Codec
-from kaput.workload.supervision.client_process import ClientProcess, MemberSlot, OnMessage
+from kaput.workload.supervision.client_process import ClientProcess, Launch, MemberSlot, OnMessage
 from kaput.workload.supervision.supervisor import Supervisor
 from streams import rows_so_far
 from waiting import eventually
@@ -128,19 +128,42 @@ def test_unexpected_end_is_reported_after_a_restart(supervisor_of: Make) -> None
     assert slot.unexpected_ends() == said == slot.unexpected_ends()
 
 
+def _printing(owner: Owner, folder: Path, lines: str, on_message: OnMessage) -> Launch:
+    """Launches a process that prints these lines, and ends."""
+
+    def launch(_number: int, name: str, _on_message: OnMessage) -> ClientProcess:
+        command = [sys.executable, "-c", f"print({lines!r})"]
+        client = ClientProcess(name, owner.spawn(command, name=name, stdout=subprocess.PIPE), folder / "err")
+        client.stderr.touch()
+        threading.Thread(target=client.listen, args=(on_message,), daemon=True).start()
+        return client
+
+    return launch
+
+
+@pytest.mark.parametrize("shares_instance", [True, False])
+def test_member_that_is_fenced_is_no_trouble_if_the_scenario_asks_for_it(
+    owner: Owner, tmp_path: Path, shares_instance: bool
+) -> None:
+    """Two members have the same group.instance.id: that the earlier one ends is what the run shows."""
+    fenced = text_of(
+        KafkaError(KafkaError._FATAL, f"Fatal error: {KafkaError(82).str()}: OffsetCommit failed: x")
+    )
+    assert fenced.startswith("FENCED_INSTANCE_ID: Broker: Static consumer fenced")
+    lines = json.dumps({"kind": "trouble", "message": fenced}) + '\n{"kind": "done"}'
+    launch = _printing(owner, tmp_path, lines, lambda _: None)
+    slot = MemberSlot(tmp_path, "billing", 1, launch, shares_instance=shares_instance)
+    slot.start()
+    assert eventually(lambda: not slot.running)
+    ended = [f"member-1 ended on its own (exit status 0): {fenced}"]
+    assert (slot.unexpected_ends(), slot.fencings) == (([], ended) if shares_instance else (ended, []))
+
+
 def test_output_read_after_the_process_end_counts(owner: Owner, tmp_path: Path) -> None:
     """A busy machine reads a member's last line when its process has ended long since: that is no trouble."""
     ended = threading.Event()
-
-    def launch(_number: int, name: str, _on_message: OnMessage) -> ClientProcess:
-        command = [sys.executable, "-c", 'print(\'{"kind": "slow"}\\n{"kind": "done"}\')']
-        client = ClientProcess(
-            name, owner.spawn(command, name=name, stdout=subprocess.PIPE), tmp_path / "err"
-        )
-        client.stderr.touch()
-        threading.Thread(target=client.listen, args=(lambda _: ended.wait(30),), daemon=True).start()
-        return client
-
+    lines = '{"kind": "slow"}\n{"kind": "done"}'
+    launch = _printing(owner, tmp_path, lines, lambda _: ended.wait(30))
     slot = MemberSlot(tmp_path, "billing", 1, launch)
     slot.start()
     assert eventually(lambda: not slot.running)

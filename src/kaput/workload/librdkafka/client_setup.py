@@ -27,8 +27,15 @@ _YOUNG = 100_000
 
 
 def text_of(error: Any) -> str:
-    """A KafkaError as the evidence has it: NAME: what librdkafka says of it."""
-    return f"{error.name()}: {error.str()}"
+    """A KafkaError as the evidence has it: NAME: what librdkafka says of it. A fatal error has no name of its
+    own, but its text begins with that of the error behind it: FENCED_INSTANCE_ID.
+    """
+    text = error.str()
+    if error.code() == KafkaError._FATAL:
+        text = text.removeprefix("Fatal error: ")
+        causes = map(KafkaError, range(-200, 200))
+        error = next((cause for cause in causes if text.startswith(f"{cause.str()}: ")), error)
+    return f"{error.name()}: {text}"
 
 
 def is_fatal(error: KafkaError) -> bool:

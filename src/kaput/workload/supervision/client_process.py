@@ -34,6 +34,7 @@ from kaput.workload.client_spec import Instruction, file_name, write_spec
 READY_TIMEOUT_S = 120
 _OUTPUT_S = 10.0  # the longest to wait for the end of its output: a stray child may hold the pipe open
 _POLL_S = 0.001
+_FENCED = "FENCED_INSTANCE_ID"
 MOVES = ("held", "moved", "began")
 _FULL_BYTES = 1 << 16  # with less free space a disk counts as full
 # Handles a client's message: its `kind` and other fields (client_spec.py: ClientMessage).
@@ -269,13 +270,22 @@ class MemberSlot(PausableProcess):
     """Member `number` of a group. `launch` starts a process for it under a new name."""
 
     def __init__(
-        self, folder: Path, group: str, number: int, launch: Launch, cluster: str | None = None
+        self,
+        folder: Path,
+        group: str,
+        number: int,
+        launch: Launch,
+        cluster: str | None = None,
+        shares_instance: bool = False,
     ) -> None:
         self.group, self.id, self.cluster = group, number, cluster
+        self._shares_instance = shares_instance
         self._folder, self._launch = folder, launch
         self._clients: list[ClientProcess] = []
         self._intended = True
         self.troubles: list[str] = []
+        self.fencings: list[str] = []
+        """Of its processes that a member with the same group.instance.id fenced, as the scenario asks."""
         self.owned: list[tuple[int, frozenset[TopicPartition]]] = []
         """Its partitions from each time (ns) on, in order of time; none of a member of a share group."""
         self.pace_report: MemberPace | None = None
@@ -398,7 +408,8 @@ class MemberSlot(PausableProcess):
         if not self._clients or self._intended or self.running:
             return
         if not self.client.has_reported("done") or self.client.trouble:
-            self.troubles.append(self.client.ended())
+            fenced = self._shares_instance and _FENCED in (self.client.trouble or "")
+            (self.fencings if fenced else self.troubles).append(self.client.ended())
             self._intended = True
 
     def _started(self) -> ClientProcess:

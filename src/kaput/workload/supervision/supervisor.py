@@ -248,7 +248,8 @@ class Supervisor:
             def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
                 return self._start(self._plan.member(spec, number, name), on_message)
 
-            self.members.append(MemberSlot(self._folder.path, group, number, launch, spec.cluster))
+            shares = spec.shares_instance(number)
+            self.members.append(MemberSlot(self._folder.path, group, number, launch, spec.cluster, shares))
             return self.members[-1]
 
     def members_of(self, group: str) -> list[MemberSlot]:
@@ -361,6 +362,10 @@ class Supervisor:
         """Sentences about members that ended on their own, and about errors of the user's own programs."""
         ended = [text for slot in self.members for text in slot.unexpected_ends()]
         return ended + [text for client in self._clients() for text in client.findings]
+
+    def notes(self) -> list[str]:
+        """Sentences about members that ended because another one has their group.instance.id."""
+        return [text for slot in self.members for text in slot.fencings]
 
     def killed_producers(self) -> set[int]:
         """The numbers of producers that a fault killed."""
