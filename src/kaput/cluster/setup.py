@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kaput.cluster.cds import ensure_archive
 from kaput.cluster.distribution import Distribution, resolve
+from kaput.cluster.setting_names import setting_names
 from kaput.console import Console
 from kaput.errors import Interrupted, KaputError
 from kaput.java import Java, find_java
@@ -20,7 +21,7 @@ from kaput.scenario.model import Cluster
 
 
 def main() -> int:
-    """Java first, then the jars of the default Kafka, then the archive; an exit status."""
+    """Java first, then the jars of the default Kafka, its settings and the archive; an exit status."""
     console = Console(stderr=True)
     try:
         with interrupts():
@@ -37,6 +38,7 @@ def _set_up(console: Console) -> None:
     # Other versions are fetched when a scenario first wants them.
     distribution = _fetch(Cluster().kafka, java, console)
     ensure_archive(distribution, java, console.print)
+    setting_names(distribution, java)  # kept
 
 
 def _fetch(version: str, java: Java, console: Console) -> Distribution:

@@ -42,6 +42,14 @@ class Unanswered(LabError):
     """A node did not answer, or not in time."""
 
 
+class Unfinished(Unanswered):
+    """A node was asked, and gave no answer: whether it has done what was asked is not known."""
+
+
+class Closed(Unfinished):
+    """A node closed the connection instead of answering."""
+
+
 class AccessRefused(Unanswered):
     """A node refuses access or this request; a retry is useless."""
 
@@ -85,16 +93,26 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
         return talking.ask_in_time(request)
 
 
-def ask_first(endpoints: Iterable[Endpoint], make: Callable[[], Any], timeout_s: float) -> Any:
-    """The first response that a node gives. Raises AccessRefused, or Unanswered as the last one did."""
+def ask_first(
+    endpoints: Iterable[Endpoint], make: Callable[[], Any], timeout_s: float, lost: list[str] | None = None
+) -> Any:
+    """The first response that a node gives; one that closes the connection (connections.max.idle.ms) is asked
+    once more. `lost` gets why earlier tries have no answer that may have been carried out. Raises
+    AccessRefused, or Unanswered as the last one did.
+    """
     why = "there are no nodes"
     for endpoint in endpoints:
-        try:
-            return ask(endpoint, make(), timeout_s)
-        except AccessRefused:
-            raise
-        except Unanswered as error:
-            why = str(error)
+        for _ in range(2):
+            try:
+                return ask(endpoint, make(), timeout_s)
+            except AccessRefused:
+                raise
+            except Unanswered as error:
+                why = str(error)
+                if lost is not None and isinstance(error, Unfinished):
+                    lost.append(why)
+                if not isinstance(error, Closed):
+                    break
     raise Unanswered(why)
 
 
@@ -133,7 +151,7 @@ class Connection:
                 self._socket.settimeout(left_s)
                 data = self._socket.recv(_RECEIVED_BYTES)
                 if not data:
-                    raise Unanswered(f"{self._where} closed the connection")
+                    raise Closed(f"{self._where} closed the connection")
                 if self._first and data.startswith(_TLS_ALERT) and self._endpoint.access.tls is None:
                     raise WrongProtocol(self._endpoint, "requires TLS")
                 self._first = False  # later on, data may begin with any bytes
@@ -143,7 +161,7 @@ class Connection:
                 except (struct.error, ValueError, LookupError, TypeError) as error:
                     what = f"{self._where} answered {type(request).__name__} with bytes ({error})"
                     raise UnknownFormat(what) from None
-        raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
+        raise Unfinished(f"{self._where} did not answer within {self._timeout_s} s")
 
     def close(self) -> None:
         self._socket.close()

@@ -7,11 +7,15 @@ import struct
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
+from kaput.cluster.admin import Admin
 from kaput.cluster.protocol import metadata
-from kaput.cluster.wire import Connection, Endpoint, Unanswered, WrongProtocol
+from kaput.cluster.wire import Connection, Endpoint, Unanswered, WrongProtocol, ask_first
+from kaput.errors import LabError
+from kaput.scenario.model import Topic
 
 _TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x46"
 
@@ -75,3 +79,49 @@ def test_closed_or_unreachable_server_is_unanswered(server: socket.socket) -> No
     server.close()
     with pytest.raises(Unanswered):
         Connection(address, 30)
+
+
+def test_node_that_closes_the_connection_is_asked_once_more(server: socket.socket) -> None:
+    """As with a small connections.max.idle.ms: what was asked may have been carried out. A node at whose
+    port nothing listens has done nothing.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        unused = Endpoint(*listening.getsockname())
+
+    def serve() -> None:
+        first, _ = server.accept()
+        with first:
+            first.recv(1000)
+        answering(server, versions(1, 7)).join()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    lost: list[str] = []
+    endpoints = [unused, Endpoint(*server.getsockname())]
+    answer = ask_first(endpoints, lambda: metadata.ApiVersionsRequest(version=0), 30, lost)
+    assert answer.error_code == 7 and [why.endswith("closed the connection") for why in lost] == [True]
+    thread.join()
+
+
+@pytest.mark.parametrize("closes_first", [True, False])
+def test_topic_that_an_earlier_try_created_is_no_mistake(server: socket.socket, closes_first: bool) -> None:
+    """The broker closes the connection when it has created the topic, and says then that there is one."""
+    asked = threading.Event()
+
+    def serve() -> None:
+        exists = struct.pack(">iiih6shh", 1, 0, 1, 6, b"orders", 36, -1)
+        while not asked.is_set():
+            accepted, _ = server.accept()
+            with accepted:
+                if accepted.recv(1000)[4:6] == struct.pack(">h", 19) and next(tries):
+                    accepted.sendall(struct.pack(">i", len(exists)) + exists)
+
+    tries = iter([False, True] if closes_first else [True])
+    threading.Thread(target=serve, daemon=True).start()
+    cluster = SimpleNamespace(
+        broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
+    )
+    expected = "s for topics orders" if closes_first else "TOPIC_ALREADY_EXISTS"
+    with Admin(cluster, 0.3) as admin, pytest.raises(LabError, match=expected):  # type: ignore[arg-type]
+        admin.create_topics([Topic(name="orders")], in_sync=False)
+    asked.set()

@@ -62,11 +62,18 @@ class Broadcaster:
         return answers
 
     def ask_any(
-        self, endpoints: Mapping[int, Endpoint], make: Callable[[], Any], what: str, timeout_s: float
+        self,
+        endpoints: Mapping[int, Endpoint],
+        make: Callable[[], Any],
+        what: str,
+        timeout_s: float,
+        lost: list[str] | None = None,
     ) -> Any:
-        """The answer of the first node that gives one. Raises LabError if none does."""
+        """The answer of the first node that gives one (`lost`: see ask_first). Raises LabError if none
+        does.
+        """
         try:
-            return ask_first(endpoints.values(), make, timeout_s)
+            return ask_first(endpoints.values(), make, timeout_s, lost)
         except AccessRefused:
             raise
         except Unanswered as error:

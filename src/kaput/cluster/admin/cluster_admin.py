@@ -21,6 +21,7 @@ from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _ELECTION_NOT_NEEDED = 84  # it leads already
+_UNKNOWN_TOPIC, _TOPIC_EXISTS = 3, 36
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ class Admin(ResourceAdmin):
         """
         if not topics:
             return
-        names = {topic.name for topic in topics}
+        names, lost = {topic.name for topic in topics}, list[str]()
         answer = self._ask_controller(
-            lambda: requests.create_topics(topics, self._timeout_s), "create topics"
+            lambda: requests.create_topics(topics, self._timeout_s), "create topics", lost
         )
         for result in answer.topics:
-            self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
+            if not (lost and result.error_code == _TOPIC_EXISTS):  # an earlier try created it
+                self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
         if in_sync:
             self.await_in_sync(names)
         else:
@@ -93,12 +95,13 @@ class Admin(ResourceAdmin):
         """Deletes a topic; returns when no broker knows it any more. A client may have another one of its
         name created at once (auto.create.topics.enable).
         """
-        before = self.topic_id(name)
+        before, lost = self.topic_id(name), list[str]()
         answer = self._ask_controller(
-            lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}"
+            lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}", lost
         )
         for result in answer.responses:
-            self._check(f"topic {name} cannot be deleted", result.error_code)
+            if not (lost and result.error_code == _UNKNOWN_TOPIC):  # an earlier try deleted it
+                self._check(f"topic {name} cannot be deleted", result.error_code)
 
         def gone() -> None:
             views = self._views(requests.topics_with_ids).values()
@@ -184,8 +187,8 @@ class Admin(ResourceAdmin):
         before = self._broadcaster.retry(lambda: resources.level(nodes[0], name), f"the level of {name}")
         return before, self._broadcaster.retry(raised, f"{name} to be raised")
 
-    def _ask_controller(self, make: Callable[[], Any], what: str) -> Any:
-        return self._broadcaster.ask_any(self._controller_proxies(), make, what, self._timeout_s)
+    def _ask_controller(self, make: Callable[[], Any], what: str, lost: list[str] | None = None) -> Any:
+        return self._broadcaster.ask_any(self._controller_proxies(), make, what, self._timeout_s, lost)
 
     def _controller_proxies(self) -> Mapping[int, Endpoint]:
         """The brokers that forward to the controller: in ZooKeeper mode only the controller."""
