@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaput.core import plural
-from kaput.faults.fault import WAIT_S, Effect, Scene, ms, name_all, now_ns
+from kaput.faults.fault import Effect, Scene, ms, name_all, now_ns
 from kaput.faults.members import MemberFault, joined_ns, outside, own_partitions
 from kaput.faults.process_target import Member
 
@@ -30,11 +30,15 @@ class Join(MemberFault):
         started = now_ns()
         for member in self._new:
             member.start()
-        if not self.wait(lambda: all(member.running and member.ready for member in self._new)):
-            return Effect(None, False, outside(self._new, f"{WAIT_S:.0f} s after its start"))
+        self.wait(lambda: self._are_ready() or not all(member.running for member in self._new))
+        if not self._are_ready():
+            return Effect(None, False, outside(self._new, f"{ms(started, now_ns())} after its start"))
         joined = joined_ns(self._new)
         self._pids = {member.id: member.pid for member in self._new}
         return Effect(joined, True, f"{name_all(self._new)}: joined after {ms(started, joined)}")
+
+    def _are_ready(self) -> bool:
+        return all(member.running and member.ready for member in self._new)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
         if effect.effective_ns is None and not self._new:

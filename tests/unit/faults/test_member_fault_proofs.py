@@ -65,15 +65,23 @@ def test_member_that_never_joins_is_stopped_at_the_heal() -> None:
     late = groups.member("billing", 4)
     late.stands, late.last_error = True, "GROUP_MAX_SIZE_REACHED: Broker: the group is full"
     fault, new, effect = joined(groups)
-    assert effect == Effect(
-        None,
-        False,
-        "member 4 of billing (pid 2004): not in the group 60 s after its start (the last error of its "
-        "client: GROUP_MAX_SIZE_REACHED: Broker: the group is full)",
-    )
+    text = r"member 4 of billing \(pid 2004\): not in the group [\d,]+ ms after its start "
+    last = r"\(the last error of its client: GROUP_MAX_SIZE_REACHED: Broker: the group is full\)"
+    assert effect.effective_ns is None and re.fullmatch(text + last, effect.proof), effect.proof
     assert new.running
     fault.heal([new], effect)  # type: ignore[list-item]
     assert not new.running
+
+
+def test_member_whose_client_gives_up_is_not_waited_for() -> None:
+    """Such as at UNRELEASED_INSTANCE_ID: its process has ended before it joined."""
+    groups = FakeGroups()
+    late = groups.member("billing", 4)
+    late.fails = True
+    fault = made("join", groups)
+    began = fault.scene.clock.now()
+    assert fault.inject([late]).effective_ns is None  # type: ignore[list-item]
+    assert fault.scene.clock.now() - began < 1
 
 
 @pytest.mark.parametrize("replaced", [True, False])

@@ -272,9 +272,8 @@ class GroupMember:
         comes, and at an authorization error, which the client would retry forever.
         """
         refused = self._authorization.of_member(error, self.spec.group, self.spec.topics)
-        if not refused and not is_fatal(error):
-            self._on_error(error)
-        elif not self.stopping.is_set():
+        self._on_error(error)
+        if (refused or is_fatal(error)) and not self.stopping.is_set():
             notify("trouble", message=refused or text_of(error))
             self.stopping.set()
 
