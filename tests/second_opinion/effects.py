@@ -256,18 +256,27 @@ class Effects:
         cuts = [self.cut(node, controller, at) for controller in others]
         return cuts[0] if cuts and all(cuts) else []
 
-    def min_isr(self, place: Place, leader: int, at: int, at_once: bool) -> int:
-        """min.insync.replicas of a partition at this time; `at_once`: a step works when it is asked for, else
-        when all brokers show it. A leader has its own broker's value, unless the topic has one.
+    def min_isr(self, place: Place, leader: int, at: int, by: int | None) -> int:
+        """min.insync.replicas of a partition at this time. A step works when it is asked for; else (`by`: the
+        end of a silence) when all brokers show it, or what lowers it by that end. A leader has its own
+        broker's value, unless the topic has one.
         """
         found, topics = self.tables.min_isr(place), False
         for effect in self.all:
             value = self.tables.sets_min_isr(effect.step, place)
             mine = not effect.brokers or leader in effect.brokers
-            since = effect.asked if at_once else effect.begin
-            if value is not None and mine and since <= at < effect.healed and not (topics and effect.brokers):
+            if value is None or not mine:
+                continue
+            by_then = effect.begin if by is None or value >= self.tables.min_isr(place) else by
+            since = effect.asked if by is None else max(effect.asked, min(effect.begin, by_then))
+            if since <= at < effect.healed and not (topics and effect.brokers):
                 found, topics = value, not effect.brokers
         return found
+
+    def lowers(self, place: Place) -> bool:
+        """Whether a step lowers min.insync.replicas of a partition."""
+        values = (self.tables.sets_min_isr(effect.step, place) for effect in self.all)
+        return any(value is not None and value < self.tables.min_isr(place) for value in values)
 
     def moments(self) -> set[int]:
         """Every time at which an effect began or ended, or a process started, stopped or was unfenced."""

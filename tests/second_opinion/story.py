@@ -11,7 +11,7 @@ from itertools import pairwise, product, takewhile
 from typing import Any, NamedTuple
 
 from second_opinion.effects import CLIENTS, Effect, Effects, hits_member, hits_producer
-from second_opinion.raw import MOMENT, MS, Place, Row, RunTables
+from second_opinion.raw import MOMENT, MS, SECOND, Place, Row, RunTables
 from second_opinion.rereads import Rereads
 from second_opinion.transactions import Transactions
 
@@ -36,7 +36,8 @@ class Reading(NamedTuple):
     faults that are over when their heal begins. `answers`: a deposed leader that acknowledges keeps nobody
     waiting.
     `frozen`: clients may still ask a leader that is frozen, also when another one leads. `up_fetches`: a
-    replica counts as up only if it can fetch. `set_at_once`: a step changes a setting when it is asked to.
+    replica counts as up only if it can fetch. `set_by`: a step changes a setting when it is asked to (null),
+    or when all brokers show it, what lowers one by this end of the silence.
     `seen_by`: what was polled later than that, and may have happened by then, did.
     """
 
@@ -48,7 +49,7 @@ class Reading(NamedTuple):
     answers: bool = False
     frozen: bool = True
     up_fetches: bool = True
-    set_at_once: bool = True
+    set_by: int | None = None
     seen_by: int | None = None
 
 
@@ -65,7 +66,7 @@ def readings_of(tables: RunTables, effects: Effects, place: Place, end: int) -> 
         (False, True) if tables.all_acks(place) is not True else (False,),
         (True, False) if any(e.fault == "pause" and e.brokers for e in effects.all) else (True,),
         (True, False) if effects.of_brokers and tables.min_isr(place) > 1 else (True,),
-        (True, False) if any(e.fault == "change-config" for e in effects.all) else (True,),
+        (None, end) if any(e.fault == "change-config" for e in effects.all) else (None,),
         (None, end - 1) if tables.polled(place) else (None,),
     )
     return [Reading(*values) for values in product(*choices)]
@@ -209,11 +210,21 @@ class Story:
         if len(state.isr) < lowest:
             up = sum(self._counts(broker, state.leader, at) for broker in self.replicas)
             raised = len(state.isr) >= self.tables.min_isr(self.place)
-            found.add(("raised", 0) if raised else ("few up", 0) if up < lowest else ("few in sync", 0))
+            waits = up < lowest and not self._eased(at, end, lowest)
+            found.add(("raised", 0) if raised else ("few up", 0) if waits else ("few in sync", 0))
         return found
 
     def _min_isr(self, leader: int, at: int) -> int:
-        return self.effects.min_isr(self.place, leader, at, self.reading.set_at_once)
+        return self.effects.min_isr(self.place, leader, at, self.reading.set_by)
+
+    def _eased(self, at: int, end: int, lowest: int) -> bool:
+        """Whether a lower minimum is what first makes an ISR large enough that is too small now."""
+        times = sorted({when for when, _ in self.states} | self.effects.moments() | {end})
+        for when in (t for t in times if at < t <= end):
+            state = self.state(when)
+            if state.leader is not None and len(state.isr) >= self._min_isr(state.leader, when):
+                return len(state.isr) < lowest
+        return False
 
     def _counts(self, replica: int, leader: int, at: int) -> bool:
         """Whether a replica counts as up: its process is there, or it can fetch from the leader as well."""
@@ -398,8 +409,17 @@ class Story:
     def waits(
         self, begin: int, end: int, group: str | None = None, producer: int | None = None
     ) -> list[Wait]:
-        """What a silence waited for, in order, without what was the client's or is not known."""
-        return _Walk(self, begin, end, group, producer).waits()
+        """What a silence waited for, in order, without what was the client's or is not known. Where that is a
+        second or more, and a step was lowering a setting, it was this.
+        """
+        found = _Walk(self, begin, end, group, producer).waits()
+        left = end - (found[-1].end if found else begin)
+        if self.reading.set_by is not None or left < SECOND or not self.effects.lowers(self.place):
+            return found
+        late = self.reading._replace(set_by=end)
+        story = Story(self.tables, self.effects, self.place, late, self.transactions, self.rereads)
+        other = _Walk(story, begin, end, group, producer).waits()
+        return other if other and other[-1].condition == "setting" else found
 
     def moments(self, group: str | None, begin: int, end: int) -> set[int]:
         """Every time at which any of this may change in a silence."""
@@ -446,7 +466,7 @@ class _Walk:
     def _forget(self, stage: int) -> None:
         """What was unmet at the end all the same only slowed: it is no condition."""
         for reason in set(self.unmet[-1][stage]):
-            if self._healed_at_the_end(stage, reason) or reason[0] in _OVER:
+            if self._healed_at_the_end(stage, reason) or reason[0] in _OVER or self._set_at_the_end(reason):
                 continue
             for stages in reversed(self.unmet):
                 if reason not in stages[stage]:
@@ -463,6 +483,12 @@ class _Walk:
                 if reason not in after[stage]:
                     return True
         return False
+
+    def _set_at_the_end(self, reason: Reason) -> bool:
+        """Whether a step that lowered the minimum by the end ends this reason."""
+        state = self.story.state(self.end)
+        least = self.story._min_isr(state.leader or 0, self.end)
+        return reason[0] in ("few up", "few in sync") and len(state.isr) >= least
 
     def waits(self) -> list[Wait]:
         """Neighbours of one name are one wait."""
@@ -517,7 +543,8 @@ class _Walk:
         while number < len(self.spans) and reason in self.reasons[number]:
             number += 1
         if number == len(self.spans):
-            return self.end, _OVER.get(reason[0], "heal")  # confirmed just after it
+            by_then = "setting" if self._set_at_the_end(reason) else "heal"  # confirmed just after it
+            return self.end, _OVER.get(reason[0], by_then)
         at = self.spans[number][0]
         unmet = set().union(*self.unmet[number])
         few = {("few up", 0), ("few in sync", 0), ("raised", 0)} & unmet

@@ -94,6 +94,11 @@ def stood(history: History, ms: float = 90_000) -> History:
     return history.stable(2, 5, 0).stable(2, 5, ms)
 
 
+def unfenced(history: History, ms: float) -> History:
+    """Broker 1 has registered again."""
+    return history.add("cluster_events", kind="unfenced", broker=1, at_ns=at(ms), source="history")
+
+
 def test_coordinator_downtime_is_not_a_hang(tmp_path: Path) -> None:
     """The fault's target says whose coordinator it hit; what is left of the time is less than a minute."""
     target = "transaction-coordinator-of producer 0"
@@ -101,7 +106,7 @@ def test_coordinator_downtime_is_not_a_hang(tmp_path: Path) -> None:
     assert hanging(judged(history, tmp_path / "down")) == (0, 0, "held")
     history = stood(paid(), 140_000).fault(1, 1_000, 71_000, target=target)
     assert hanging(judged(history, tmp_path / "up"))[:2] == (1, 1)
-    history = stood(paid(), 160_000).fault(1, 1_000, 71_000, target=target)
+    history = unfenced(stood(paid(), 160_000).fault(1, 1_000, 71_000, target=target), 71_000)
     assert hanging(judged(history, tmp_path / "late")) == (1, 0, "violated")
 
 
@@ -109,9 +114,21 @@ def test_unknown_coordinator_may_have_been_down(tmp_path: Path) -> None:
     """Some broker was down for so long; whether it mattered nobody can tell."""
     findings = judged(stood(paid()).fault(1, 1_000, 71_000), tmp_path / "perhaps")
     assert hanging(findings) == (1, 0, "inconclusive")
-    assert "whether that was the transaction's coordinator is not known" in " ".join(findings.reasons)
-    history = stood(paid()).fault(1, 1_000, 11_000)
+    assert "whether it kept the transaction's coordinator down for so long is not known" in " ".join(
+        findings.reasons
+    )
+    history = unfenced(stood(paid()).fault(1, 1_000, 11_000), 12_000)
     assert hanging(judged(history, tmp_path / "not for long")) == (1, 0, "violated")
+
+
+def test_broker_that_is_not_known_to_be_back_may_be_down_until_the_end(tmp_path: Path) -> None:
+    """A run that was interrupted has no record of the cluster: brokers were fenced for two minutes more."""
+    findings = judged(stood(paid()).fault(1, 1_000, 11_000), tmp_path / "ended")
+    assert hanging(findings) == (1, 0, "inconclusive")
+    assert hanging(judged(stood(paid()).fault(1, 1_000, 11_000, fault="pause"), tmp_path / "frozen")) == (
+        *(1, 0),
+        "violated",
+    )
 
 
 def test_other_producers_coordinator_may_be_shared(tmp_path: Path) -> None:
@@ -132,9 +149,6 @@ def state(history: History, leader: int, ms: float, isr: list[int] | None = None
 
 def test_a_coordinator_that_was_killed_is_down_until_it_is_unfenced(tmp_path: Path) -> None:
     """Its process is back after a second; it cannot register before its old session has timed out."""
-
-    def unfenced(history: History, ms: float) -> History:
-        return history.add("cluster_events", kind="unfenced", broker=1, at_ns=at(ms), source="history")
 
     history = state(unfenced(stood(paid()), 71_000), 1, -10, [1, 2, 3]).fault(1, 1_000, 2_000)
     assert hanging(judged(history, tmp_path / "late")) == (0, 0, "held")

@@ -279,11 +279,13 @@ def test_readers_wait_for_an_isr_that_is_large_enough_whatever_acks_are() -> Non
 # Steps that change min.insync.replicas.
 
 
-def _terms(history: History, configured: int, value: int, target: str, brokers: list[int]) -> Terms:
+def _terms(
+    history: History, configured: int, value: int, target: str, brokers: list[int], shown_s: float = 12.3
+) -> Terms:
     """The second of two steps gives the minimum a value from 12 to 20 s on."""
     history.add(
         "faults", id="2-change-config", fault="change-config", target=target, brokers=brokers,
-        injected_ns=at(12_000), effective_ns=at(12_300), healed_ns=at(20_000), bit=True, proof="seen",
+        injected_ns=at(12_000), effective_ns=at(shown_s * 1e3), healed_ns=at(20_000), bit=True, proof="seen",
     )  # fmt: skip
     step = {"at": "12s", "fault": "change-config", "target": target, "config": {_MINIMUM: value}, "for": "8s"}
     kill = {"at": "9s", "fault": "kill", "target": "broker 3", "for": "50s"}
@@ -328,6 +330,33 @@ def test_minimum_that_a_step_lowers_ends_the_wait() -> None:
         "setting",
         "2-change-config set min.insync.replicas of orders",
     )
+
+
+@pytest.mark.parametrize(
+    ("shown_s", "waits"),
+    [
+        (17.5, [("setting", 10, 17.5), ("client", 17.5, 18)]),
+        (19, [("setting", 10, 18)]),
+        (12.3, [("setting", 10, 12.3), ("client", 12.3, 18)]),
+    ],
+)
+def test_minimum_that_is_lowered_late_is_what_was_left_to_wait_for(shown_s: float, waits: Waits) -> None:
+    """The request waited for a broker that was frozen. That a follower was back in between met nothing."""
+    history = _led().led(1, 0, 10_500, [1], kind="isr")
+    _broker(history, 3, 10).fault(3, 10_000, 60_000).fault(2, 10_000, 15_000, fault="pause")
+    story = _story(history, 10, 18, _terms(history, 2, 1, "topic orders", [], shown_s))
+    assert _waits(story) == waits
+    assert (story.ended_by, story.decidable) == ("setting", True)
+
+
+def test_owner_is_what_was_waited_for_where_the_minimum_may_have_been_lowered_before() -> None:
+    """It is not known when the step had lowered it; without an owner, nothing was delivered anyway."""
+    history = _led().led(1, 0, 10_500, [1], kind="isr")
+    for broker in (2, 3):
+        _broker(history, broker, 10).fault(broker, 10_000, 60_000)
+    history.event("assigned", -500).event("killed", 9_000).event("assigned", 17_500, member="m2")
+    story = _story(history, 10, 18, _terms(history, 2, 1, "topic orders", [], 19), GROUP)
+    assert _waits(story)[-2:] == [("rebalance", 12, 17.5), ("client", 17.5, 18)]
 
 
 def test_minimum_of_another_leader_s_broker_is_none() -> None:

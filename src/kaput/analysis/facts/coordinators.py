@@ -64,7 +64,7 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
     every = {*ids, *recorded}
     return Outages(
         dict(certain),
-        [span for span, _ in down],
+        [(from_ns, to_ns if _is_back(given, fault) else given.ended_ns) for (from_ns, to_ns), fault in down],
         frozenset(known),
         next(iter(every)) if len(every) == 1 else None,
     )
@@ -79,6 +79,17 @@ def _span(given: Inputs, fault: FaultRow) -> Span:
     if fault.fault in ENDS_PROCESS:
         back += [_unfenced_ns(given, broker, fault.healed_ns) for broker in fault.brokers]
     return fault.effective_ns, max(back)
+
+
+def _is_back(given: Inputs, fault: FaultRow) -> bool:
+    """Whether its brokers are known to serve again: those whose processes it ended, only once unfenced."""
+    ended = fault.brokers if fault.fault in ENDS_PROCESS and fault.healed_ns is not None else ()
+    unfenced = {
+        row["broker"]
+        for row in given.cluster_events
+        if row["kind"] == "unfenced" and row["at_ns"] >= (fault.healed_ns or 0)
+    }
+    return unfenced.issuperset(ended)
 
 
 def _unfenced_ns(given: Inputs, broker: int, since_ns: int) -> int:

@@ -449,10 +449,12 @@ def asked_by_clients(fault: FaultRow, scenario: Scenario | None) -> str | None:
 class MinIsr:
     """A topic's min.insync.replicas: as configured, and what each step made of it for a while: from its
     request on, which works before it is confirmed, and on which brokers (none: for the topic itself).
+    `confirmed_ns`: by step.
     """
 
     configured: int = 1
     steps: Sequence[tuple[Hindrance, Collection[int], int]] = ()
+    confirmed_ns: Mapping[str | None, int] = field(default_factory=dict)
 
     def at(self, leader: int, at_ns: int) -> tuple[int, Hindrance | None]:
         """The value at that time, and the step that set it, if one did."""
@@ -465,8 +467,32 @@ class MinIsr:
         """When it changes."""
         return {at for step, _, _ in self.steps for at in (step.from_ns, step.to_ns)}
 
+    def lowered(self, leader: int, from_ns: int, to_ns: int) -> list[tuple[int, int]]:
+        """(at_ns, value) of each step that lowers it for that leader between these times."""
+        return [
+            (step.from_ns, value)
+            for step, brokers, value in self.steps
+            if value < self.configured
+            and from_ns < step.from_ns <= to_ns
+            and (not brokers or leader in brokers)
+        ]
 
-def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> MinIsr:
+    def lowered_late(self, to_ns: int) -> MinIsr:
+        """The same, if what lowers it works when it is confirmed, or at this end of a silence before that."""
+        late = [
+            (
+                replace(step, from_ns=max(step.from_ns, min(self.confirmed_ns[step.fault], to_ns))),
+                where,
+                value,
+            )
+            if value < self.configured
+            else (step, where, value)
+            for step, where, value in self.steps
+        ]
+        return replace(self, steps=late)
+
+
+def min_isr_of(topic: str, faults: Collection[FaultRow], scenario: Scenario) -> MinIsr:
     """Reads the scenario and its steps; those on brokers first, since a topic's own setting counts."""
     found = [
         (
@@ -479,7 +505,10 @@ def min_isr_of(topic: str, faults: Iterable[FaultRow], scenario: Scenario) -> Mi
         for value in scenario.set_by(step, topic, _MIN_ISR)
     ]
     configured = scenario.topic_setting(topic, _MIN_ISR, "1")
-    return MinIsr(scenario.effective_min_isr(topic, configured), found)
+    confirmed_ns: dict[str | None, int] = {
+        fault.id: fault.effective_ns for fault in faults if fault.effective_ns is not None
+    }
+    return MinIsr(scenario.effective_min_isr(topic, configured), found, confirmed_ns)
 
 
 _KILLING_FAULTS = ("kill", "power-loss", "disk-loss")  # they take effect when the process is gone

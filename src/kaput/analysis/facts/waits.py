@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import groupby, takewhile
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from kaput.scenario.targets import recorded_target
 
 SHORTEST_NS = SECOND  # of a silence
 _SAMPLED_NS = 2 * SECOND  # offsets are sampled every second
+_OF_NOBODY: tuple[EndedBy, ...] = ("client", "unknown")  # of the waits: every condition is met
 
 
 class Stage(IntEnum):
@@ -113,7 +114,20 @@ class Record:
         )
 
     def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
-        """What a partition waited for between two times; the second is that of the first answer."""
+        """What a partition waited for between two times; the second is that of the first answer. When a step
+        lowered a minimum, between its request and its proof, is not known: at once, unless it is what was
+        left to wait for.
+        """
+        story = self._story(place, from_ns, to_ns, terms, waiter)
+        last = next(reversed(story.waits), None)
+        open_ns = from_ns if last is None else last.from_ns if last.condition in _OF_NOBODY else to_ns
+        late = terms.min_isr.lowered_late(to_ns)
+        if to_ns - open_ns < SHORTEST_NS or late == terms.min_isr:
+            return story
+        other = self._story(place, from_ns, to_ns, replace(terms, min_isr=late), waiter)
+        return other if other.ended_by == "setting" else story
+
+    def _story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
         if place not in self.history.changes and waiter.group is None:
             return Story(why=f"no leader or ISR of {place} is recorded")
         slow: dict[tuple[str, Stage], int] = {}
@@ -282,11 +296,21 @@ class _Walk:
         if raised is not None and len(isr) >= self.terms.min_isr.configured:
             slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
             return None if slow else WaitState(Stage.TOO_FEW_UP, (raised,))
+        if self._eased(leader, at_ns, lowest):
+            return WaitState(Stage.ISR)  # by a step that lowers the minimum, whoever is up
         others = self.ever_in_isr - {leader}
         away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
         if 1 + sum(not held for held in away.values()) < lowest:
             return WaitState(Stage.TOO_FEW_UP, tuple(one for held in away.values() for one in held))
         return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
+
+    def _eased(self, leader: int, at_ns: int, lowest: int) -> bool:
+        """Whether an ISR that is too small suffices once a step has lowered the minimum, and no sooner."""
+        sizes = [(at, len(one.isr or ())) for at, one in self.changes if one.isr is not None]
+        for lowered_ns, value in self.terms.min_isr.lowered(leader, at_ns, self.to_ns):
+            grown = any(at_ns < at < lowered_ns and size >= lowest for at, size in sizes)
+            return not grown and [size for at, size in sizes if at <= lowered_ns][-1] >= value
+        return False
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
         """What keeps a replica from fetching from the leader; one whose process has started is up."""
@@ -419,6 +443,8 @@ class _Walk:
             return True
         if any(self.to_ns <= at and one.may_precede(self.to_ns) for at, one in self.changes):
             return True
+        if last.stage == Stage.ISR and self.to_ns in self.terms.min_isr.moments():
+            return True  # lowered by the end
         return bool(last.behind) and all(
             one.may_end_ns <= self.to_ns or one.may_end_ns // MS == self.to_ns // MS for one in last.behind
         )

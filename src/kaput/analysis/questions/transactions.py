@@ -225,7 +225,8 @@ def _hanging(row: Row) -> str:
 
 _IN_TIME = permitted("the coordinator checks for timed-out transactions only periodically")
 _PERHAPS_DOWN = unclear(
-    "a fault held a broker down meanwhile, and whether that was the transaction's coordinator is not known"
+    "a fault held a broker down meanwhile, and whether it kept the transaction's coordinator down for so "
+    "long is not known"
 )
 _HANGS = violation("the coordinator should have aborted what had timed out")
 
